@@ -1,0 +1,227 @@
+"""The one tree of errors, cut by who can act.
+
+    WeftError
+      UsageError              the caller erred: fix the call (also a ValueError)
+        StaleInput            an input_id came back with other arguments
+      ToolError               the model is told
+        RetryableToolError    the same call may work another time
+        FinalToolError        it will not
+      ProviderError           the vendor failed
+        RateLimited           wait, then try again
+        ContextTooLong        the request does not fit the model's window
+        ProviderUnavailable   could not be reached, or broke off
+        AuthFailed            the key is missing or was refused
+        RequestRefused        the vendor says that the request itself is wrong
+      StoreError              the log refused
+        Conflict              another append came first
+        Fenced                another process owns the stream now
+        Owned                 a living process holds the lease
+        Corrupt               stored data is damaged
+        TooNew                stored data was written by a newer program
+        StoreUnavailable      locked, full, or gone
+      SessionError            the actor's state
+        SessionNotFound  SessionBusy  SessionStopped  AmbiguousId  NoPendingRequest  StaleEdit
+
+Facts are attributes; the message is for people: what was tried, on what, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class WeftError(Exception):
+    """Root of everything Weft raises on purpose."""
+
+
+# --- the caller ------------------------------------------------------------------------
+
+
+class UsageError(WeftError, ValueError):
+    """The call itself is wrong; the message says how to fix it."""
+
+
+class StaleInput(UsageError):
+    """An `input_id` was used before, with other arguments."""
+
+    def __init__(self, input_id: str) -> None:
+        super().__init__(
+            f"input id {input_id!r} was already used for something else; "
+            "use a new id, or repeat the same arguments"
+        )
+        self.input_id = input_id
+
+
+# --- the model -------------------------------------------------------------------------
+
+
+class ToolError(WeftError):
+    """A tool could not do what the model asked; the message goes to the model."""
+
+
+class RetryableToolError(ToolError):
+    """The same call may succeed later."""
+
+
+class FinalToolError(ToolError):
+    """The same call will fail again."""
+
+
+# --- the vendor ------------------------------------------------------------------------
+
+
+class ProviderError(WeftError):
+    """A model provider failed.  `retryable` says whether the same request may be sent again."""
+
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(ProviderError):
+    """The vendor asks us to slow down."""
+
+    retryable = True
+
+
+class ProviderUnavailable(ProviderError):
+    """The vendor could not be reached, was overloaded, or its stream broke off."""
+
+    retryable = True
+
+
+class ContextTooLong(ProviderError):
+    """The request does not fit the model's context window."""
+
+
+class AuthFailed(ProviderError):
+    """The key is missing, expired or refused."""
+
+
+class RequestRefused(ProviderError):
+    """The vendor refuses the request as it is; sending it again changes nothing."""
+
+
+# --- the store -------------------------------------------------------------------------
+
+
+class StoreError(WeftError):
+    """The log could not be read or written."""
+
+
+class Conflict(StoreError):
+    """The stream moved on: `expected` is not its last sequence number any more."""
+
+    def __init__(self, stream: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"stream {stream!r} is at {actual}, not at {expected}; read on and try again"
+        )
+        self.stream = stream
+        self.expected = expected
+        self.actual = actual
+
+
+class Fenced(StoreError):
+    """The lease this append was made under has been taken over."""
+
+    def __init__(self, stream: str, fence: int, current: int) -> None:
+        super().__init__(
+            f"another process has taken over {stream!r} (fence {current}, ours is {fence}); "
+            "open it again to go on"
+        )
+        self.stream = stream
+        self.fence = fence
+        self.current = current
+
+
+class Owned(StoreError):
+    """A living process holds the lease of the stream."""
+
+    def __init__(self, stream: str, *, pid: int, host: str, socket: str, since: float) -> None:
+        super().__init__(
+            f"{stream!r} is open in process {pid} on {host}; "
+            "it can be read here, and driven through that process"
+        )
+        self.stream = stream
+        self.pid = pid
+        self.host = host
+        self.socket = socket
+        self.since = since
+
+
+class Corrupt(StoreError):
+    """Stored bytes cannot be what we wrote."""
+
+    def __init__(self, stream: str, detail: str, *, seq: int | None = None) -> None:
+        where = f"{stream!r}" if seq is None else f"{stream!r} at seq {seq}"
+        super().__init__(f"{where} is damaged: {detail}")
+        self.stream = stream
+        self.seq = seq
+        self.detail = detail
+
+
+class TooNew(StoreError):
+    """The data was written by a newer Weft; this one must not touch it."""
+
+
+class StoreUnavailable(StoreError):
+    """The store is locked, full, or cannot be reached; nothing was written."""
+
+
+# --- the session -----------------------------------------------------------------------
+
+
+class SessionError(WeftError):
+    """The session cannot do this now."""
+
+
+class SessionNotFound(SessionError):
+    """No session has this id."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"no session {session_id!r}; `list_saved()` shows the ones there are")
+        self.session_id = session_id
+
+
+class SessionBusy(SessionError):
+    """A turn is running, and this call would move what it stands on."""
+
+    def __init__(self, session_id: str, what: str) -> None:
+        super().__init__(
+            f"session {session_id!r} is in the middle of a turn; wait for it or abort it, then {what}"
+        )
+        self.session_id = session_id
+
+
+class SessionStopped(SessionError):
+    """The session has stopped; its record stays."""
+
+    def __init__(self, session_id: str, why: str) -> None:
+        super().__init__(f"session {session_id!r} has stopped: {why}")
+        self.session_id = session_id
+        self.why = why
+
+
+class AmbiguousId(SessionError):
+    """An id prefix fits several sessions."""
+
+    def __init__(self, prefix: str, matches: tuple[str, ...]) -> None:
+        shown = ", ".join(matches[:5]) + (", …" if len(matches) > 5 else "")
+        super().__init__(f"{prefix!r} could be any of {shown}; give more of the id")
+        self.prefix = prefix
+        self.matches = matches
+
+
+class NoPendingRequest(SessionError):
+    """No open request has this id: unknown, already answered, or expired."""
+
+
+class StaleEdit(SessionError):
+    """The text that was edited is not the text on record; nothing was written."""

@@ -1,0 +1,100 @@
+"""Facts and signals to bytes and back.
+
+A fact of an unknown kind comes from a newer program: it is kept byte for byte as `Unknown`, counts for its `seq`, and means
+nothing to any fold.  A fact of a known kind whose content does not fit is damage, and raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+
+from weft.errors import Corrupt
+from weft.events.facts import Fact
+from weft.events.signals import Signal
+from weft.events.upcast import UPCASTERS, upcast
+from weft.ids import SessionId
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact of a kind that this program does not know, exactly as it was stored."""
+
+    kind: str
+    session_id: SessionId
+    seq: int
+    at: float
+    raw: bytes
+
+
+AnyFact: TypeAlias = Fact | Unknown
+Event: TypeAlias = Fact | Unknown | Signal
+
+
+class _Head(msgspec.Struct):
+    kind: str
+    seq: int
+    session_id: str = ""
+    at: float = 0.0
+
+
+FACTS: dict[str, type[Fact]] = {cls.__struct_config__.tag: cls for cls in get_args(Fact)}
+"""Every kind of fact by its stored name."""
+SIGNALS: dict[str, type[Signal]] = {cls.__struct_config__.tag: cls for cls in get_args(Signal)}
+"""Every kind of signal by its wire name."""
+
+_encoder = msgspec.json.Encoder()
+_facts: msgspec.json.Decoder[Fact] = msgspec.json.Decoder(Fact)
+_events: msgspec.json.Decoder[Fact | Signal] = msgspec.json.Decoder(Fact | Signal)
+_head = msgspec.json.Decoder(_Head)
+
+
+def encode(event: Event) -> bytes:
+    """The stored (and wire) form of a fact or signal."""
+    return event.raw if isinstance(event, Unknown) else _encoder.encode(event)
+
+
+def kind_of(event: Event) -> str:
+    """The stored name of the event's kind."""
+    if isinstance(event, Unknown):
+        return event.kind
+    return str(event.__struct_config__.tag)
+
+
+def decode(body: bytes) -> AnyFact:
+    """A stored fact.
+
+    Raises:
+        Corrupt: the bytes are no fact, or a known kind has content that does not fit it.
+    """
+    try:
+        return _facts.decode(body)
+    except msgspec.MsgspecError as error:
+        return _decode_old_or_unknown(body, error)
+
+
+def decode_event(body: bytes) -> Event:
+    """A fact or signal from the wire; an unknown kind with a `seq` is kept as `Unknown`."""
+    try:
+        return _events.decode(body)
+    except msgspec.MsgspecError as error:
+        return _decode_old_or_unknown(body, error)
+
+
+def _decode_old_or_unknown(body: bytes, error: msgspec.MsgspecError) -> AnyFact:
+    try:
+        head = _head.decode(body)
+    except msgspec.MsgspecError:
+        raise Corrupt("fact", f"not a fact: {error}") from error
+    if head.kind in FACTS:
+        raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error
+    if head.kind in UPCASTERS:
+        newer: dict[str, Any] = upcast(msgspec.json.decode(body))
+        return msgspec.convert(newer, Fact)  # type: ignore[no-any-return]  # a union type is fine at run time
+    return Unknown(
+        kind=head.kind,
+        session_id=SessionId(head.session_id),
+        seq=head.seq,
+        at=head.at,
+        raw=bytes(body),
+    )

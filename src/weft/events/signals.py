@@ -1,0 +1,123 @@
+"""Live events: what is worth showing at once and not worth storing."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from weft.events.base import SignalBase
+from weft.ids import CallUid, NodeId, SessionId
+
+Status: TypeAlias = Literal[
+    "idle", "thinking", "executing_tool", "awaiting_permission", "interrupted", "error"
+]
+
+
+class SessionStatus(SignalBase, frozen=True, tag="session_status"):
+    """What the session is doing; computed, never stored."""
+
+    status: Status
+
+
+class TextDelta(SignalBase, frozen=True, tag="text_delta"):
+    """More text of the answer in flight, from `offset` (in characters) on."""
+
+    node_id: NodeId
+    offset: int
+    text: str
+
+
+class ThinkingDelta(SignalBase, frozen=True, tag="thinking_delta"):
+    """More reasoning of the answer in flight."""
+
+    node_id: NodeId
+    offset: int
+    text: str
+
+
+class ToolArgsDelta(SignalBase, frozen=True, tag="tool_args_delta"):
+    """More of a tool call's arguments, as the model writes them."""
+
+    node_id: NodeId
+    index: int
+    tool_name: str
+    text: str
+
+
+class ToolOutput(SignalBase, frozen=True, tag="tool_output"):
+    """Output of a running tool."""
+
+    call_uid: CallUid
+    chunk: str
+
+
+class LlmRetry(SignalBase, frozen=True, tag="llm_retry"):
+    """A model call failed and will be made again."""
+
+    attempt: int
+    wait_ms: int
+    reason: str
+
+
+class AnswerRestarted(SignalBase, frozen=True, tag="answer_restarted"):
+    """The text in flight is void: the answer begins again."""
+
+    node_id: NodeId
+
+
+class ArchitectPhase(SignalBase, frozen=True, tag="architect_phase"):
+    """Planning, waiting for the person, or doing step n."""
+
+    phase: str
+    step: int | None = None
+
+
+class ContextUsage(SignalBase, frozen=True, tag="context_usage"):
+    """How full the model's window is, in tokens."""
+
+    used: int
+    window: int
+
+
+class ClientAttached(SignalBase, frozen=True, tag="client_attached"):
+    """A client came (or, with `left`, went)."""
+
+    client: str
+    role: Literal["viewer", "driver"] = "viewer"
+    left: bool = False
+
+
+class DriverChanged(SignalBase, frozen=True, tag="driver_changed"):
+    """Another client drives the session now."""
+
+    client: str = ""
+
+
+class TokenReceived(SignalBase, frozen=True, tag="token_received"):
+    """One more piece of a branch that is being generated."""
+
+    branch_idx: int
+    token: str
+    model: str = ""
+
+
+class Replaced(SignalBase, frozen=True, tag="replaced"):
+    """This handle ended; another session stands in its place."""
+
+    by: SessionId
+
+
+Signal: TypeAlias = (
+    SessionStatus
+    | TextDelta
+    | ThinkingDelta
+    | ToolArgsDelta
+    | ToolOutput
+    | LlmRetry
+    | AnswerRestarted
+    | ArchitectPhase
+    | ContextUsage
+    | ClientAttached
+    | DriverChanged
+    | TokenReceived
+    | Replaced
+)

@@ -1,0 +1,85 @@
+"""Named fail-points: the instants at which a crash is worth testing.
+
+A module declares its points at import, so that they enumerate themselves:
+
+    _BEFORE_CALL = faults.point("loop.request.before_call")
+    ...
+    _BEFORE_CALL.hit()
+
+In production a hit is one attribute test.  A test process arms one point (`arm("name", at=3)`) and dies there by `os._exit`,
+without any clean-up, on the third pass.  `weft.faults` is reachable from everywhere, like `errors`, because a crash is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+EXIT_CODE = 137
+"""What the process dies with at an armed point: the code a shell shows for SIGKILL."""
+
+
+def _die(name: str) -> None:
+    os._exit(EXIT_CODE)
+
+
+class Point:
+    """One named instant.  `passes` counts the hits of this process while any point is armed."""
+
+    __slots__ = ("_action", "_countdown", "armed", "name", "passes")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.armed = False
+        self.passes = 0
+        self._countdown = 0
+        self._action: Callable[[str], None] = _die
+
+    def hit(self) -> None:
+        """Pass this point; when armed for this pass, act (by default: die at once)."""
+        if not self.armed:
+            return
+        self.passes += 1
+        self._countdown -= 1
+        if self._countdown == 0:
+            self.armed = False
+            self._action(self.name)
+
+    def arm(self, at: int, action: Callable[[str], None]) -> None:
+        """Act on the `at`-th hit from now, counted from 1."""
+        self.armed = True
+        self._countdown = at
+        self._action = action
+
+    def disarm(self) -> None:
+        """Let every hit pass again."""
+        self.armed = False
+        self.passes = 0
+
+
+_POINTS: dict[str, Point] = {}
+
+
+def point(name: str) -> Point:
+    """Declare the point called `name`; each name is declared once in the whole program."""
+    if name in _POINTS:
+        raise ValueError(f"fail-point {name!r} is declared twice")
+    _POINTS[name] = Point(name)
+    return _POINTS[name]
+
+
+def names() -> tuple[str, ...]:
+    """Every point declared by the modules imported so far."""
+    return tuple(sorted(_POINTS))
+
+
+def arm(name: str, *, at: int = 1, action: Callable[[str], None] = _die) -> Point:
+    """Arm the point called `name`."""
+    _POINTS[name].arm(at, action)
+    return _POINTS[name]
+
+
+def disarm_all() -> None:
+    """Disarm every point."""
+    for known in _POINTS.values():
+        known.disarm()

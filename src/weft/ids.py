@@ -1,0 +1,50 @@
+"""Typed ids, and how new ones are made.
+
+An id is a short prefix that says what it names, then 26 characters: 48 bits of milliseconds and 80 random bits, in an
+alphabet that sorts as it counts.  Ids of one kind therefore list in the order they were made, which is a convenience for
+people; nothing in Weft compares ids to learn an order (`seq` does that).
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NewType
+
+SessionId = NewType("SessionId", str)
+ProjectId = NewType("ProjectId", str)
+NodeId = NewType("NodeId", str)
+TurnId = NewType("TurnId", str)
+CallUid = NewType("CallUid", str)
+"""Our own name for one tool call; a provider's id is only ever sent back to that provider."""
+RequestId = NewType("RequestId", str)
+"""Names one permission or question that waits for a person."""
+InputId = NewType("InputId", str)
+"""Names one input of a client; repeating it repeats nothing."""
+EntryId = NewType("EntryId", str)
+"""Names one entry of the steering or follow-up queue."""
+BlobId = NewType("BlobId", str)
+"""SHA-256 of the content, in hexadecimal."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_id(prefix: str, now_seconds: float) -> str:
+    """Make a fresh id such as `ses_06b3…`; `now_seconds` is wall-clock time, for sorting only."""
+    number = (int(now_seconds * 1000) << 80) | secrets.randbits(80)
+    digits = []
+    for _ in range(26):
+        number, rest = divmod(number, 32)
+        digits.append(_ALPHABET[rest])
+    return f"{prefix}_{''.join(reversed(digits))}"
+
+
+def new_session_id(now_seconds: float) -> SessionId:
+    return SessionId(new_id("ses", now_seconds))
+
+
+def new_node_id(now_seconds: float) -> NodeId:
+    return NodeId(new_id("nod", now_seconds))
+
+
+def new_call_uid(now_seconds: float) -> CallUid:
+    return CallUid(new_id("cal", now_seconds))

@@ -1,0 +1,24 @@
+"""What is said: nodes, content parts, results and usage, in no vendor's words.
+
+Pure values.  This folder knows no facts, no store and no provider.
+"""
+
+from weft.messages.node import Content, Node, Role, ToolResult, as_parts
+from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall
+from weft.messages.usage import NOTHING_USED, Usage
+
+__all__ = [
+    "NOTHING_USED",
+    "Content",
+    "File",
+    "Image",
+    "Node",
+    "Part",
+    "Role",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+    "as_parts",
+]

@@ -1,0 +1,68 @@
+"""Content parts: what a turn is made of, in no vendor's words."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from weft.ids import BlobId, CallUid
+
+
+class PartBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """What all parts share: a `type` tag."""
+
+
+class Text(PartBase, frozen=True, tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class Thinking(PartBase, frozen=True, tag="thinking"):
+    """A model's reasoning, with whatever proof the vendor wants to see again."""
+
+    text: str = ""
+    signature: str = ""
+    """Opaque; valid only for the provider and model that made it."""
+    provider: str = ""
+    model: str = ""
+    redacted: str = ""
+    """Reasoning that the vendor sent encrypted; sent back as it came."""
+
+
+class ToolCall(PartBase, frozen=True, tag="tool_call"):
+    """The model asks for a tool."""
+
+    call_uid: CallUid
+    """Ours: unique in all sessions."""
+    name: str
+    args: dict[str, Any] = {}
+    provider_id: str = ""
+    """The vendor's own id; sent back only to `provider`."""
+    provider: str = ""
+    raw_args: str = ""
+    """What the model really sent, when it was not a JSON object; then `args` is empty and the call is refused."""
+    signature: str = ""
+    """A vendor's proof that must come back with the call (Gemini's thought signature)."""
+
+
+class Image(PartBase, frozen=True, tag="image"):
+    """A picture, by content (base64) or by the blob that holds it."""
+
+    media_type: str
+    data: str = ""
+    blob: BlobId | None = None
+    name: str = ""
+
+
+class File(PartBase, frozen=True, tag="file"):
+    """A file the person attached, as text or as a blob."""
+
+    name: str
+    media_type: str = "text/plain"
+    text: str = ""
+    blob: BlobId | None = None
+
+
+Part: TypeAlias = Text | Thinking | ToolCall | Image | File

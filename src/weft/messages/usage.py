@@ -1,0 +1,44 @@
+"""Tokens and money of model calls."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one or more model calls used.  `cost_usd` is None when the price is unknown, never 0 by default."""
+
+    input_tokens: int = 0
+    """Tokens read, without those that came from or went to a cache."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Part of `output_tokens`."""
+    cost_usd: float | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """Everything read and written."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum; an unknown cost makes the sum unknown."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
+NOTHING_USED = Usage(cost_usd=0.0)
+"""The neutral element of addition."""

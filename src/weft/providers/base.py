@@ -1,0 +1,196 @@
+"""The seam to a model: a neutral request in, a neutral stream out.
+
+A provider adapts one vendor.  It is handed a request that is already legal in the neutral form (every call answered exactly
+once right after it, nothing empty, no foreign reasoning), and turns it into the vendor's words; what comes back is
+decoded into the events below.  Retries, limits and storing are the turn's business, not the provider's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from weft.messages import Image, Part, Usage
+
+StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "other"]
+ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high", "max"]
+
+
+# --- the request -----------------------------------------------------------------------
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model is told about it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    """JSON Schema of the arguments: an object, without `$ref`."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
+    """A message of the user or the model.  An assistant's parts may hold tool calls; results follow at once."""
+
+    role: Literal["user", "assistant"]
+    parts: tuple[Part, ...]
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one call of the message before."""
+
+    call_uid: str
+    provider_id: str
+    """The vendor's id of the call; empty when another provider made it."""
+    tool_name: str
+    text: str
+    images: tuple[Image, ...] = ()
+    is_error: bool = False
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
+    """The answers to all calls of the assistant message before, in call order."""
+
+    results: tuple[Result, ...]
+
+
+Message: TypeAlias = Said | Results
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a model is told for one answer."""
+
+    model: str
+    """The vendor's own name of the model, without the provider."""
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    thinking: ThinkingLevel = "off"
+    schema: dict[str, Any] | None = None
+    """When set, the answer is JSON that fits it."""
+    session_id: str = ""
+    """For vendors that route by it to keep their caches warm."""
+    stop: tuple[str, ...] = ()
+
+
+# --- the stream ------------------------------------------------------------------------
+
+
+class TextPiece(msgspec.Struct, frozen=True):
+    """More text of the answer."""
+
+    text: str
+
+
+class ThinkingPiece(msgspec.Struct, frozen=True):
+    """More reasoning."""
+
+    text: str
+
+
+class ThinkingDone(msgspec.Struct, frozen=True, kw_only=True):
+    """A block of reasoning ended; its proof belongs to it."""
+
+    signature: str = ""
+    redacted: str = ""
+
+
+class CallStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The model begins its `index`-th tool call of this answer."""
+
+    index: int
+    name: str
+    provider_id: str = ""
+    signature: str = ""
+
+
+class CallArgs(msgspec.Struct, frozen=True):
+    """More of the arguments' JSON text of one call."""
+
+    index: int
+    text: str
+
+
+class UsageSeen(msgspec.Struct, frozen=True):
+    """Usage so far; a later one replaces it."""
+
+    usage: Usage
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """The vendor says that the answer is complete; a stream that ends without it broke off."""
+
+    reason: StopReason = "stop"
+    detail: str = ""
+
+
+StreamEvent: TypeAlias = (
+    TextPiece | ThinkingPiece | ThinkingDone | CallStarted | CallArgs | UsageSeen | Finished
+)
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a model.  Prices are US dollars for a million tokens; None is unknown."""
+
+    provider: str
+    name: str
+    context_window: int = 128_000
+    max_output_tokens: int = 8_192
+    price_input: float | None = None
+    price_output: float | None = None
+    price_cache_read: float | None = None
+    price_cache_write: float | None = None
+    thinks: bool = False
+    sees_images: bool = False
+    calls_tools: bool = True
+
+    def cost(self, usage: Usage) -> float | None:
+        """What `usage` costs, or None when a price that it needs is unknown."""
+        if self.price_input is None or self.price_output is None:
+            return None
+        read = self.price_input if self.price_cache_read is None else self.price_cache_read
+        write = self.price_input if self.price_cache_write is None else self.price_cache_write
+        return (
+            usage.input_tokens * self.price_input
+            + usage.output_tokens * self.price_output
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+        ) / 1_000_000
+
+
+class Model(Protocol):
+    """One model of one provider."""
+
+    info: ModelInfo
+
+    def stream(
+        self, request: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
+        """Send the request; leaving the context closes the connection at once.
+
+        Raises, at entry or while iterating:
+            ProviderError: see `weft.errors`; `retryable` says whether the same request may be sent again.
+        """
+        ...
+
+
+class Provider(Protocol):
+    """Everything one vendor offers."""
+
+    name: str
+
+    def model(self, name: str) -> Model:
+        """The model called `name`; unknown names are accepted where a vendor may have new ones."""
+        ...
+
+    async def models(self) -> list[ModelInfo]:
+        """What the vendor (or the catalogue) lists."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections and child processes."""
+        ...

@@ -1,0 +1,300 @@
+"""The contract of a store: append-only streams of facts, and the few things kept beside them.
+
+A store moves bytes; it folds nothing and knows no kind of fact.  The core is `append`, `read`, `follow` and the lease.  Everything
+else (rows for lists, search, blobs, drafts, snapshots) is there so that a list, a search or a restart is fast; each has an
+obvious plain implementation, so that a store of your own stays small.  `weft.testing.store_contract` checks one.
+
+Streams.  A session's stream is named by its id and needs a lease: every append carries the lease's fence, and an append under
+an old fence is refused inside the same transaction.  A project's stream is named `project:<id>` and takes optimistic appends from
+anybody (`fence=None`): only `expected_seq` guards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import msgspec
+
+from weft.ids import BlobId, NodeId, SessionId
+
+READER_VERSION = 1
+"""What this program can read; a session row whose `min_reader` is higher is listed and refused, never written."""
+
+PROJECT_STREAM = "project:"
+"""Prefix of streams that need no lease."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One stored fact: where it stands, and its bytes."""
+
+    seq: int
+    at: float
+    kind: str
+    body: bytes
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """Content that is kept once, under its SHA-256."""
+
+    id: BlobId
+    data: bytes
+
+
+class Said(msgspec.Struct, frozen=True):
+    """Words that full-text search should find: what people and models said, not tool output."""
+
+    node: NodeId
+    text: str
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows of a session, kept up to date by its appends; read without decoding a single fact."""
+
+    id: SessionId
+    title: str = ""
+    project_path: str = ""
+    project_id: str = ""
+    model: str = ""
+    mode: str = "normal"
+    created: float = 0.0
+    last_active: float = 0.0
+    message_count: int = 0
+    turn_count: int = 0
+    first_prompt: str = ""
+    cost_usd: float | None = 0.0
+    parent_id: SessionId | None = None
+    """The session it was forked from, or works for."""
+    is_child: bool = False
+    """True for sub-agents and candidates: lists leave them out unless asked."""
+    archived: bool = False
+    turn_open: bool = False
+    """A turn had started and not ended; with no living owner the session is interrupted."""
+    min_reader: int = 1
+    damaged: str = ""
+    """Why it cannot be opened; empty when it can."""
+    last_seq: int = 0
+
+
+class Append(msgspec.Struct, frozen=True, kw_only=True):
+    """What is added to one stream, with all that must become durable in the same instant."""
+
+    stream: str
+    expected_seq: int
+    """The stream's last `seq` before this; another value is a `Conflict`."""
+    records: tuple[Record, ...]
+    fence: int | None = None
+    """The lease's fence; None only on project streams."""
+    row: SessionRow | None = None
+    said: tuple[Said, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    names_blobs: tuple[BlobId, ...] = ()
+    """Blobs that were stored before and that this stream refers to from now on."""
+    drop_draft: bool = False
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has the store open."""
+
+    process_id: str
+    """Unique for each opening of the store."""
+    pid: int
+    started: float
+    """When it opened the store, for people."""
+    host: str = ""
+    boot_id: str = ""
+    socket: str = ""
+    """Where the process takes commands for its sessions; empty when it takes none."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to append to one stream.  `fence` grows with every new holder."""
+
+    stream: str
+    fence: int
+    owner: Owner
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """Text in flight: what had arrived of an answer that never became a node."""
+
+    node: NodeId
+    text: str = ""
+    thinking: str = ""
+
+
+class DraftChunk(msgspec.Struct, frozen=True, kw_only=True):
+    """More text in flight."""
+
+    stream: str
+    fence: int
+    node: NodeId
+    part: Literal["text", "thinking"]
+    chunk: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A fold's state after `seq`, under the fold's version; only ever a short cut."""
+
+    seq: int
+    version: str
+    data: bytes
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where the words of a search were said."""
+
+    session_id: SessionId
+    node: NodeId
+    excerpt: str
+
+
+class Followed(Protocol):
+    """An endless stream of records; `aclose` (or leaving it) ends it.  Safe to abandon."""
+
+    def __aiter__(self) -> AsyncIterator[Record]: ...
+
+    async def __anext__(self) -> Record: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Store(Protocol):
+    """Append-only streams with leases.  All methods may be called from many tasks of one event loop.
+
+    Every method may raise `StoreUnavailable` (locked beyond patience, disk full, file gone): nothing was written then.
+    A cancelled wait leaves a handed-in append to its fate: it is committed whole or not at all.
+    """
+
+    owner: Owner
+
+    # -- the core
+
+    async def append(self, *appends: Append) -> None:
+        """Add to one or several streams, all or nothing; returns when it is durable.
+
+        Raises:
+            Conflict: a stream is not at `expected_seq`.
+            Fenced: a lease was taken over, or `fence` is missing on a session's stream.
+        """
+        ...
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        """Records with a higher `seq` than `after`, oldest first; empty at the end and for unknown streams."""
+        ...
+
+    async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        """Exactly these records, in the order asked for; missing ones raise `Corrupt`."""
+        ...
+
+    async def last_seq(self, stream: str) -> int:
+        """The highest `seq`, 0 for an unknown stream."""
+        ...
+
+    def follow(self, stream: str, *, after: int = 0) -> Followed:
+        """Records after `after`, then new ones as they are committed by any process: no gap, no repeat."""
+        ...
+
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        """Become the one writer of `stream`; a dead owner is replaced at once, with a higher fence.
+
+        Raises:
+            Owned: a living process holds it and `steal` is not set.
+        """
+        ...
+
+    async def release_lease(self, lease: Lease) -> None:
+        """Give the lease back; nothing happens when it has been taken over."""
+        ...
+
+    async def lease_of(self, stream: str) -> Lease | None:
+        """Who holds the stream now, if its process lives."""
+        ...
+
+    # -- lists and search
+
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        """The row of one session."""
+        ...
+
+    async def rows(
+        self,
+        *,
+        project_path: str | None = None,
+        query: str | None = None,
+        limit: int = 100,
+        archived: bool = False,
+        children: bool = False,
+    ) -> list[SessionRow]:
+        """Sessions, last active first.  `query` finds words in titles and in what was said."""
+        ...
+
+    async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        """Ids that begin with `prefix`, taken literally."""
+        ...
+
+    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+        """Places where all the words were said."""
+        ...
+
+    async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
+        """Remember that a session could not be read, so that lists can say so."""
+        ...
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session, its drafts, snapshots, words and blob references; a living owner elsewhere raises `Owned`.
+
+        A log that forks name is only hidden: its facts stay readable, its row is gone.
+        """
+        ...
+
+    # -- beside the log
+
+    def save_draft(self, chunk: DraftChunk) -> None:
+        """Hand in more text in flight; not waited for, dropped when the fence is old, never an error."""
+        ...
+
+    async def load_draft(self, stream: str) -> Draft | None:
+        """What was left of an answer in flight."""
+        ...
+
+    async def blob(self, blob_id: BlobId) -> bytes | None:
+        """The content of a blob."""
+        ...
+
+    async def sweep_blobs(self) -> int:
+        """Drop blobs that no stream names; returns how many bytes that freed."""
+        ...
+
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """Keep the newest snapshot of a stream."""
+        ...
+
+    async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
+        """The newest snapshot, if it was made by this version of the fold."""
+        ...
+
+    async def register_socket(self, socket: str) -> None:
+        """Tell other processes where this one takes commands; `owner` carries it from now on."""
+        ...
+
+    # -- life
+
+    async def aclose(self) -> None:
+        """Finish what was handed in, give back all leases, and close."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def needs_lease(stream: str) -> bool:
+    """True for session streams."""
+    return not stream.startswith(PROJECT_STREAM)
