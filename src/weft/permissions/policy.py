@@ -1,0 +1,114 @@
+"""One function decides: an action, the mode, the rules and the grants in; allow, ask or deny out.
+
+Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one that allows, but a grant, which a
+person gave after seeing the request, answers an ask.  There is no string matching on shell commands: a rule or grant with a
+pattern covers a command only when it is the very same text.  Shell commands therefore ask until a parser can judge them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Mode: TypeAlias = Literal["plan", "default", "accept_edits", "auto", "bypass"]
+MODES: tuple[Mode, ...] = ("plan", "default", "accept_edits", "auto", "bypass")
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+ActionKind: TypeAlias = Literal["read", "edit", "run", "other"]
+
+_SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool is about to do."""
+
+    tool: str
+    kind: ActionKind
+    target: str = ""
+    """The path (relative to the project, forward slashes) or the exact command."""
+    has_effect: bool = True
+    outside: bool = False
+    """The target lies outside the folders the session may work in."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A standing answer: `Tool` or `Tool(pattern)`."""
+
+    verdict: Verdict
+    tool: str
+    pattern: str = ""
+    """Empty: every use of the tool."""
+    source: str = ""
+    """Where it was written: user, project, session."""
+
+    def covers(self, action: Action) -> bool:
+        """True when the rule speaks of this action."""
+        return fnmatchcase(action.tool, self.tool) and (
+            not self.pattern or _target_fits(action, self.pattern)
+        )
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """Leave that a person gave in this process, for the turn or the session."""
+
+    pattern: str
+    """As `grant_pattern` makes it: `tool(target)`."""
+    scope: Literal["turn", "session"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The verdict, and the sentence that explains it."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+def grant_pattern(action: Action) -> str:
+    """What "always" grants: exactly the target that was shown, for this tool."""
+    return f"{action.tool}({action.target})"
+
+
+def decide(
+    action: Action, *, mode: Mode, rules: Iterable[Rule] = (), grants: Iterable[Grant] = ()
+) -> Decision:
+    """Judge one action; the strictest voice wins."""
+    voices = [_by_mode(action, mode)]
+    voices += [Decision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)]
+    strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
+    if strictest.verdict != "ask":
+        return strictest
+    if any(rule.verdict == "allow" and rule.covers(action) for rule in rules) and not any(
+        rule.verdict == "ask" and rule.covers(action) for rule in rules
+    ):
+        return Decision("allow", "a rule allows it")
+    if any(grant.pattern == grant_pattern(action) for grant in grants):
+        return Decision("allow", "you allowed it before")
+    return strictest
+
+
+def _by_mode(action: Action, mode: Mode) -> Decision:
+    """What the mode alone says."""
+    if mode == "plan" and action.has_effect:
+        return Decision("deny", "plan mode changes nothing; leave it to act")
+    if mode == "bypass":
+        return Decision("allow", "bypass mode asks nothing")
+    if action.outside:
+        return Decision("ask", f"{action.target} is outside the project")
+    if not action.has_effect:
+        return Decision("allow", "it changes nothing")
+    if action.kind == "edit" and mode in ("accept_edits", "auto"):
+        return Decision("allow", f"{mode} mode lets files be edited")
+    return Decision("ask", "")
+
+
+def _because_of(rule: Rule) -> str:
+    shown = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
+    return f"the rule `{rule.verdict} {shown}` says so"
+
+
+def _target_fits(action: Action, pattern: str) -> bool:
+    if action.kind == "run":
+        return action.target == pattern
+    return fnmatchcase(action.target, pattern)

@@ -1,0 +1,94 @@
+"""What a tool is.
+
+A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect, what would happen: the action for
+the policy, the preview for the person, the hashes for the intent record.  `Prepared.run` then does exactly that.  Between the two
+stand policy, hooks, the person and the durable intent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.events import Effect, Todo
+from weft.ids import BlobId, CallUid
+from weft.messages import Image
+from weft.permissions import Action
+from weft.workspace import Runner, Touched, Workspace
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call came to."""
+
+    text: str
+    """What the model reads."""
+    is_error: bool = False
+    images: tuple[Image, ...] = ()
+    touched: tuple[Touched, ...] = ()
+    full_text: bytes | None = None
+    """The whole output, where `text` was cut; kept as a blob."""
+    data: dict[str, Any] = {}
+    """For programs and screens; never sent to the model."""
+    todos: tuple[Todo, ...] | None = None
+    """The new task list, when the tool changed it."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that is ready to run, and all that must be known before it may."""
+
+    action: Action
+    run: Callable[[], Awaitable[Outcome]]
+    """Do it.  Raises `ToolError` with a sentence for the model; a cancel leaves the file whole and no process behind."""
+    preview: str = ""
+    """What the person is shown: the command, the diff."""
+    pre_hashes: dict[str, str] = {}
+    post_hashes: dict[str, str] = {}
+
+
+class ReadLog:
+    """Which version of each file the model has seen; one a session, kept by the tools."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, BlobId] = {}
+
+    def saw(self, path: str, digest: BlobId) -> None:
+        """The model has seen (or itself written) this version."""
+        self._seen[path] = digest
+
+    def seen(self, path: str) -> BlobId | None:
+        """The version the model knows, None when it never read the file."""
+        return self._seen.get(path)
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool may use."""
+
+    workspace: Workspace
+    runner: Runner
+    reads: ReadLog
+    call_uid: CallUid
+    emit: Callable[[str], None] = lambda chunk: None
+    """Show output while the tool runs."""
+    todos: tuple[Todo, ...] = ()
+
+
+class Tool(Protocol):
+    """Something a model may call."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    """JSON Schema of the arguments: one object, no `$ref`."""
+    effect: Effect
+    """`pure` tools of one answer run together and may run again after a crash; all others run one at a time."""
+    timeout_seconds: float
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        """Check the arguments and work out what would happen, without any effect.
+
+        Raises:
+            ToolError: with a sentence that tells the model what is wrong and what would be right.
+        """
+        ...

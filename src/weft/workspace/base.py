@@ -1,0 +1,124 @@
+"""The door to the machine: what files and programs look like from inside.
+
+Tools never open a path or start a program themselves: they ask a `Workspace` and a `Runner`.  Whoever wants to watch, limit or
+isolate what happens (boundaries, sandbox, file history) stands in this doorway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from weft.ids import BlobId
+
+
+class FileState(msgspec.Struct, frozen=True, kw_only=True):
+    """A regular file as it was read in one go."""
+
+    path: str
+    """Relative to the project with forward slashes; absolute when it lies outside."""
+    data: bytes
+    mode: int
+    hash: BlobId
+    """SHA-256 of `data`."""
+    truncated: bool = False
+    """Only the first bytes were read; then `hash` is of those and good for nothing but display."""
+    size: int = 0
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a tool changed, with what was there before and after."""
+
+    path: str
+    action: Literal["created", "modified", "deleted"]
+    before: BlobId | None = None
+    after: BlobId | None = None
+    data_before: bytes | None = None
+    """Kept for the file history; None when there was no file or it was too large."""
+    data_after: bytes | None = None
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to run: an argument vector, never a string for some shell to guess at."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    """Absolute."""
+    env: Mapping[str, str] = {}
+    """Added to the scrubbed environment."""
+    timeout_seconds: float = 120.0
+    stdin: bytes = b""
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended."""
+
+    exit_code: int
+    """Negative: ended by that signal."""
+    output: str
+    """Standard output and error in the order they came; head and tail where it was too long."""
+    truncated: bool = False
+    full_output: bytes | None = None
+    """The whole of it up to a cap, where `output` was cut."""
+    total_bytes: int = 0
+    timed_out: bool = False
+    duration_ms: int = 0
+    changes: tuple[Touched, ...] | None = None
+    """What it changed in the project; None when this Runner cannot tell."""
+
+
+class Runner(Protocol):
+    """Command in, result and change set out."""
+
+    async def run(
+        self, command: Command, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        """Run to the end of the process; the end is its exit, never the end of its pipes.
+
+        Cancelling kills the whole process group and reaps it before the cancellation goes on.
+        """
+        ...
+
+
+class Workspace(Protocol):
+    """Files below the project (and the folders added to it)."""
+
+    root: str
+    """Absolute path of the project."""
+
+    def relative(self, path: str) -> str:
+        """How `path` is shown: relative to the project with forward slashes, or absolute when outside."""
+        ...
+
+    def is_outside(self, path: str) -> bool:
+        """True when `path`, as written, does not lie in the project or an added folder."""
+        ...
+
+    async def read(self, path: str, *, limit: int | None = None) -> FileState:
+        """Read a regular file, at most `limit` bytes.
+
+        Raises:
+            FinalToolError: no such file, no regular file, not allowed, or it leads outside.
+        """
+        ...
+
+    async def peek(self, path: str) -> FileState | None:
+        """Like `read`, None where there is no file."""
+        ...
+
+    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
+        """Replace (or create) a file in one atomic step that keeps its mode; durable on return.
+
+        `expected` is the hash the file must still have; None means that there must be no file.
+
+        Raises:
+            RetryableToolError: the file is not as expected any more; nothing was written.
+            FinalToolError: it cannot be written, or the path leads outside.
+        """
+        ...
+
+    async def list(self, path: str) -> list[tuple[str, Literal["file", "dir", "link", "other"]]]:
+        """Names in a folder, sorted, each with its kind."""
+        ...
