@@ -3,6 +3,7 @@
 Pure values.  This folder knows no facts, no store and no provider.
 """
 
+from weft.messages.conversation import Message, Result, Results, Said
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
 from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall
 from weft.messages.usage import NOTHING_USED, Usage
@@ -12,9 +13,13 @@ __all__ = [
     "Content",
     "File",
     "Image",
+    "Message",
     "Node",
     "Part",
+    "Result",
+    "Results",
     "Role",
+    "Said",
     "Text",
     "Thinking",
     "ToolCall",

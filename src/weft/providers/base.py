@@ -13,7 +13,29 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from weft.messages import Image, Part, Usage
+from weft.messages import Message, Result, Results, Said, Usage
+
+__all__ = [
+    "CallArgs",
+    "CallStarted",
+    "Finished",
+    "Message",
+    "Model",
+    "ModelInfo",
+    "ModelRequest",
+    "Provider",
+    "Result",
+    "Results",
+    "Said",
+    "StopReason",
+    "StreamEvent",
+    "TextPiece",
+    "ThinkingDone",
+    "ThinkingLevel",
+    "ThinkingPiece",
+    "ToolSpec",
+    "UsageSeen",
+]
 
 StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "other"]
 ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high", "max"]
@@ -29,34 +51,6 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     schema: dict[str, Any]
     """JSON Schema of the arguments: an object, without `$ref`."""
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
-    """A message of the user or the model.  An assistant's parts may hold tool calls; results follow at once."""
-
-    role: Literal["user", "assistant"]
-    parts: tuple[Part, ...]
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one call of the message before."""
-
-    call_uid: str
-    provider_id: str
-    """The vendor's id of the call; empty when another provider made it."""
-    tool_name: str
-    text: str
-    images: tuple[Image, ...] = ()
-    is_error: bool = False
-
-
-class Results(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
-    """The answers to all calls of the assistant message before, in call order."""
-
-    results: tuple[Result, ...]
-
-
-Message: TypeAlias = Said | Results
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,26 +74,26 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 # --- the stream ------------------------------------------------------------------------
 
 
-class TextPiece(msgspec.Struct, frozen=True):
+class TextPiece(msgspec.Struct, frozen=True, tag="text"):
     """More text of the answer."""
 
     text: str
 
 
-class ThinkingPiece(msgspec.Struct, frozen=True):
+class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
     """More reasoning."""
 
     text: str
 
 
-class ThinkingDone(msgspec.Struct, frozen=True, kw_only=True):
+class ThinkingDone(msgspec.Struct, frozen=True, kw_only=True, tag="thinking_done"):
     """A block of reasoning ended; its proof belongs to it."""
 
     signature: str = ""
     redacted: str = ""
 
 
-class CallStarted(msgspec.Struct, frozen=True, kw_only=True):
+class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
     """The model begins its `index`-th tool call of this answer."""
 
     index: int
@@ -108,20 +102,20 @@ class CallStarted(msgspec.Struct, frozen=True, kw_only=True):
     signature: str = ""
 
 
-class CallArgs(msgspec.Struct, frozen=True):
+class CallArgs(msgspec.Struct, frozen=True, tag="args"):
     """More of the arguments' JSON text of one call."""
 
     index: int
     text: str
 
 
-class UsageSeen(msgspec.Struct, frozen=True):
+class UsageSeen(msgspec.Struct, frozen=True, tag="usage"):
     """Usage so far; a later one replaces it."""
 
     usage: Usage
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     """The vendor says that the answer is complete; a stream that ends without it broke off."""
 
     reason: StopReason = "stop"

@@ -1,0 +1,41 @@
+"""A conversation as a model is told it: what was said, with each call's result right behind it.
+
+This is the neutral form that `context` makes and `providers` encode.  It is always legal: every call of an assistant message is
+answered exactly once by the `Results` that follow it, in call order; no message is empty; the first one is the user's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from weft.messages.parts import Image, Part
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
+    """A message of the user or the model.  An assistant's parts may hold tool calls; results follow at once."""
+
+    role: Literal["user", "assistant"]
+    parts: tuple[Part, ...]
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one call of the message before."""
+
+    call_uid: str
+    provider_id: str
+    """The vendor's id of the call; empty when another provider made it."""
+    tool_name: str
+    text: str
+    images: tuple[Image, ...] = ()
+    is_error: bool = False
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
+    """The answers to all calls of the assistant message before, in call order."""
+
+    results: tuple[Result, ...]
+
+
+Message: TypeAlias = Said | Results
