@@ -1,4 +1,82 @@
 """Models: the neutral request and stream, and one adapter a vendor.
 
-Knows messages, not facts: storing, retrying and deciding are the turn's.
+Knows messages, not facts: storing, retrying and deciding are the turn's.  The seam is imported at once; the scripted and
+the replaying model only when they are asked for, and the vendors' adapters only by their own files.
 """
+
+from typing import TYPE_CHECKING
+
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    Message,
+    Model,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    Result,
+    Results,
+    Said,
+    StopReason,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingLevel,
+    ThinkingPiece,
+    ToolSpec,
+    UsageSeen,
+)
+
+if TYPE_CHECKING:
+    from weft.providers.replay import RecordingModel, ReplayModel, ReplayProvider
+    from weft.providers.script import Answer, Script
+    from weft.providers.scripted import ScriptedModel, ScriptedProvider
+
+__all__ = [
+    "Answer",
+    "CallArgs",
+    "CallStarted",
+    "Finished",
+    "Message",
+    "Model",
+    "ModelInfo",
+    "ModelRequest",
+    "Provider",
+    "RecordingModel",
+    "ReplayModel",
+    "ReplayProvider",
+    "Result",
+    "Results",
+    "Said",
+    "Script",
+    "ScriptedModel",
+    "ScriptedProvider",
+    "StopReason",
+    "StreamEvent",
+    "TextPiece",
+    "ThinkingDone",
+    "ThinkingLevel",
+    "ThinkingPiece",
+    "ToolSpec",
+    "UsageSeen",
+]
+
+_LATER = {
+    "Answer": "script",
+    "Script": "script",
+    "ScriptedModel": "scripted",
+    "ScriptedProvider": "scripted",
+    "RecordingModel": "replay",
+    "ReplayModel": "replay",
+    "ReplayProvider": "replay",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what the way to a first request does not need, when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
