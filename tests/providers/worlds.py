@@ -1,0 +1,91 @@
+"""Ways to have a model answer as planned, for the contract suite.
+
+A plan is an answer of the scripted model.  A world makes a model of one implementation stream just that: the scripted
+one plays it, a vendor's adapter gets it from a loopback server in the vendor's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
+
+import anyio
+
+from weft.messages import Text, Usage
+from weft.providers.base import Model, ModelInfo, ModelRequest, Said, StreamEvent
+from weft.providers.replay import Failure, Recording, ReplayModel, fingerprint
+from weft.providers.script import Answer, Break, Fail, SayText, Stall
+from weft.providers.scripted import ScriptedModel
+
+REQUEST = ModelRequest(
+    model="contract-model", messages=(Said(role="user", parts=(Text(text="hello"),)),)
+)
+USAGE = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5, reasoning_tokens=0)
+
+
+class Served:
+    """A model that will stream the plan; `left` is set when the other side notices that we are gone."""
+
+    def __init__(self, model: Model, left: anyio.Event | None = None) -> None:
+        self.model = model
+        self.left = left
+
+
+World: TypeAlias = Callable[[Answer], AbstractAsyncContextManager[Served]]
+
+
+@asynccontextmanager
+async def scripted_world(plan: Answer) -> AsyncGenerator[Served]:
+    yield Served(ScriptedModel([plan, plan, plan]))
+
+
+@asynccontextmanager
+async def replay_world(plan: Answer) -> AsyncGenerator[Served]:
+    """Plays a recording of the plan; a stall is an event that comes after a thousand hours."""
+    yield Served(ReplayModel([await recorded(plan)], speed=1.0))
+
+
+async def recorded(plan: Answer) -> Recording:
+    """The plan as a recording made without waiting."""
+    events: list[tuple[int, StreamEvent]] = []
+    failure = None
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, Fail | Break):
+            failure = _failure(step)
+            break
+        steps.append(step)
+        if isinstance(step, Stall):
+            break
+    shown = tuple(step for step in steps if not isinstance(step, Stall))
+    async with ScriptedModel([Answer(steps=shown)]).stream(REQUEST) as stream:
+        events = [(0, event) async for event in stream]
+    if failure:
+        events = events[:-2]  # usage and the end never came
+    if any(isinstance(step, Stall) for step in steps):
+        events = [*events[:-2], (3_600_000_000, events[-1][1])]
+    info = ModelInfo(provider="replay", name="contract-model")
+    return Recording(
+        fingerprint=fingerprint(REQUEST),
+        request=REQUEST,
+        events=tuple(events),
+        info=info,
+        failure=failure,
+    )
+
+
+def _failure(step: Fail | Break) -> Failure:
+    if isinstance(step, Break):
+        return Failure(error="ProviderUnavailable", message=step.message)
+    return Failure(
+        error=step.error,
+        message=step.message,
+        status=step.status,
+        retry_after_seconds=step.retry_after_seconds,
+    )
+
+
+WORLDS: dict[str, World] = {"scripted": scripted_world, "replay": replay_world}
+
+__all__ = ["REQUEST", "USAGE", "WORLDS", "SayText", "Served", "World"]
