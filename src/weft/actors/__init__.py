@@ -1,0 +1,7 @@
+"""Mailboxes, hubs and supervision: how tasks live together.  No domain in here."""
+
+from weft.actors.hub import Hub, Inbox
+from weft.actors.mailbox import Envelope, Mailbox
+from weft.actors.supervisor import Budget, Supervisor
+
+__all__ = ["Budget", "Envelope", "Hub", "Inbox", "Mailbox", "Supervisor"]

@@ -1,0 +1,105 @@
+"""Publish to many readers without ever waiting for one.
+
+Each reader has a bounded inbox.  One that falls behind loses what does not fit, and is told so: `Inbox.lost` counts, and whoever
+needs every event reads the missed ones from where they are stored.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+CAPACITY = 1024
+"""Events one reader may leave unread."""
+
+
+class Inbox(Generic[T]):
+    """What one reader has not read yet."""
+
+    __slots__ = ("_arrived", "_capacity", "_events", "_waiting", "closed", "lost")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._events: deque[T] = deque()
+        self._arrived = anyio.Event()
+        self._waiting = False
+        self.lost = 0
+        """Events dropped since `forget_loss`."""
+        self.closed = False
+
+    def put(self, event: T) -> None:
+        """Add an event; when full, everything unread is dropped and counted."""
+        if len(self._events) >= self._capacity:
+            self.lost += len(self._events) + 1
+            self._events.clear()
+        else:
+            self._events.append(event)
+        self._wake()
+
+    def forget_loss(self) -> None:
+        """The reader has made up for what it lost."""
+        self.lost = 0
+
+    def take_nowait(self) -> T | None:
+        """The next event, None when there is none."""
+        return self._events.popleft() if self._events else None
+
+    def drop_all(self) -> None:
+        """Throw away what is unread."""
+        self._events.clear()
+
+    async def wait(self) -> None:
+        """Wait until there is something to read, something was lost, or the inbox is closed."""
+        if self._events or self.lost or self.closed:
+            return
+        self._arrived = anyio.Event()
+        self._waiting = True
+        try:
+            await self._arrived.wait()
+        finally:
+            self._waiting = False
+
+    def close(self) -> None:
+        """No more events will come."""
+        self.closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting:
+            self._arrived.set()
+
+
+class Hub(Generic[T]):
+    """The readers of one topic."""
+
+    def __init__(self) -> None:
+        self._inboxes: dict[Inbox[T], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._inboxes)
+
+    def open_inbox(self, capacity: int = CAPACITY) -> Inbox[T]:
+        """Start reading; events published from now on arrive."""
+        inbox: Inbox[T] = Inbox(capacity)
+        self._inboxes[inbox] = None
+        return inbox
+
+    def drop(self, inbox: Inbox[T]) -> None:
+        """Stop reading."""
+        self._inboxes.pop(inbox, None)
+        inbox.close()
+
+    def publish(self, event: T) -> None:
+        """Hand an event to every reader; never waits, never fails."""
+        for inbox in self._inboxes:
+            inbox.put(event)
+
+    def close(self) -> None:
+        """End all readers."""
+        for inbox in self._inboxes:
+            inbox.close()
+        self._inboxes.clear()

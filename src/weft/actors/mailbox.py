@@ -1,0 +1,95 @@
+"""A bounded queue of messages to one actor, each with a place for its answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+import anyio
+
+from weft.errors import SessionStopped, WeftError
+
+T = TypeVar("T")
+
+CAPACITY = 1024
+"""Messages that may wait; a sender beyond that waits itself."""
+
+
+class Envelope(Generic[T]):
+    """One message on its way, and the answer to it.  The answer outlives a sender that stopped waiting."""
+
+    __slots__ = ("_done", "_error", "_value", "message")
+
+    def __init__(self, message: T) -> None:
+        self.message = message
+        self._done = anyio.Event()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def answer(self, value: Any) -> None:
+        """Give the answer."""
+        self._value = value
+        self._done.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Give an error as the answer."""
+        self._error = error
+        self._done.set()
+
+    async def wait(self) -> Any:
+        """Wait for the answer.  Cancelling ends the wait and nothing else."""
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class Mailbox(Generic[T]):
+    """Messages wait here in order; one actor takes them out."""
+
+    def __init__(self, name: str, capacity: int = CAPACITY) -> None:
+        self._name = name
+        self._waiting: deque[Envelope[T]] = deque()
+        self._room = anyio.Semaphore(capacity)
+        self._arrived = anyio.Event()
+        self._closed: WeftError | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def post(self, message: T) -> Envelope[T]:
+        """Put a message in; waits while the mailbox is full.  Raises what `close` was given, once closed."""
+        self._refuse_if_closed()
+        await self._room.acquire()
+        try:
+            self._refuse_if_closed()
+        except WeftError:
+            self._room.release()
+            raise
+        envelope = Envelope(message)
+        self._waiting.append(envelope)
+        self._arrived.set()
+        return envelope
+
+    async def call(self, message: T) -> Any:
+        """Put a message in and wait for its answer."""
+        return await (await self.post(message)).wait()
+
+    async def take(self) -> Envelope[T]:
+        """The next message; for the actor alone."""
+        while not self._waiting:
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        self._room.release()
+        return self._waiting.popleft()
+
+    def close(self, error: WeftError | None = None) -> None:
+        """Take no more messages; those that wait, and all later ones, fail with `error`."""
+        self._closed = error or SessionStopped(self._name, "it was closed")
+        while self._waiting:
+            self._room.release()
+            self._waiting.popleft().fail(self._closed)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed is not None:
+            raise self._closed

@@ -1,0 +1,102 @@
+"""Long-lived tasks with an owner: one-for-one restarts, each child with a budget of its own.
+
+The supervisor's task group runs in a task of its own, so that whoever opened it may close it from another task, and so that no child
+ever lives in a caller's task (a caller's cancellation must not reach a commit or a turn).  It is the one place that makes a task
+without a group around it, and `aclose` waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from weft.clock import Clock, SystemClock
+
+logger = logging.getLogger(__name__)
+
+
+class Budget:
+    """At most `restarts` in `seconds`; each child has its own, so that one in a crash loop takes nobody along."""
+
+    def __init__(
+        self, restarts: int = 3, seconds: float = 60.0, clock: Clock | None = None
+    ) -> None:
+        self._restarts = restarts
+        self._seconds = seconds
+        self._clock = clock or SystemClock()
+        self._at: deque[float] = deque()
+
+    def spend(self) -> bool:
+        """Take one restart; False when there is none left."""
+        now = self._clock.monotonic()
+        while self._at and now - self._at[0] > self._seconds:
+            self._at.popleft()
+        if len(self._at) >= self._restarts:
+            return False
+        self._at.append(now)
+        return True
+
+
+class Supervisor:
+    """Owns tasks until it is closed."""
+
+    def __init__(self) -> None:
+        self._group: TaskGroup | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started = anyio.Event()
+        self._stop = anyio.Event()
+
+    async def open(self) -> None:
+        """Start; children may be added from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="weft-supervisor")
+        await self._started.wait()
+
+    async def _run(self) -> None:
+        async with anyio.create_task_group() as self._group:
+            self._started.set()
+            await self._stop.wait()
+            self._group.cancel_scope.cancel()
+
+    def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run a task of ours to its end; an error in it is logged and hurts nobody else."""
+        if self._group is None:
+            raise RuntimeError("the supervisor is not open")
+        self._group.start_soon(self._contain, run, name, name=name)
+
+    async def _contain(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        try:
+            await run()
+        except Exception:
+            logger.exception("a supervised task failed", extra={"task": name})
+
+    async def supervise(
+        self,
+        run: Callable[[], Awaitable[None]],
+        *,
+        budget: Budget,
+        on_crash: Callable[[Exception], Awaitable[None]],
+        on_giving_up: Callable[[Exception], Awaitable[None]],
+    ) -> None:
+        """Run `run` again whenever it crashes, as long as `budget` allows; a normal end is an end."""
+        while True:
+            try:
+                await run()
+                return
+            except Exception as error:
+                logger.exception("an actor crashed")
+                if not budget.spend():
+                    await on_giving_up(error)
+                    return
+                await on_crash(error)
+
+    async def aclose(self) -> None:
+        """Cancel all children and wait for them."""
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            self._group = None

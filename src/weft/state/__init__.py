@@ -1,0 +1,37 @@
+"""Folds: queue, ledger, settings, todos, files, the open turn, and all of them together with the tree.
+
+Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
+"""
+
+from weft.state.about import About
+from weft.state.files import Files, TouchedFile
+from weft.state.inputs import Inputs
+from weft.state.ledger import Ledger, Row
+from weft.state.queue import Entry, Queue, combine_queue_entries_to_text
+from weft.state.session import FOLD_VERSION, SessionState, fold, restore, snapshot
+from weft.state.settings import Settings
+from weft.state.todos import Todos
+from weft.state.turn import ModelCall, OpenTurn, Request, Turn
+
+__all__ = [
+    "FOLD_VERSION",
+    "About",
+    "Entry",
+    "Files",
+    "Inputs",
+    "Ledger",
+    "ModelCall",
+    "OpenTurn",
+    "Queue",
+    "Request",
+    "Row",
+    "SessionState",
+    "Settings",
+    "Todos",
+    "TouchedFile",
+    "Turn",
+    "combine_queue_entries_to_text",
+    "fold",
+    "restore",
+    "snapshot",
+]

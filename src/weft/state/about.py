@@ -1,0 +1,45 @@
+"""What a list shows of a session: counts, times and the first words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.events import AnyFact, ForkPoint, NewMessage, Origin, SessionCreated, TurnStarted
+
+FIRST_PROMPT_LENGTH = 200
+"""Characters of the first prompt that a list keeps."""
+
+
+class About(msgspec.Struct, kw_only=True):
+    """The session's own story in numbers."""
+
+    project_path: str = ""
+    project_id: str = ""
+    created: float = 0.0
+    last_message: float = 0.0
+    message_count: int = 0
+    turn_count: int = 0
+    first_prompt: str = ""
+    parent: Origin | None = None
+    fork: ForkPoint | None = None
+    imported: bool = False
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case SessionCreated():
+                self.project_path = fact.project_path
+                self.project_id = fact.project_id
+                self.created = fact.at
+                self.parent = fact.parent
+                self.fork = fact.fork
+                self.imported = fact.imported
+            case NewMessage(node=node, at=at):
+                self.message_count += 1
+                self.last_message = at
+                if node.role == "user" and not self.first_prompt:
+                    self.first_prompt = node.text[:FIRST_PROMPT_LENGTH]
+            case TurnStarted(continued=False):
+                self.turn_count += 1
+            case _:
+                pass

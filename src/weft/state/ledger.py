@@ -1,0 +1,77 @@
+"""Tokens and money: every model call of the session is a row here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from weft.events import AnyFact, ChildFinished, Purpose, UsageRecorded
+from weft.ids import NodeId, TurnId
+from weft.messages import NOTHING_USED, Usage
+
+_K = TypeVar("_K")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What one call used, and for what."""
+
+    usage: Usage
+    model: str
+    purpose: Purpose | None = None
+    """None: the sum of a child session."""
+    estimated: bool = False
+    turn_id: TurnId | None = None
+    node: NodeId | None = None
+
+
+class Ledger(msgspec.Struct):
+    """All rows, and their sum."""
+
+    rows: list[Row] = []
+    total: Usage = NOTHING_USED
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case UsageRecorded(usage=usage):
+                row = Row(
+                    usage=usage,
+                    model=fact.model,
+                    purpose=fact.purpose,
+                    estimated=fact.estimated,
+                    turn_id=fact.turn_id,
+                    node=fact.node,
+                )
+            case ChildFinished(usage=usage) if usage is not None:
+                row = Row(usage=usage, model="")
+            case _:
+                return
+        self.rows.append(row)
+        self.total = self.total + row.usage
+
+    def by_model(self) -> dict[str, Usage]:
+        """Sum for each `provider:model`."""
+        return _sums(self.rows, lambda row: row.model)
+
+    def by_turn(self) -> dict[TurnId | None, Usage]:
+        """Sum for each turn; None holds what belongs to no turn."""
+        return _sums(self.rows, lambda row: row.turn_id)
+
+    def on_line(self, nodes: Iterable[NodeId]) -> Usage:
+        """Sum of the calls that made these nodes."""
+        wanted = set(nodes)
+        total = NOTHING_USED
+        for row in self.rows:
+            if row.node in wanted:
+                total = total + row.usage
+        return total
+
+
+def _sums(rows: Iterable[Row], key: Callable[[Row], _K]) -> dict[_K, Usage]:
+    sums: dict[_K, Usage] = {}
+    for row in rows:
+        name = key(row)
+        sums[name] = sums.get(name, NOTHING_USED) + row.usage
+    return sums

@@ -1,0 +1,168 @@
+"""All folds of one session together: the whole state, as a function of the log.
+
+A fork begins with facts of the log it came from.  Those carry that log's `session_id`; of them only what a fork inherits is folded
+(tree, settings, files, todos), never the queue, open requests, money, or which inputs were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from weft.events import (
+    FACTS,
+    AnyFact,
+    ChildFinished,
+    Compacted,
+    CompactionUndone,
+    Fact,
+    FileTouched,
+    HeadMoved,
+    InputEdited,
+    InputPromoted,
+    InputQueued,
+    InputRemoved,
+    InputsReordered,
+    ModeChanged,
+    ModelCallStarted,
+    NewMessage,
+    NodeEdited,
+    NodeMarked,
+    PermissionRequest,
+    PermissionResolved,
+    PrefixFrozen,
+    QuestionAnswered,
+    QuestionAsked,
+    QueuesRecalled,
+    RefDeleted,
+    RefMoved,
+    Rewound,
+    SessionCreated,
+    SettingChanged,
+    SubtreeDeleted,
+    SubtreeRestored,
+    SystemNote,
+    TodoChanged,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+    TurnStarted,
+    Unknown,
+    UsageRecorded,
+)
+from weft.ids import BlobId, SessionId
+from weft.state.about import About
+from weft.state.files import Files
+from weft.state.inputs import Inputs
+from weft.state.ledger import Ledger
+from weft.state.queue import Queue
+from weft.state.settings import Settings
+from weft.state.todos import Todos
+from weft.state.turn import Turn
+from weft.tree import Tree
+
+FOLD_VERSION: Final = "1"
+"""Changes whenever a fold does; a snapshot of another version is dropped."""
+
+_FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
+    SessionCreated: ("tree", "settings", "about"),
+    SettingChanged: ("settings",),
+    ModeChanged: ("settings",),
+    SystemNote: ("tree",),
+    NewMessage: ("tree", "turn", "about"),
+    NodeEdited: ("tree",),
+    NodeMarked: ("tree",),
+    SubtreeDeleted: ("tree",),
+    SubtreeRestored: ("tree",),
+    HeadMoved: ("tree",),
+    RefMoved: ("tree",),
+    RefDeleted: ("tree",),
+    Rewound: ("tree",),
+    Compacted: ("tree",),
+    CompactionUndone: ("tree",),
+    InputQueued: ("queue",),
+    InputPromoted: ("queue",),
+    InputEdited: ("queue",),
+    InputRemoved: ("queue",),
+    InputsReordered: ("queue",),
+    QueuesRecalled: ("queue",),
+    TurnStarted: ("turn", "about"),
+    ModelCallStarted: ("turn",),
+    UsageRecorded: ("ledger",),
+    ChildFinished: ("ledger",),
+    ToolExecuting: ("turn",),
+    ToolComplete: ("tree", "turn"),
+    FileTouched: ("files",),
+    TurnFinished: ("turn",),
+    PermissionRequest: ("turn",),
+    PermissionResolved: ("turn",),
+    QuestionAsked: ("turn",),
+    QuestionAnswered: ("turn",),
+    TodoChanged: ("todos",),
+}
+"""Which folds take in which kind; a kind that is not here is kept and means nothing to the state (yet)."""
+
+_INHERITED = frozenset({"tree", "settings", "files", "todos"})
+
+
+class SessionState(msgspec.Struct, kw_only=True):
+    """Everything that is known of a session, folded from its log."""
+
+    session_id: SessionId
+    seq: int = 0
+    """The last own fact that was taken in."""
+    tree: Tree = msgspec.field(default_factory=Tree)
+    queue: Queue = msgspec.field(default_factory=Queue)
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
+    settings: Settings = msgspec.field(default_factory=Settings)
+    todos: Todos = msgspec.field(default_factory=Todos)
+    turn: Turn = msgspec.field(default_factory=Turn)
+    files: Files = msgspec.field(default_factory=Files)
+    about: About = msgspec.field(default_factory=About)
+    inputs: Inputs = msgspec.field(default_factory=Inputs)
+    prefix: BlobId | None = None
+    """The rendered prefix of the present epoch."""
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in.  No I/O, no clock: replaying and living through it agree."""
+        own = fact.session_id == self.session_id
+        if own:
+            self.seq = fact.seq
+        if isinstance(fact, Unknown):
+            return
+        for name in _FOLDED_BY.get(type(fact), ()):
+            if own or name in _INHERITED:
+                getattr(self, name).apply(fact)
+        if own and fact.cause is not None:
+            self.inputs.apply(fact)
+        if own and isinstance(fact, PrefixFrozen):
+            self.prefix = fact.prefix
+
+    def apply_all(self, facts: Iterable[AnyFact]) -> None:
+        """Take many facts in, in order."""
+        for fact in facts:
+            self.apply(fact)
+
+
+def fold(facts: Iterable[AnyFact], start: SessionState) -> SessionState:
+    """Fold facts onto `start`, in place, and return it."""
+    start.apply_all(facts)
+    return start
+
+
+def snapshot(state: SessionState) -> bytes:
+    """The state as bytes; equal states give equal bytes."""
+    return _encoder.encode(state)
+
+
+def restore(data: bytes) -> SessionState:
+    """A state from its bytes, of the same `FOLD_VERSION`."""
+    return _decoder.decode(data)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(SessionState)
+
+assert set(_FOLDED_BY) <= set(FACTS.values())

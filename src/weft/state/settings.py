@@ -1,0 +1,63 @@
+"""The settings of a session: a map of names to values, each changed by one fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.events import AnyFact, ModeChanged, SessionCreated, SettingChanged
+from weft.permissions import MODES, Mode
+
+
+class Settings(msgspec.Struct):
+    """What the session was told to be."""
+
+    values: dict[str, Any] = {}
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case SessionCreated():
+                self.values.update(fact.settings)
+                if fact.model:
+                    self.values["model"] = fact.model
+                if fact.title:
+                    self.values["title"] = fact.title
+            case SettingChanged(name=name, value=value):
+                if value is None:
+                    self.values.pop(name, None)
+                else:
+                    self.values[name] = value
+            case ModeChanged(mode=mode):
+                self.values["mode"] = mode
+            case _:
+                pass
+
+    @property
+    def model(self) -> str:
+        """`provider:model`."""
+        return str(self.values.get("model", ""))
+
+    @property
+    def title(self) -> str:
+        return str(self.values.get("title", ""))
+
+    @property
+    def mode(self) -> str:
+        """`normal` or `architect`."""
+        return str(self.values.get("mode", "normal"))
+
+    @property
+    def thinking(self) -> str:
+        return str(self.values.get("thinking", "off"))
+
+    @property
+    def permission_mode(self) -> Mode:
+        """What was set; a value from a newer program counts as `default`."""
+        value = self.values.get("permission_mode", "default")
+        return next((mode for mode in MODES if mode == value), "default")
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Any other setting."""
+        return self.values.get(name, default)

@@ -1,0 +1,111 @@
+"""The open turn: what had begun and not ended, which is all that recovery needs to know."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from weft.events import (
+    AnyFact,
+    FinishReason,
+    ModelCallStarted,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+    TurnStarted,
+)
+from weft.ids import CallUid, NodeId, RequestId, TurnId
+
+Request: TypeAlias = PermissionRequest | QuestionAsked
+
+
+class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that was sent, as far as we know, and not answered."""
+
+    node: NodeId
+    model: str
+    attempt: int = 1
+
+
+class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A turn between its start and its end."""
+
+    turn_id: TurnId
+    tip: NodeId | None = None
+    """The last node of the turn's own line."""
+    options: dict[str, Any] = {}
+    iterations: int = 0
+    """Answers the model has given in this turn."""
+    call: ModelCall | None = None
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """The open turn, intents and requests; and how the last turn ended."""
+
+    open: OpenTurn | None = None
+    intents: dict[CallUid, ToolExecuting] = {}
+    """Effects that were intended and not settled."""
+    requests: dict[RequestId, Request] = {}
+    """Permissions and questions that wait for a person."""
+    answers: dict[CallUid, PermissionResolved | QuestionAnswered] = {}
+    """Answers whose call has not been settled yet."""
+    last_turn: TurnId | None = None
+    last_reason: FinishReason | None = None
+    last_detail: str = ""
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case TurnStarted(turn_id=turn_id, node=node, options=options):
+                self.open = OpenTurn(turn_id=turn_id, tip=node, options=options)
+                self.last_reason = None
+                self.last_detail = ""
+            case ModelCallStarted(purpose="turn", node=node, model=model, attempt=attempt):
+                if self.open is not None:
+                    self.open.call = ModelCall(node=node, model=model, attempt=attempt)
+            case NewMessage(advance=True):
+                self._node_added(fact)
+            case ToolExecuting(call_uid=call_uid):
+                self.intents[call_uid] = fact
+            case ToolComplete(call_uid=call_uid):
+                self._settled(call_uid)
+            case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
+                self.requests[request_id] = fact
+            case (
+                PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
+            ):
+                if (request := self.requests.pop(request_id, None)) is not None:
+                    self.answers[request.call_uid] = fact
+            case TurnFinished(turn_id=turn_id, reason=reason, detail=detail):
+                self._finished(turn_id, reason, detail)
+            case _:
+                pass
+
+    def _node_added(self, fact: NewMessage) -> None:
+        if self.open is None:
+            return
+        self.open.tip = fact.node.id
+        if fact.node.role == "assistant":
+            self.open.call = None
+            if not fact.node.is_partial:
+                self.open.iterations += 1
+
+    def _settled(self, call_uid: CallUid) -> None:
+        self.intents.pop(call_uid, None)
+        self.answers.pop(call_uid, None)
+        self.requests = {k: v for k, v in self.requests.items() if v.call_uid != call_uid}
+
+    def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
+        self.open = None
+        self.intents = {}
+        self.requests = {}
+        self.answers = {}
+        self.last_turn = turn_id
+        self.last_reason = reason
+        self.last_detail = detail

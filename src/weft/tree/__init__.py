@@ -1,0 +1,8 @@
+"""The conversation as a tree: a fold of facts into nodes, branches and a head.
+
+Pure.  Holds no words, only where they are kept; knows no store.
+"""
+
+from weft.tree.fold import Compaction, Note, Place, Ref, Skeleton, Tree
+
+__all__ = ["Compaction", "Note", "Place", "Ref", "Skeleton", "Tree"]

@@ -1,0 +1,212 @@
+"""The fold of facts into nodes, refs and a head.
+
+The tree holds skeletons, never bodies: where a node stands, what hangs on it, and at which `seq` of which log its words are kept.  A
+session of a hundred thousand facts therefore costs little memory, and whoever needs words reads exactly the records they
+are in.  The state changes in place; `snapshot` and `restore` turn it to bytes and back, and laws compare those bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.events import (
+    AnyFact,
+    Compacted,
+    CompactionUndone,
+    HeadMoved,
+    NewMessage,
+    NodeEdited,
+    NodeMarked,
+    RefDeleted,
+    RefMoved,
+    Rewound,
+    SessionCreated,
+    SubtreeDeleted,
+    SubtreeRestored,
+    SystemNote,
+    ToolComplete,
+)
+from weft.ids import CallUid, NodeId, SessionId
+from weft.messages import Role
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where words are kept: a log, and a `seq` in it."""
+
+    log: SessionId
+    seq: int
+
+
+class Skeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A node without its words."""
+
+    parent: NodeId | None
+    role: Role
+    at: Place
+    """Where the newest revision is kept."""
+    parent_revision: int = 0
+    revision: int = 0
+    earlier: list[Place] = []
+    """Where revisions 0, 1, … before the newest are kept."""
+    calls: tuple[CallUid, ...] = ()
+    """The calls an assistant node made, in the model's order."""
+    results: dict[CallUid, Place] = {}
+    children: list[NodeId] = []
+    marks: dict[str, Any] = {}
+    partial: bool = False
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """A name for a node."""
+
+    node: NodeId | None
+    ref: Literal["branch", "checkpoint"]
+
+
+class Compaction(msgspec.Struct, frozen=True):
+    """A summary that stands for the line up to `upto`."""
+
+    at: Place
+    upto: NodeId
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A system note that the model sees after `node`."""
+
+    at: Place
+    node: NodeId | None
+
+
+class Tree(msgspec.Struct, kw_only=True):
+    """Nodes, head and refs of one session."""
+
+    nodes: dict[NodeId, Skeleton] = {}
+    roots: list[NodeId] = []
+    head: NodeId | None = None
+    refs: dict[str, Ref] = {}
+    deleted: dict[NodeId, bool] = {}
+    """Tops of hidden subtrees (a map, because its order is kept)."""
+    compactions: list[Compaction] = []
+    notes: list[Note] = []
+
+    # -- taking facts in
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in.  No I/O, no clock: replaying and living through it agree."""
+        match fact:
+            case NewMessage():
+                self._add(fact)
+            case ToolComplete(node=node, call_uid=call_uid):
+                if (holder := self.nodes.get(node)) is not None:
+                    holder.results.setdefault(call_uid, _place(fact))
+            case NodeEdited(node=node, revision=revision):
+                if (holder := self.nodes.get(node)) is not None:
+                    holder.earlier.append(holder.at)
+                    holder.at = _place(fact)
+                    holder.revision = revision
+            case NodeMarked(node=node, mark=mark, value=value):
+                if (holder := self.nodes.get(node)) is not None:
+                    _set_mark(holder.marks, mark, value)
+            case SubtreeDeleted(node=node):
+                self.deleted[node] = True
+            case SubtreeRestored(node=node):
+                self.deleted.pop(node, None)
+            case HeadMoved(node=node):
+                self.head = node
+            case Rewound(to=to, conversation=True):
+                self.head = to
+            case RefMoved(name=name, node=node, ref=ref):
+                self.refs[name] = Ref(node, ref)
+            case RefDeleted(name=name):
+                self.refs.pop(name, None)
+            case Compacted(upto=upto):
+                self.compactions.append(Compaction(_place(fact), upto))
+            case CompactionUndone(compaction=seq):
+                self.compactions = [c for c in self.compactions if c.at.seq != seq]
+            case SystemNote(to_model=True, node=node):
+                self.notes.append(Note(_place(fact), node))
+            case SessionCreated(fork=fork) if fork is not None:
+                self.head = fork.node
+            case _:
+                pass
+
+    def _add(self, fact: NewMessage) -> None:
+        node = fact.node
+        if node.id in self.nodes:
+            return
+        self.nodes[node.id] = Skeleton(
+            parent=node.parent,
+            role=node.role,
+            at=_place(fact),
+            parent_revision=node.parent_revision,
+            calls=tuple(call.call_uid for call in node.calls),
+            marks=dict(node.metadata),
+            partial=node.is_partial,
+        )
+        above = self.nodes.get(node.parent) if node.parent is not None else None
+        (self.roots if above is None else above.children).append(node.id)
+        if fact.advance:
+            self.head = node.id
+
+    # -- reading
+
+    def line(self, tip: NodeId | None) -> list[NodeId]:
+        """The ancestors of `tip` and itself, oldest first."""
+        found: list[NodeId] = []
+        while tip is not None:
+            found.append(tip)
+            tip = self.nodes[tip].parent
+        found.reverse()
+        return found
+
+    def ancestors(self, node: NodeId | None) -> Iterator[NodeId]:
+        """`node` and its ancestors, nearest first."""
+        while node is not None:
+            yield node
+            node = self.nodes[node].parent
+
+    def is_hidden(self, node: NodeId) -> bool:
+        """True when the node or one above it was deleted."""
+        return bool(self.deleted) and any(each in self.deleted for each in self.ancestors(node))
+
+    def children(self, node: NodeId | None) -> tuple[NodeId, ...]:
+        """The visible children, oldest first; of None, the roots."""
+        below = self.roots if node is None else self.nodes[node].children
+        return tuple(each for each in below if each not in self.deleted)
+
+    def unsettled(self, node: NodeId) -> tuple[CallUid, ...]:
+        """The calls of a node that have no result yet."""
+        holder = self.nodes[node]
+        return tuple(uid for uid in holder.calls if uid not in holder.results)
+
+    def compaction_for(self, tip: NodeId | None) -> Compaction | None:
+        """The newest compaction that speaks of an ancestor of `tip`."""
+        if not self.compactions:
+            return None
+        above = set(self.line(tip))
+        return next((c for c in reversed(self.compactions) if c.upto in above), None)
+
+    def require(self, node: NodeId) -> Skeleton:
+        """The skeleton of a node that a caller named.
+
+        Raises:
+            UsageError: there is no such node.
+        """
+        if (holder := self.nodes.get(node)) is None:
+            raise UsageError(f"there is no message {node!r} in this session")
+        return holder
+
+
+def _place(fact: AnyFact) -> Place:
+    return Place(fact.session_id, fact.seq)
+
+
+def _set_mark(marks: dict[str, Any], mark: str, value: Any) -> None:
+    if value is None:
+        marks.pop(mark, None)
+    else:
+        marks[mark] = value
