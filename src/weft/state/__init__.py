@@ -11,11 +11,12 @@ from weft.state.queue import Entry, Queue, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, fold, restore, snapshot
 from weft.state.settings import Settings
 from weft.state.todos import Todos
-from weft.state.turn import ModelCall, OpenTurn, Request, Turn
+from weft.state.turn import Answered, ModelCall, OpenTurn, Request, Turn
 
 __all__ = [
     "FOLD_VERSION",
     "About",
+    "Answered",
     "Entry",
     "Files",
     "Inputs",

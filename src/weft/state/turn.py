@@ -33,6 +33,13 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 1
 
 
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """A request and what was answered, until its call is settled."""
+
+    request: Request
+    answer: PermissionResolved | QuestionAnswered
+
+
 class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A turn between its start and its end."""
 
@@ -53,7 +60,7 @@ class Turn(msgspec.Struct, kw_only=True):
     """Effects that were intended and not settled."""
     requests: dict[RequestId, Request] = {}
     """Permissions and questions that wait for a person."""
-    answers: dict[CallUid, PermissionResolved | QuestionAnswered] = {}
+    answers: dict[CallUid, Answered] = {}
     """Answers whose call has not been settled yet."""
     last_turn: TurnId | None = None
     last_reason: FinishReason | None = None
@@ -81,7 +88,7 @@ class Turn(msgspec.Struct, kw_only=True):
                 PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
             ):
                 if (request := self.requests.pop(request_id, None)) is not None:
-                    self.answers[request.call_uid] = fact
+                    self.answers[request.call_uid] = Answered(request=request, answer=fact)
             case TurnFinished(turn_id=turn_id, reason=reason, detail=detail):
                 self._finished(turn_id, reason, detail)
             case _:

@@ -77,8 +77,8 @@ class Compaction(msgspec.Struct, frozen=True):
 class Note(msgspec.Struct, frozen=True):
     """A system note that the model sees after `node`."""
 
-    at: Place
     node: NodeId | None
+    text: str
 
 
 class Tree(msgspec.Struct, kw_only=True):
@@ -127,8 +127,8 @@ class Tree(msgspec.Struct, kw_only=True):
                 self.compactions.append(Compaction(_place(fact), upto))
             case CompactionUndone(compaction=seq):
                 self.compactions = [c for c in self.compactions if c.at.seq != seq]
-            case SystemNote(to_model=True, node=node):
-                self.notes.append(Note(_place(fact), node))
+            case SystemNote(to_model=True, node=node, text=text):
+                self.notes.append(Note(node, text))
             case SessionCreated(fork=fork) if fork is not None:
                 self.head = fork.node
             case _:

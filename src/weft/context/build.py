@@ -1,0 +1,147 @@
+"""What the model sees: a pure function of a line of the tree.
+
+Whatever happened before (a crash, an abort, a switch of model, a broken stream), the messages that come out are legal: each call
+of an assistant message is answered exactly once by the `Results` behind it, in call order; nothing is empty; the first message is the
+user's and so is the last, unless results stand there; reasoning is shown only to the model that signed it.  The log is
+never repaired for this: legality is made here, from the tree, every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from weft.ids import CallUid, NodeId
+from weft.messages import (
+    File,
+    Image,
+    Message,
+    Node,
+    Part,
+    Result,
+    Results,
+    Said,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+NO_RESULT: Final = (
+    "No result of this call is on record: the turn ended before it was settled. "
+    "Whether it took effect is unknown; check before you rely on it or repeat it."
+)
+CUT_OFF: Final = "[The answer above was cut off before it was finished.]"
+GO_ON: Final = "[Go on from where you stopped.]"
+BEGINNING: Final = "[The conversation begins here.]"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of the line with its words, and the results that hang on it."""
+
+    node: Node
+    results: Mapping[CallUid, ToolResult] = {}
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Whom the messages are for."""
+
+    provider: str
+    model: str
+
+
+def build(
+    line: Sequence[Entry],
+    target: Target,
+    *,
+    summary: str = "",
+    notes: Mapping[NodeId | None, Sequence[str]] | None = None,
+) -> tuple[Message, ...]:
+    """The messages for `target`: the summary of what was compacted, then the line."""
+    said: list[Message] = []
+    if summary:
+        said.append(_user(summary))
+    notes = notes or {}
+    said += [_user(text) for text in notes.get(None, ())]
+    for entry in line:
+        said += render(entry, target)
+        said += [_user(text) for text in notes.get(entry.node.id, ())]
+    if not said or (isinstance(said[0], Said) and said[0].role == "assistant"):
+        said.insert(0, _user(BEGINNING))
+    last = said[-1]
+    if isinstance(last, Said) and last.role == "assistant":
+        said.append(_user(GO_ON))
+    return tuple(said)
+
+
+def render(entry: Entry, target: Target) -> list[Message]:
+    """The messages that one node gives: none, one, or an answer with its results."""
+    node = entry.node
+    if node.role == "assistant":
+        return _render_answer(entry, target)
+    parts = tuple(part for part in node.parts if _has_content(part))
+    if not parts:
+        return []
+    return [Said(role="user", parts=parts)]
+
+
+def _render_answer(entry: Entry, target: Target) -> list[Message]:
+    node = entry.node
+    parts = tuple(part for part in node.parts if _may_be_shown(part, node, target))
+    calls = tuple(part for part in parts if isinstance(part, ToolCall))
+    rendered: list[Message] = []
+    if any(not isinstance(part, Thinking) for part in parts):
+        rendered.append(Said(role="assistant", parts=parts))
+    if calls:
+        rendered.append(
+            Results(results=tuple(_result(call, entry.results, target) for call in calls))
+        )
+    if node.is_partial and rendered and not calls:
+        rendered.append(_user(CUT_OFF))
+    return rendered
+
+
+def _may_be_shown(part: Part, node: Node, target: Target) -> bool:
+    if isinstance(part, Thinking):
+        signed_by_target = part.provider == target.provider and part.model == target.model
+        return signed_by_target and not node.is_partial and bool(part.signature or part.redacted)
+    return _has_content(part)
+
+
+def _has_content(part: Part) -> bool:
+    match part:
+        case Text(text=text):
+            return bool(text.strip())
+        case File(text=text, blob=blob):
+            return bool(text) or blob is not None
+        case Image(data=data, blob=blob):
+            return bool(data) or blob is not None
+        case _:
+            return True
+
+
+def _result(call: ToolCall, results: Mapping[CallUid, ToolResult], target: Target) -> Result:
+    provider_id = call.provider_id if call.provider == target.provider else ""
+    result = results.get(call.call_uid)
+    if result is None:
+        return Result(
+            call_uid=call.call_uid,
+            provider_id=provider_id,
+            tool_name=call.name,
+            text=NO_RESULT,
+            is_error=True,
+        )
+    return Result(
+        call_uid=call.call_uid,
+        provider_id=provider_id,
+        tool_name=call.name,
+        text=result.text or "(no output)",
+        images=result.images,
+        is_error=result.is_error,
+    )
+
+
+def _user(text: str) -> Said:
+    return Said(role="user", parts=(Text(text=text),))

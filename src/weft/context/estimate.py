@@ -1,0 +1,46 @@
+"""How many tokens text is likely to be, where no vendor has told us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from weft.messages import File, Image, Message, Part, Results, Text, Thinking, ToolCall
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""Good within a third for code and English; the vendor's own count replaces it as soon as it is known."""
+IMAGE_TOKENS: Final = 1_500
+
+
+def estimate_text(characters: int) -> int:
+    """Tokens of so many characters."""
+    return (characters + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
+
+
+def estimate(messages: Iterable[Message], prefix_characters: int = 0) -> int:
+    """Tokens of a whole request."""
+    characters = prefix_characters
+    images = 0
+    for message in messages:
+        if isinstance(message, Results):
+            characters += sum(len(result.text) for result in message.results)
+            images += sum(len(result.images) for result in message.results)
+            continue
+        for part in message.parts:
+            characters += _characters(part)
+            images += isinstance(part, Image)
+    return estimate_text(characters) + images * IMAGE_TOKENS
+
+
+def _characters(part: Part) -> int:
+    match part:
+        case Text(text=text) | File(text=text):
+            return len(text)
+        case Thinking(text=text, redacted=redacted):
+            return len(text) + len(redacted)
+        case ToolCall(name=name, args=args):
+            return len(name) + len(msgspec.json.encode(args))
+        case _:
+            return 0

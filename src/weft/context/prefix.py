@@ -1,0 +1,48 @@
+"""The prefix of a request: what is the same for every call of an epoch.
+
+It is rendered once, kept as a blob and named by each model call, so that a request can be rebuilt byte for byte years later and
+vendors' prompt caches hold.  A change of the system prompt or the tools begins a new epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from weft.ids import BlobId
+
+
+class PrefixTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model is told about it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Prefix(msgspec.Struct, frozen=True, kw_only=True):
+    """System prompt and tools."""
+
+    system: str = ""
+    tools: tuple[PrefixTool, ...] = ()
+
+
+class RenderedPrefix(msgspec.Struct, frozen=True, kw_only=True):
+    """A prefix with its bytes and its name."""
+
+    prefix: Prefix
+    data: bytes
+    id: BlobId
+
+
+def render_prefix(prefix: Prefix) -> RenderedPrefix:
+    """Encode a prefix and name it by its content."""
+    data = msgspec.json.encode(prefix)
+    return RenderedPrefix(prefix=prefix, data=data, id=BlobId(hashlib.sha256(data).hexdigest()))
+
+
+def load_prefix(data: bytes) -> Prefix:
+    """A prefix from its blob."""
+    return msgspec.json.decode(data, type=Prefix)
