@@ -7,7 +7,7 @@ import json
 import anyio
 import pytest
 
-from providers.worlds import REQUEST, USAGE, WORLDS, World
+from tests.providers.worlds import REQUEST, USAGE, WORLDS, World
 from weft import errors
 from weft.errors import ProviderError, ProviderUnavailable
 from weft.providers.base import (

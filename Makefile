@@ -1,0 +1,73 @@
+# One command for each thing a person wants; `make test` is the one that decides.
+#
+# On a bare Debian machine with nothing but make: `make test` as root installs what is missing, makes .venv and runs everything.
+# Without root it makes .venv and names the system packages that somebody has to install.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+# command:package for everything we need from the system.
+SYSTEM := git:git bwrap:bubblewrap tmux:tmux
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.PHONY: test
+test: ready check types suite ## Set up what is missing, then format, lint, types and tests
+
+.PHONY: ready
+ready: system $(READY) ## Install what is missing, and nothing else
+
+.PHONY: system
+system:
+	@.ci/system $(PYTHON) $(SYSTEM)
+
+# The stamp is younger than pyproject.toml exactly when the environment is what it asks for.
+$(READY): pyproject.toml | system
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "weft needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+.PHONY: check
+check: $(READY) ## Formatting and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+.PHONY: types
+types: $(READY) ## Strict types, tests too
+	$(BIN)/mypy -p weft -p tests -p bench
+
+.PHONY: suite
+suite: $(READY) ## The tests alone
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+.PHONY: prove
+prove: $(READY) ## Run the long proofs whole; one JSON line a claim (CLAIMS="kill9 races" for some)
+	$(BIN)/python -m tests.prove $(CLAIMS)
+
+.PHONY: bench
+bench: $(READY) ## Print the benchmark table
+	$(BIN)/python -m bench
+
+.PHONY: run
+run: $(READY) ## Start Weft
+	$(BIN)/python -m weft
+
+.PHONY: format
+format: $(READY) ## Format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: clean
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,163 @@
+"""One way down: the order of the folders, held for every import wherever it hides."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.source import SRC, imported_modules, our_imports, parsed, python_files
+
+ANYWHERE = {"errors", "ids", "clock", "faults"}
+"""The root modules that everybody may import."""
+
+_PURE = "messages permissions redact events tree state decisions"
+_TO_SESSION = f"{_PURE} actors workspace store providers repo lsp context tools mcp loop session"
+_BELOW_APP = f"{_TO_SESSION} agents loom export"
+
+MAY_IMPORT = {
+    "messages": "",
+    "permissions": "",
+    "redact": "",
+    "events": "messages permissions",
+    "tree": "messages events",
+    "state": "messages events permissions tree",
+    "decisions": "messages events",
+    "actors": "",
+    "workspace": "actors",
+    "store": "messages events actors",
+    "providers": "messages actors",
+    "repo": "workspace actors",
+    "lsp": "workspace actors",
+    "context": "messages events tree state",
+    "tools": "messages permissions events workspace repo lsp",
+    "mcp": "messages permissions tools actors",
+    "loop": "messages permissions events providers tools context state",
+    "session": "messages permissions events tree state store actors loop",
+    "agents": _TO_SESSION,
+    "loom": _TO_SESSION,
+    "export": "messages events tree state store",
+    "app": _BELOW_APP,
+    "sync": "app",
+    "server": f"app {_PURE}",
+    "tui": f"app {_PURE}",
+    "acp": f"app {_PURE}",
+    "mcp_server": f"app {_PURE}",
+    "web": "",
+    "cli": "app server tui acp mcp_server",
+    "testing": f"{_BELOW_APP} app sync server tui acp mcp_server cli",
+}
+"""Folder (or root module) → the folders it may import.  `testing` is handed to users for their tests and may see everything."""
+
+PURE = _PURE.split()
+IMPURE = {
+    *("anyio", "asyncio", "concurrent", "multiprocessing", "os", "pathlib", "random", "select"),
+    *("selectors", "signal", "socket", "sqlite3", "apsw", "ssl", "subprocess", "tempfile"),
+    *("threading", "time"),
+}
+"""What a pure folder has no use for: I/O, the event loop, time and chance."""
+
+REACH_INTO_FILES = {"app", "testing", "cli"}
+"""Who picks implementations (`store.sqlite`) and so may look behind a folder's face."""
+
+FOLDERS = sorted(
+    path.stem
+    for path in SRC.iterdir()
+    if (path.is_dir() and any(path.rglob("*.py"))) or path.suffix == ".py"
+)
+LAYERS = [name for name in FOLDERS if name not in {*ANYWHERE, "__init__", "__main__"}]
+
+
+def files_of(layer: str) -> list[str]:
+    """The files of a folder, or the one file of a root module, relative to the source."""
+    folder = SRC / layer
+    found = python_files(folder) if folder.is_dir() else [folder.with_suffix(".py")]
+    return [str(file.relative_to(SRC)) for file in found]
+
+
+def test_every_folder_has_its_place_in_the_order() -> None:
+    assert set(LAYERS) <= set(MAY_IMPORT)
+
+
+def test_the_order_has_no_way_up() -> None:
+    """Each row names only rows above it, so that the table itself cannot hold a cycle."""
+    above: set[str] = set()
+    for folder, allowed in MAY_IMPORT.items():
+        assert set(allowed.split()) <= above, folder
+        above.add(folder)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_folder_imports_only_what_stands_below_it(layer: str) -> None:
+    allowed = {layer, *ANYWHERE, *MAY_IMPORT.get(layer, "").split()}
+    used = [each for name in files_of(layer) for each in our_imports(SRC / name)]
+    assert [str(each) for each in used if each.folder not in allowed] == []
+
+
+@pytest.mark.parametrize("module", sorted(ANYWHERE))
+def test_what_everybody_imports_imports_nobody(module: str) -> None:
+    used = [each for name in files_of(module) for each in our_imports(SRC / name)]
+    assert [str(each) for each in used if each.folder not in ANYWHERE] == []
+
+
+@pytest.mark.parametrize("layer", [each for each in LAYERS if each not in REACH_INTO_FILES])
+def test_from_outside_one_imports_the_folder_and_not_the_file(layer: str) -> None:
+    used = [each for name in files_of(layer) for each in our_imports(SRC / name)]
+    assert [str(each) for each in used if each.folder != layer and each.reaches_into_a_file] == []
+
+
+@pytest.mark.parametrize("layer", [each for each in LAYERS if each in PURE])
+def test_a_pure_folder_does_no_io_and_knows_no_loop_and_no_clock(layer: str) -> None:
+    found = [
+        f"{name}:{line} imports {target}"
+        for name in files_of(layer)
+        for line, target in imported_modules(SRC / name)
+        if target.split(".")[0] in IMPURE or target in ("weft.clock", "weft.faults")
+    ]
+    assert found == []
+
+
+def test_all_imports_are_absolute() -> None:
+    found = [
+        f"{file.relative_to(SRC)}:{line} {target}"
+        for file in python_files()
+        for line, target in imported_modules(file)
+        if target.startswith(".")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("layer", [each for each in LAYERS if (SRC / each).is_dir()])
+def test_a_folder_says_what_it_owns_and_its_face_holds_no_logic(layer: str) -> None:
+    """A face is imports and `__all__`; names that cost start-up time may come lazily, through `__getattr__`."""
+    face = parsed(SRC / layer / "__init__.py")
+    assert ast.get_docstring(face)
+    exported: list[str] = []
+    imported: list[str] = []
+    for statement in face.body[1:]:
+        match statement:
+            case ast.Import() | ast.ImportFrom(module="__future__" | "typing" | "importlib"):
+                pass
+            case ast.ImportFrom(names=names):
+                imported += [alias.asname or alias.name for alias in names]
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=[]):
+                imported += lazily_imported(body)
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                exported = ast.literal_eval(value)
+            case ast.Assign(value=ast.Dict()) | ast.AnnAssign(value=ast.Dict()):
+                pass  # where the lazy names live
+            case ast.FunctionDef(name="__getattr__" | "__dir__"):
+                pass
+            case _:
+                pytest.fail(f"{layer}/__init__.py:{statement.lineno} is logic")
+    assert sorted(exported) == sorted(imported)
+
+
+def lazily_imported(body: list[ast.stmt]) -> list[str]:
+    """The names that an `if TYPE_CHECKING:` block imports."""
+    return [
+        alias.asname or alias.name
+        for statement in body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    ]
