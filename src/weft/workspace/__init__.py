@@ -4,5 +4,20 @@ Opens paths beneath a root, writes atomically, runs programs in groups of their 
 """
 
 from weft.workspace.base import Command, FileState, Runner, RunResult, Touched, Workspace
+from weft.workspace.environment import scrubbed, secret_values
+from weft.workspace.local import LocalWorkspace
+from weft.workspace.runner import LocalRunner, kill_orphans
 
-__all__ = ["Command", "FileState", "RunResult", "Runner", "Touched", "Workspace"]
+__all__ = [
+    "Command",
+    "FileState",
+    "LocalRunner",
+    "LocalWorkspace",
+    "RunResult",
+    "Runner",
+    "Touched",
+    "Workspace",
+    "kill_orphans",
+    "scrubbed",
+    "secret_values",
+]

@@ -78,6 +78,16 @@ class Runner(Protocol):
         """Run to the end of the process; the end is its exit, never the end of its pipes.
 
         Cancelling kills the whole process group and reaps it before the cancellation goes on.
+
+        Raises:
+            ToolError: it could not be started.
+        """
+        ...
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        """Absolute path of a program on the search path, None where there is none.
+
+        Folders below `not_below` are passed over: what we start by ourselves must not come from the project.
         """
         ...
 
@@ -96,6 +106,17 @@ class Workspace(Protocol):
         """True when `path`, as written, does not lie in the project or an added folder."""
         ...
 
+    async def resolve(self, path: str) -> str:
+        """The real name of `path`, every symbolic link on the way followed; shown as by `relative`.
+
+        This is the name to judge: `read` and `write` of it follow no link, so they reach that file or fail.  Where nothing is, the
+        name it would have.
+
+        Raises:
+            FinalToolError: no path, or a link leads out of the project.
+        """
+        ...
+
     async def read(self, path: str, *, limit: int | None = None) -> FileState:
         """Read a regular file, at most `limit` bytes.
 
@@ -104,7 +125,7 @@ class Workspace(Protocol):
         """
         ...
 
-    async def peek(self, path: str) -> FileState | None:
+    async def peek(self, path: str, *, limit: int | None = None) -> FileState | None:
         """Like `read`, None where there is no file."""
         ...
 

@@ -1,0 +1,65 @@
+"""What a program we start finds in its environment: no secrets, nothing that re-points tools, nothing that waits for a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_REPOINTING = re.compile(
+    # Loaders, git's own switches (but not who the author is), and what shells and interpreters run by themselves.
+    r"LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|SSL_).*|BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|CDPATH"
+    r"|GLOBIGNORE|IFS|NODE_OPTIONS|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|RIPGREP_CONFIG_PATH"
+    r"|GREP_OPTIONS|LESSOPEN|LESSCLOSE|npm_config_script_shell",
+    re.IGNORECASE,
+)
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+QUIET: Mapping[str, str] = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    # An editor that saves what it was given and leaves; a prompt that is refused: nobody is there to answer.
+    "GIT_EDITOR": "true",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "npm_config_update_notifier": "false",
+    # An embedded bare repository in the project would run programs of its own.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
+"""What is set for every program, whatever the person's own environment says."""
+
+
+def is_secret_name(name: str) -> bool:
+    """True when a variable of this name probably holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for programs that a model starts."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not is_secret_name(name) and not _REPOINTING.fullmatch(name)
+    }
+    # A relative entry would find programs in the project itself.
+    folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
+    kept["PATH"] = ":".join(folders) or _DEFAULT_PATH
+    if not any(kept.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
+        kept["LANG"] = "C.UTF-8"
+    return {**kept, **QUIET}
+
+
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that must never be shown: what `scrubbed` drops for its name."""
+    return tuple(value for name, value in environ.items() if value and is_secret_name(name))

@@ -1,0 +1,58 @@
+"""What the system refuses, as sentences that tell a model what to do."""
+
+from __future__ import annotations
+
+import errno
+import stat
+
+from weft.errors import FinalToolError, RetryableToolError, ToolError
+
+_LATER = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.EAGAIN,
+    errno.EINTR,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ETIMEDOUT,
+    errno.ESTALE,
+}
+"""Another time it may work."""
+_SENTENCES = {
+    errno.ENOENT: "there is no file {path!r}",
+    errno.ENOTDIR: "a part of the path {path!r} is a file, not a folder",
+    errno.EISDIR: "{path!r} is a folder, not a file; use the list tool to see what is in it",
+    errno.ELOOP: "{path!r} goes through a symbolic link that cannot be followed; name the file by its real path",
+    errno.EXDEV: "{path!r} leads out of the project",
+    errno.EACCES: "the system does not allow access to {path!r}",
+    errno.EPERM: "the system does not allow that on {path!r}",
+    errno.EROFS: "{path!r} lies on a disk that is read-only",
+    errno.ENAMETOOLONG: "the path {path!r} is too long",
+    errno.ENXIO: "{path!r} is a pipe or device, not a regular file",
+    errno.ENOSPC: "the disk is full; {path!r} was not written",
+    errno.EDQUOT: "the disk quota is used up; {path!r} was not written",
+}
+_KINDS = (
+    (stat.S_ISDIR, "a folder, not a file; use the list tool to see what is in it"),
+    (stat.S_ISFIFO, "a named pipe, not a regular file; it is not opened"),
+    (stat.S_ISSOCK, "a socket, not a regular file; it is not opened"),
+    (stat.S_ISLNK, "a symbolic link; name the file that it points to"),
+)
+
+
+def explain(error: OSError, path: str) -> ToolError:
+    """The tool error that tells what `error` means for `path`."""
+    code = error.errno or 0
+    sentence = _SENTENCES.get(code, "{path!r}: {reason}")
+    message = sentence.format(path=path, reason=error.strerror or str(error))
+    return RetryableToolError(message) if code in _LATER else FinalToolError(message)
+
+
+def refusal(mode: int, path: str) -> str:
+    """Why something that is no regular file is not opened."""
+    for is_kind, words in _KINDS:
+        if is_kind(mode):
+            return f"{path!r} is {words}"
+    return f"{path!r} is a device, not a regular file; it is not opened"

@@ -1,0 +1,195 @@
+"""Finding the processes that a command left behind.
+
+Killing a process group misses a child that made a session of its own (`setsid`, daemons).  Every command therefore carries a mark in its
+environment, which its descendants inherit, and after a command the processes that bear its mark are killed, together with their
+children.  Only the processes younger than the command are looked at, so that it costs microseconds when there are none.
+
+What is promised: everything in the command's group dies, and everything that left the group dies unless it *also* threw its
+environment away and lost its parent, or runs as another user.  Only a pid namespace (the sandbox) can promise more.  The kernel's
+"child subreaper" would help too but changes the whole process, which is not a library's to change.
+
+The mark is `namespace.pid.start-of-owner.number`, one after the other where one Weft runs inside another, so that after a crash of the
+owner its orphans can be told from the commands of living ones.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+
+MARK = "WEFT_RUN"
+"""Name of the environment variable that holds the mark."""
+_PASSES = 10
+_WAIT_MS = 500
+_LONG_SECONDS = 1.0
+"""A command that ran longer may have used up every process number once; then all processes are looked at."""
+
+
+@cache
+def owner() -> str:
+    """What our own marks begin with."""
+    pid = os.getpid()
+    return f"{_namespace('self')}.{pid}.{_started(pid)}"
+
+
+def forget_owner() -> None:
+    """After a fork the child is another owner."""
+    owner.cache_clear()
+
+
+os.register_at_fork(after_in_child=forget_owner)
+
+
+def left_any(leader: int, ran_seconds: float) -> list[int]:
+    """Processes that may have been started by the command whose first process is `leader`; usually none."""
+    last = _last_pid()
+    if last == leader and ran_seconds < _LONG_SECONDS:
+        return []
+    mine = os.getpid()
+    pids = [pid for pid in _pids() if pid not in (leader, mine)]
+    if last is None or ran_seconds >= _LONG_SECONDS:
+        return pids
+    if last > leader:
+        return [pid for pid in pids if leader < pid <= last]
+    return [pid for pid in pids if pid > leader or pid <= last]  # the numbers started anew
+
+
+def kill_marked(mark: str, suspects: Iterable[int] | None = None) -> int:
+    """Kill every process that bears `mark`, and their children, until none is found; returns how many."""
+    killed = 0
+    for _ in range(_PASSES):
+        found = _family(mark, _pids() if suspects is None else suspects)
+        if not found:
+            break
+        _kill_all(found)
+        killed += len(found)
+        suspects = None  # what they started meanwhile may be anywhere
+    return killed
+
+
+def kill_orphans() -> int:
+    """Kill what commands of crashed Weft processes left running; returns how many died.
+
+    For the start of a process that goes on with interrupted work: a command that is still running must not finish unseen.
+    """
+    dead = set()
+    for pid in _pids():
+        for mark in _marks(pid):
+            space, owner_pid, started, _ = mark.split(".")
+            if space == _namespace("self") and _started(int(owner_pid)) != started:
+                dead.add(mark)
+    return sum(kill_marked(mark) for mark in dead)
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _last_pid() -> int | None:
+    try:
+        with open("/proc/sys/kernel/ns_last_pid", "rb", buffering=0) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _marks(pid: int) -> list[str]:
+    """The marks in a process's environment, outermost first."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            environ = file.read(2 * 1024 * 1024)
+    except OSError:
+        return []
+    for entry in environ.split(b"\0"):
+        if entry.startswith(MARK.encode() + b"="):
+            marks = entry.partition(b"=")[2].decode(errors="replace").split("/")
+            return [mark for mark in marks if _is_mark(mark)]
+    return []
+
+
+def _is_mark(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) == 4 and all(part.isdigit() for part in parts)
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of a process's `stat`, from its state on; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def _started(pid: int) -> str:
+    """When a process started, in clock ticks since boot; empty when it is gone or only waits to be reaped."""
+    fields = _stat(pid)
+    return fields[19] if fields and fields[0] not in "ZX" else ""
+
+
+def _namespace(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
+    except OSError:
+        return "0"
+
+
+def _family(mark: str, suspects: Iterable[int]) -> dict[int, str]:
+    """The suspects that bear the mark and are alive, with all that descends from them; each with its start."""
+    alive = {pid: fields for pid in suspects if (fields := _stat(pid)) and fields[0] not in "ZX"}
+    family = {pid for pid in alive if mark in _marks(pid)}
+    while more := {pid for pid, fields in alive.items() if int(fields[1]) in family} - family:
+        family |= more
+    return {pid: alive[pid][19] for pid in family - {os.getpid()}}
+
+
+# --- killing -----------------------------------------------------------------------------------
+
+
+def _kill_all(family: Mapping[int, str]) -> None:
+    """Kill, and wait a moment until they are gone."""
+    handles = list(_handles(family))
+    try:
+        for handle in handles:
+            with suppress(OSError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        _wait_gone(handles)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _handles(family: Mapping[int, str]) -> Iterator[int]:
+    """Process handles: a number can come to mean another process, a handle cannot."""
+    for pid, started in family.items():
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            continue
+        if _started(pid) == started:
+            yield handle
+        else:
+            os.close(handle)
+
+
+def _wait_gone(handles: Iterable[int]) -> None:
+    poll = select.poll()
+    waiting = set(handles)
+    for handle in waiting:
+        poll.register(handle, select.POLLIN)
+    deadline = time.monotonic() + _WAIT_MS / 1000
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        for handle, _ in poll.poll(left * 1000):
+            poll.unregister(handle)
+            waiting.discard(handle)

@@ -1,0 +1,50 @@
+"""Disk work beside the event loop.
+
+A small pool for each workspace, so that one project's hung disk holds up no other.  A cancel never leaves work running unseen:
+the work is told to stop, and the cancellation goes on only when it has, or when waiting longer helps nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+_WORKERS = 4
+_PATIENCE_SECONDS = 2.0
+"""How long a cancel waits for disk work that has been told to stop."""
+
+
+class Threads:
+    """A pool whose threads start when first needed and end with their owner."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, work: Callable[[], T], abandon: Callable[[], None] | None = None) -> T:
+        """Do `work` in a thread.
+
+        A cancel calls `abandon`, by which the work learns to stop before its point of no return, and then waits a bounded time.
+        """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if abandon is not None:
+                abandon()
+            await _settle(future)
+            raise
+
+
+async def _settle(future: asyncio.Future[T]) -> None:
+    with anyio.move_on_after(_PATIENCE_SECONDS, shield=True):
+        await asyncio.wait([future])
+    # Nobody is left to read the outcome; unread, it would be reported as a forgotten error.
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
