@@ -132,6 +132,8 @@ class DraftChunk(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId
     part: Literal["text", "thinking"]
     chunk: str
+    restart: bool = False
+    """The answer begins again: what was kept of it before is thrown away first."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -1,0 +1,366 @@
+"""A store that forgets: for tests and one-shot runs.
+
+It keeps the whole contract but durability.  What it holds is a `MemoryData`; a second `MemoryStore` on the same data behaves
+like a second process on the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from weft.clock import Clock, SystemClock
+from weft.errors import Corrupt, Owned, StoreUnavailable, UsageError
+from weft.ids import BlobId, SessionId, new_id
+from weft.store import words
+from weft.store.base import (
+    Append,
+    Draft,
+    DraftChunk,
+    Hit,
+    Lease,
+    Owner,
+    Record,
+    Said,
+    SessionRow,
+    Snapshot,
+    Store,
+)
+from weft.store.checks import check_appends, check_leasable, check_place, check_reader
+from weft.store.drafts import joined_draft
+from weft.store.following import Bell, Follower
+from weft.store.liveness import this_process
+
+
+class _Stream:
+    """One stream and what is kept beside it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.fence = 0
+        self.owner: Owner | None = None
+        self.taken = 0.0
+        self.row: SessionRow | None = None
+        self.hidden_parent: SessionId | None = None
+        self.is_hidden = False
+        self.said: list[tuple[Said, str]] = []
+        self.blobs: set[BlobId] = set()
+        self.drafts: list[DraftChunk] = []
+        self.snapshot: Snapshot | None = None
+
+    def clear(self) -> None:
+        """Forget everything but the fence, which must never go back."""
+        fence = self.fence
+        self.__init__()  # type: ignore[misc]  # starting anew is exactly what is meant
+        self.fence = fence
+
+
+class MemoryData:
+    """What one or several memory stores hold."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, _Stream] = {}
+        self.blobs: dict[BlobId, bytes] = {}
+        self.living: dict[str, Owner] = {}
+        self.bell = Bell()
+
+    def stream(self, name: str) -> _Stream:
+        """The stream called `name`, made when it is new."""
+        return self.streams.setdefault(name, _Stream())
+
+
+class MemoryStore(Store):
+    """A `Store` in memory.  Nothing waits, so a cancelled call has happened whole or not at all."""
+
+    def __init__(self, *, data: MemoryData | None = None, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        now = self._clock.now()
+        self.owner = this_process(new_id("prc", now), started=now)
+        self.data = data or MemoryData()
+        self.data.living[self.owner.process_id] = self.owner
+        self._is_closed = False
+
+    # -- the core
+
+    async def append(self, *appends: Append) -> None:
+        self._check_open()
+        check_appends(appends)
+        self._check_places(appends)
+        self._check_blobs(appends)
+        for append in appends:
+            self._add(append)
+        self.data.bell.ring(append.stream for append in appends)
+
+    def _check_places(self, appends: Sequence[Append]) -> None:
+        ends: dict[str, int] = {}
+        for append in appends:
+            stream = self.data.streams.get(append.stream) or _Stream()
+            check_place(
+                append,
+                last_seq=ends.get(append.stream, len(stream.records)),
+                fence=stream.fence,
+                is_held=self._is_mine(stream),
+            )
+            ends[append.stream] = append.expected_seq + len(append.records)
+
+    def _check_blobs(self, appends: Sequence[Append]) -> None:
+        handed_in = {blob.id for append in appends for blob in append.blobs}
+        for append in appends:
+            for blob_id in append.names_blobs:
+                if blob_id not in self.data.blobs and blob_id not in handed_in:
+                    raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
+
+    def _add(self, append: Append) -> None:
+        stream = self.data.stream(append.stream)
+        stream.records.extend(append.records)
+        stream.said.extend((said, words.indexed(said.text)) for said in append.said)
+        for blob in append.blobs:
+            self.data.blobs.setdefault(blob.id, blob.data)
+            stream.blobs.add(blob.id)
+        stream.blobs.update(append.names_blobs)
+        if append.row is not None:
+            stream.row = append.row
+            stream.is_hidden = False
+        if append.drop_draft:
+            stream.drafts.clear()
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        start = max(0, after)
+        return known.records[start : start + limit] if known is not None else []
+
+    async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        records = known.records if known is not None else []
+        for seq in seqs:
+            if not 1 <= seq <= len(records):
+                raise Corrupt(stream, "there is no such record", seq=seq)
+        return [records[seq - 1] for seq in seqs]
+
+    async def last_seq(self, stream: str) -> int:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        return len(known.records) if known is not None else 0
+
+    def follow(self, stream: str, *, after: int = 0) -> Follower:
+        return Follower(self.read, self.data.bell, stream, after)
+
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        self._check_open()
+        check_leasable(stream)
+        known = self.data.stream(stream)
+        check_reader(known.row)
+        if not steal:
+            self._check_free(stream, known)
+        known.fence += 1
+        known.owner = self.owner
+        known.taken = self._clock.now()
+        return Lease(stream, known.fence, self.owner)
+
+    async def release_lease(self, lease: Lease) -> None:
+        self._check_open()
+        known = self.data.streams.get(lease.stream)
+        if known is not None and known.fence == lease.fence and self._is_mine(known):
+            known.owner = None
+
+    async def lease_of(self, stream: str) -> Lease | None:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        owner = self._living_owner(known) if known is not None else None
+        return Lease(stream, known.fence, owner) if known is not None and owner else None
+
+    def _is_mine(self, stream: _Stream) -> bool:
+        return stream.owner is not None and stream.owner.process_id == self.owner.process_id
+
+    def _living_owner(self, stream: _Stream) -> Owner | None:
+        return self.data.living.get(stream.owner.process_id) if stream.owner else None
+
+    def _check_free(self, name: str, stream: _Stream) -> None:
+        owner = self._living_owner(stream)
+        if owner is not None and not self._is_mine(stream):
+            raise Owned(
+                name, pid=owner.pid, host=owner.host, socket=owner.socket, since=stream.taken
+            )
+
+    # -- lists and search
+
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        self._check_open()
+        known = self.data.streams.get(session_id)
+        return known.row if known is not None else None
+
+    async def rows(
+        self,
+        *,
+        project_path: str | None = None,
+        query: str | None = None,
+        limit: int = 100,
+        archived: bool = False,
+        children: bool = False,
+    ) -> list[SessionRow]:
+        self._check_open()
+        wanted = None if query is None else words.phrases(query)
+        found = [
+            stream.row
+            for stream in self.data.streams.values()
+            if stream.row is not None
+            and (project_path is None or stream.row.project_path == project_path)
+            and (archived or not stream.row.archived)
+            and (children or not stream.row.is_child)
+            and (wanted is None or _mentions(stream, wanted))
+        ]
+        found.sort(key=lambda row: (row.last_active, row.id), reverse=True)
+        return found[:limit]
+
+    async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        self._check_open()
+        rows = (stream.row for stream in self.data.streams.values())
+        return sorted(row.id for row in rows if row and row.id.startswith(prefix))[:limit]
+
+    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+        self._check_open()
+        wanted = words.phrases(query)
+        if not wanted:
+            return []
+        hits = [
+            Hit(
+                session_id=SessionId(name),
+                node=said.node,
+                excerpt=words.excerpt(said.text, wanted),
+            )
+            for name, stream in self.data.streams.items()
+            for said, index in stream.said
+            if all(words.holds(index, phrase) for phrase in wanted)
+        ]
+        return hits[:limit]
+
+    async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
+        self._check_open()
+        stream = self.data.stream(session_id)
+        if not stream.is_hidden:
+            row = stream.row or SessionRow(id=session_id)
+            stream.row = msgspec.structs.replace(row, damaged=reason)
+
+    async def delete(self, session_id: SessionId) -> None:
+        self._check_open()
+        stream = self.data.streams.get(session_id)
+        if stream is None:
+            return
+        self._check_free(session_id, stream)
+        parent = stream.row.parent_id if stream.row is not None else stream.hidden_parent
+        stream.fence += 1
+        stream.owner = None
+        if self._is_named_by_forks(session_id):
+            stream.row, stream.snapshot = None, None
+            stream.is_hidden, stream.hidden_parent = True, parent
+            stream.said.clear()
+            stream.drafts.clear()
+            return
+        stream.clear()
+        if parent is not None:
+            self._remove_if_unnamed(parent)
+
+    def _is_named_by_forks(self, session_id: SessionId) -> bool:
+        return any(
+            (other.row is not None and other.row.parent_id == session_id)
+            or (other.is_hidden and other.hidden_parent == session_id)
+            for other in self.data.streams.values()
+        )
+
+    def _remove_if_unnamed(self, session_id: SessionId) -> None:
+        stream = self.data.streams.get(session_id)
+        if stream is not None and stream.is_hidden and not self._is_named_by_forks(session_id):
+            parent = stream.hidden_parent
+            stream.clear()
+            if parent is not None:
+                self._remove_if_unnamed(parent)
+
+    # -- beside the log
+
+    def save_draft(self, chunk: DraftChunk) -> None:
+        stream = self.data.streams.get(chunk.stream)
+        if self._is_closed or stream is None:
+            return
+        if stream.fence == chunk.fence and self._is_mine(stream):
+            stream.drafts[:] = [kept for kept in stream.drafts if kept.node == chunk.node]
+            stream.drafts.append(chunk)
+
+    async def load_draft(self, stream: str) -> Draft | None:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        if known is None or not known.drafts:
+            return None
+        return joined_draft(
+            known.drafts[0].node, [(chunk.part, chunk.chunk) for chunk in known.drafts]
+        )
+
+    async def blob(self, blob_id: BlobId) -> bytes | None:
+        self._check_open()
+        return self.data.blobs.get(blob_id)
+
+    async def sweep_blobs(self) -> int:
+        self._check_open()
+        named = {blob_id for stream in self.data.streams.values() for blob_id in stream.blobs}
+        dead = [blob_id for blob_id in self.data.blobs if blob_id not in named]
+        return sum(len(self.data.blobs.pop(blob_id)) for blob_id in dead)
+
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        if known is None or snapshot.seq > len(known.records):
+            return
+        kept = known.snapshot
+        if kept is None or kept.version != snapshot.version or kept.seq <= snapshot.seq:
+            known.snapshot = snapshot
+
+    async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
+        self._check_open()
+        known = self.data.streams.get(stream)
+        snapshot = known.snapshot if known is not None else None
+        return snapshot if snapshot is not None and snapshot.version == version else None
+
+    async def register_socket(self, socket: str) -> None:
+        self._check_open()
+        self.owner = msgspec.structs.replace(self.owner, socket=socket)
+        self.data.living[self.owner.process_id] = self.owner
+
+    # -- life
+
+    async def aclose(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.data.living.pop(self.owner.process_id, None)
+        for stream in self.data.streams.values():
+            if self._is_mine(stream):
+                stream.owner = None
+        self.data.bell.ring_all()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+
+
+def _mentions(stream: _Stream, wanted: list[str]) -> bool:
+    """True when each phrase stands in the title or was said."""
+    title = words.indexed(stream.row.title) if stream.row is not None else ""
+    return all(
+        words.holds(title, phrase) or any(words.holds(index, phrase) for _, index in stream.said)
+        for phrase in wanted
+    )

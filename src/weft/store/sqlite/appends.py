@@ -1,0 +1,195 @@
+"""What the writer does for an append and for the things kept beside the log; all of it inside its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+import msgspec
+
+from weft.errors import UsageError
+from weft.ids import BlobId, NodeId, SessionId
+from weft.store import words
+from weft.store.base import Append, Draft, DraftChunk, SessionRow, Snapshot
+from weft.store.checks import check_place
+from weft.store.drafts import joined_draft
+from weft.store.sqlite.query import fetch
+
+_FIND = "select stream_no, last_seq, fence, process_id from streams where name = ?"
+_NEW = "insert into streams (name) values (?) returning stream_no"
+_FACT = "insert into facts values (?, ?, ?, ?, ?)"
+_GROW = "update streams set last_seq = ? where stream_no = ?"
+_SHOW = "update streams set is_hidden = 0, hidden_parent = null where stream_no = ? and is_hidden"
+_ROW = """
+    insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (stream_no) do update set
+        parent_id = excluded.parent_id, project_path = excluded.project_path,
+        last_active = excluded.last_active, is_child = excluded.is_child,
+        archived = excluded.archived, min_reader = excluded.min_reader,
+        title_words = excluded.title_words, row = excluded.row
+"""
+_encode_row = msgspec.json.Encoder().encode
+_row_decoder = msgspec.json.Decoder(SessionRow)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a stream stands."""
+
+    stream_no: int
+    last_seq: int
+    fence: int
+    process_id: str | None
+
+
+def find(db: apsw.Connection, stream: str) -> Place | None:
+    """The place of a stream that exists."""
+    found = fetch(db, _FIND, (stream,))
+    return Place(*found[0]) if found else None
+
+
+def find_or_add(db: apsw.Connection, stream: str) -> Place:
+    """The place of a stream, made when it is new."""
+    known = find(db, stream)
+    return known or Place(int(fetch(db, _NEW, (stream,))[0][0]), 0, 0, None)
+
+
+def append(db: apsw.Connection, appends: Sequence[Append], process_id: str) -> None:
+    """Add all of it.
+
+    Raises:
+        Conflict, Fenced, UsageError: the caller's savepoint takes back what was already added.
+    """
+    numbers = [_add_facts(db, one, process_id) for one in appends]
+    for one, stream_no in zip(appends, numbers, strict=True):
+        _add_beside(db, one, stream_no)
+    for one, stream_no in zip(appends, numbers, strict=True):
+        for blob_id in one.names_blobs:
+            _name_blob(db, stream_no, blob_id)
+
+
+def _add_facts(db: apsw.Connection, one: Append, process_id: str) -> int:
+    place = find(db, one.stream)
+    check_place(
+        one,
+        last_seq=place.last_seq if place is not None else 0,
+        fence=place.fence if place is not None else 0,
+        is_held=place is not None and place.process_id == process_id,
+    )
+    place = place or find_or_add(db, one.stream)
+    if one.records:
+        number = place.stream_no
+        facts = ((number, r.seq, r.at, r.kind, r.body) for r in one.records)
+        db.executemany(_FACT, facts)
+        db.execute(_GROW, (one.records[-1].seq, number))
+    return place.stream_no
+
+
+def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
+    if one.row is not None:
+        put_row(db, stream_no, one.row)
+    for said in one.said:
+        added = fetch(
+            db,
+            "insert into said (stream_no, node, text) values (?, ?, ?) returning said_no",
+            (stream_no, said.node, said.text),
+        )
+        db.execute(
+            "insert into said_words (rowid, words) values (?, ?)",
+            (added[0][0], words.indexed(said.text)),
+        )
+    for blob in one.blobs:
+        db.execute(
+            "insert into blobs (id, size, data) values (?, ?, ?) on conflict do nothing",
+            (blob.id, len(blob.data), blob.data),
+        )
+        _name_blob(db, stream_no, blob.id)
+    if one.drop_draft:
+        db.execute("delete from drafts where stream_no = ?", (stream_no,))
+
+
+def _name_blob(db: apsw.Connection, stream_no: int, blob_id: BlobId) -> None:
+    known = fetch(db, "select blob_no from blobs where id = ?", (blob_id,))
+    if not known:
+        raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
+    db.execute("insert or ignore into blob_refs values (?, ?)", (stream_no, known[0][0]))
+
+
+def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
+    """Keep the row of a session; one that was hidden is seen again."""
+    db.execute(
+        _ROW,
+        (
+            stream_no,
+            row.id,
+            row.parent_id,
+            row.project_path,
+            row.last_active,
+            row.is_child,
+            row.archived,
+            row.min_reader,
+            words.indexed(row.title),
+            _encode_row(row),
+        ),
+    )
+    db.execute(_SHOW, (stream_no,))
+
+
+def decode_row(session_id: str, data: bytes) -> SessionRow:
+    """A stored row; one that cannot be read is shown as damaged, for it must not hide the others."""
+    try:
+        return _row_decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        return SessionRow(id=SessionId(session_id), damaged=f"its row cannot be read: {error}")
+
+
+def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> None:
+    """Write the reason into the row, and make one for a session that has none."""
+    place = find_or_add(db, session_id)
+    hidden = "select 1 from streams where stream_no = ? and is_hidden"
+    if fetch(db, hidden, (place.stream_no,)):
+        return
+    kept = fetch(db, "select row from sessions where stream_no = ?", (place.stream_no,))
+    row = decode_row(session_id, kept[0][0]) if kept else SessionRow(id=session_id)
+    put_row(db, place.stream_no, msgspec.structs.replace(row, damaged=reason))
+
+
+def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:
+    """Keep one more chunk; under an old fence nothing happens.  A draft of another node is replaced."""
+    place = find(db, chunk.stream)
+    if place is None or place.fence != chunk.fence or place.process_id != process_id:
+        return
+    number = place.stream_no
+    db.execute("delete from drafts where stream_no = ? and node <> ?", (number, chunk.node))
+    db.execute(
+        """insert into drafts select ?1, coalesce(max(chunk_no), 0) + 1, ?2, ?3, ?4
+           from drafts where stream_no = ?1""",
+        (number, chunk.node, chunk.part, chunk.chunk),
+    )
+
+
+def load_draft(db: apsw.Connection, stream: str) -> Draft | None:
+    """The draft in flight; asked of the writer, so that it sees the chunks handed in before."""
+    place = find(db, stream)
+    if place is None:
+        return None
+    chunks = fetch(
+        db,
+        "select node, part, chunk from drafts where stream_no = ? order by chunk_no",
+        (place.stream_no,),
+    )
+    if not chunks:
+        return None
+    return joined_draft(NodeId(chunks[0][0]), [(part, chunk) for _, part, chunk in chunks])
+
+
+def save_snapshot(db: apsw.Connection, stream: str, snapshot: Snapshot) -> None:
+    """Keep the newest; one from beyond the stream's end is of a log that is not this one."""
+    place = find(db, stream)
+    if place is None or snapshot.seq > place.last_seq:
+        return
+    db.execute(
+        """insert into snapshots values (?, ?, ?, ?) on conflict (stream_no) do update
+           set seq = excluded.seq, version = excluded.version, data = excluded.data
+           where excluded.seq >= seq or excluded.version <> version""",
+        (place.stream_no, snapshot.seq, snapshot.version, snapshot.data),
+    )

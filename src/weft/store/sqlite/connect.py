@@ -1,0 +1,159 @@
+"""Opening the file, and saying in plain words what SQLite says in codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from weft.errors import Corrupt, StoreError, StoreUnavailable
+from weft.store.sqlite.query import fetch
+from weft.store.sqlite.schema import check_version, migrate
+
+Synchronous = Literal["FULL", "NORMAL", "OFF"]
+
+_WAL_LIMIT_BYTES = 16 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Patience:
+    """How long a locked file is waited for; the busy handler of a connection.
+
+    Our own handler and not SQLite's, because its steps grow to 100 ms: a writer that waits beside a busy one would
+    almost always sleep when the lock is free.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._deadline = 0.0
+
+    def start(self) -> None:
+        """A new wait begins."""
+        self._deadline = time.monotonic() + self.seconds
+
+    def __call__(self, tries: int) -> bool:
+        """Sleep a little and say whether to try again."""
+        if time.monotonic() >= self._deadline:
+            return False
+        time.sleep(random.uniform(0.0002, min(0.0005 * 2 ** min(tries, 5), 0.01)))
+        return True
+
+
+def open_writer(
+    path: Path, *, synchronous: Synchronous, vfs: str | None, patience: Patience
+) -> apsw.Connection:
+    """The one connection that writes; makes the file and its tables when they are missing.
+
+    Raises:
+        TooNew, StoreUnavailable, Corrupt: with the connection closed, and nothing written.
+    """
+    patience.start()
+    try:
+        _make_file(path)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot make the store {path}: {error.strerror}; check the folder and its rights"
+        ) from error
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    except apsw.Error as error:
+        raise explained(error, path) from error
+    try:
+        db.set_busy_handler(patience)
+        _prepare(db, path, synchronous, patience)
+    except apsw.Error as error:
+        db.close()
+        raise explained(error, path) from error
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_reader(path: Path, *, vfs: str | None, patience: Patience) -> apsw.Connection:
+    """A connection that cannot write.
+
+    Raises:
+        StoreUnavailable: the file is gone or may not be read.
+    """
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+    except apsw.Error as error:
+        raise explained(error, path) from error
+    db.set_busy_handler(patience)
+    return db
+
+
+def explained(error: apsw.Error, path: Path, *, stream: str = "") -> StoreError:
+    """What went wrong, for people."""
+    detail = str(error)
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        return Corrupt(stream or str(path), f"{detail}; the file {path} was left as it is")
+    if is_full(error):
+        return StoreUnavailable(f"the disk is full, nothing was written to {path}; make room there")
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return StoreUnavailable(
+            f"{path} stayed locked by another process, nothing was written; try again later"
+        )
+    if isinstance(error, apsw.CantOpenError):
+        return StoreUnavailable(f"cannot open the store {path}: it is missing or not readable")
+    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)):
+        return StoreUnavailable(f"may not write to the store {path}: check its rights")
+    if isinstance(error, apsw.IOError):
+        return StoreUnavailable(f"the disk failed under {path} ({detail}), nothing was written")
+    return StoreUnavailable(f"the store {path} failed: {detail}")
+
+
+def is_full(error: apsw.Error) -> bool:
+    """True when there is no room left, in whatever words SQLite says it."""
+    number = getattr(error, "system_errno", None) or getattr(error, "errno", None)
+    return isinstance(error, apsw.FullError) or (
+        isinstance(error, apsw.IOError) and number in _NO_ROOM
+    )
+
+
+def _make_file(path: Path) -> None:
+    """Make the empty file ourselves, for its mode; SQLite gives its side files the same one.
+
+    Only ever with O_EXCL: to open and close an existing file here would drop the locks that another connection of this
+    process has on it, and corrupt it.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.close(fd)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _prepare(db: apsw.Connection, path: Path, synchronous: Synchronous, patience: Patience) -> None:
+    # The order matters: a newer file is refused before anything that could write.
+    _retried(lambda: check_version(db, path), patience)
+    # On a brand-new file this one pragma fails at once, without the busy handler, when two processes race for it.
+    _retried(lambda: fetch(db, "pragma journal_mode = wal"), patience)
+    fetch(db, f"pragma synchronous = {synchronous}")
+    fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
+    fetch(db, "pragma trusted_schema = off")
+    _retried(lambda: migrate(db, path), patience)
+
+
+def _retried(step: Callable[[], object], patience: Patience) -> None:
+    for tries in range(1 << 30):
+        try:
+            step()
+        except apsw.BusyError:
+            if not patience(tries):
+                raise
+        else:
+            return

@@ -1,0 +1,125 @@
+"""Who may write to a stream; run by the writer inside its transaction, so that two processes can never both be told yes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from weft.errors import Owned
+from weft.store.base import Lease, Owner
+from weft.store.checks import check_reader
+from weft.store.liveness import Presence, is_alive, lock_path, tidy
+from weft.store.sqlite.appends import Place, decode_row, find, find_or_add
+from weft.store.sqlite.query import fetch
+
+_OWNER = "select process_id, pid, started, host, boot_id, socket from processes"
+
+
+def take(
+    db: apsw.Connection, stream: str, owner: Owner, *, steal: bool, presence: Presence, now: float
+) -> Lease:
+    """Make `owner` the one writer of `stream`, under a higher fence.
+
+    Raises:
+        Owned: a living process holds it and `steal` is not set.
+        TooNew: only a newer program understands the session.
+    """
+    place = find_or_add(db, stream)
+    _check_reader(db, place)
+    if not steal:
+        check_free(db, stream, place, owner, presence.directory)
+    register(db, owner, presence)
+    db.execute(
+        "update streams set fence = fence + 1, process_id = ?, taken = ? where stream_no = ?",
+        (owner.process_id, now, place.stream_no),
+    )
+    return Lease(stream, place.fence + 1, owner)
+
+
+def check_free(
+    db: apsw.Connection, stream: str, place: Place, owner: Owner, directory: Path
+) -> None:
+    """Refuse when a living process other than `owner` holds the stream; tidy a dead one away."""
+    holder = place.process_id
+    if holder is None or holder == owner.process_id:
+        return
+    if not is_alive(directory, holder):
+        bury(db, holder, directory)
+        return
+    known = owner_of(db, holder)
+    taken = fetch(db, "select taken from streams where stream_no = ?", (place.stream_no,))
+    raise Owned(
+        stream,
+        pid=known.pid if known else 0,
+        host=known.host if known else "",
+        socket=known.socket if known else "",
+        since=taken[0][0],
+    )
+
+
+def register(db: apsw.Connection, owner: Owner, presence: Presence) -> None:
+    """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
+    if presence.show():
+        for (process_id,) in fetch(db, "select process_id from processes"):
+            if not is_alive(presence.directory, process_id):
+                bury(db, process_id, presence.directory)
+        tidy(presence.directory)
+    db.execute(
+        "insert or replace into processes values (?, ?, ?, ?, ?, ?)",
+        (
+            owner.process_id,
+            owner.pid,
+            owner.started,
+            owner.host,
+            owner.boot_id,
+            owner.socket,
+        ),
+    )
+
+
+def bury(db: apsw.Connection, process_id: str, directory: Path) -> None:
+    """Forget a dead process and free what it held."""
+    db.execute("update streams set process_id = null where process_id = ?", (process_id,))
+    db.execute("delete from processes where process_id = ?", (process_id,))
+    lock_path(directory, process_id).unlink(missing_ok=True)
+
+
+def release(db: apsw.Connection, lease: Lease, owner: Owner) -> None:
+    """Give one lease back, if it is still ours."""
+    db.execute(
+        "update streams set process_id = null where name = ? and fence = ? and process_id = ?",
+        (lease.stream, lease.fence, owner.process_id),
+    )
+
+
+def leave(db: apsw.Connection, owner: Owner) -> None:
+    """Give every lease back and forget this process."""
+    db.execute("update streams set process_id = null where process_id = ?", (owner.process_id,))
+    db.execute("delete from processes where process_id = ?", (owner.process_id,))
+
+
+def owner_of(db: apsw.Connection, process_id: str) -> Owner | None:
+    """The process that opened the store as `process_id`."""
+    found = fetch(db, f"{_OWNER} where process_id = ?", (process_id,))
+    if not found:
+        return None
+    process_id, pid, started, host, boot_id, socket = found[0]
+    return Owner(
+        process_id=process_id, pid=pid, started=started, host=host, boot_id=boot_id, socket=socket
+    )
+
+
+def lease_of(db: apsw.Connection, stream: str, directory: Path) -> Lease | None:
+    """The lease of `stream`, if its holder lives."""
+    place = find(db, stream)
+    if place is None or place.process_id is None or not is_alive(directory, place.process_id):
+        return None
+    owner = owner_of(db, place.process_id)
+    return Lease(stream, place.fence, owner) if owner is not None else None
+
+
+def _check_reader(db: apsw.Connection, place: Place) -> None:
+    kept = fetch(db, "select id, row from sessions where stream_no = ?", (place.stream_no,))
+    if kept:
+        check_reader(decode_row(*kept[0]))

@@ -1,0 +1,232 @@
+"""The thread that reads, and its queries.
+
+It has a read-only connection of its own: a reader that could write might be turned into a writer half-way, which SQLite
+refuses at once.  Every query fetches all its rows: an open cursor keeps the log file from being used again, and it grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from weft.errors import Corrupt
+from weft.ids import BlobId, NodeId, SessionId
+from weft.store import words
+from weft.store.base import Hit, Record, SessionRow, Snapshot
+from weft.store.sqlite.appends import decode_row
+from weft.store.sqlite.connect import Patience, explained, open_reader
+from weft.store.sqlite.query import fetch
+from weft.store.sqlite.writer import settle
+
+T = TypeVar("T")
+
+_MATCHES = """
+    (instr(title_words, ?) > 0 or stream_no in
+        (select stream_no from said where said_no in
+            (select rowid from said_words where said_words match ?)))
+"""
+
+
+class Reader:
+    """A thread with a read-only connection; starts with the first question."""
+
+    def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._patience = Patience(busy_seconds)
+        self._loop = asyncio.get_running_loop()
+        self._questions: queue.SimpleQueue[
+            tuple[Callable[[apsw.Connection], object], asyncio.Future[object], str] | None
+        ] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._has_started = False
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._db: apsw.Connection | None = None
+
+    def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
+        """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
+        if not self._has_started:
+            self._has_started = True
+            self._thread.start()
+        future: asyncio.Future[object] = self._loop.create_future()
+        self._questions.put((query, future, stream))
+        return future  # type: ignore[return-value]  # it gets what `query` returns
+
+    async def close(self) -> None:
+        """Answer what was asked, then end."""
+        if self._has_started:
+            self._questions.put(None)
+            await asyncio.wait([self._ended])
+
+    def _run(self) -> None:
+        while (question := self._questions.get()) is not None:
+            query, future, stream = question
+            result, error = self._answer(query, stream)
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(settle, future, result, error)
+        if self._db is not None:
+            self._db.close()
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(settle, self._ended, None, None)
+
+    def _answer(
+        self, query: Callable[[apsw.Connection], object], stream: str
+    ) -> tuple[object, Exception | None]:
+        self._patience.start()
+        try:
+            if self._db is None:
+                self._db = open_reader(self._path, vfs=self._vfs, patience=self._patience)
+            return query(self._db), None
+        except apsw.Error as error:
+            self._forget_connection()
+            return None, explained(error, self._path, stream=stream)
+        except Exception as error:
+            return None, error
+
+    def _forget_connection(self) -> None:
+        """A connection that saw an error is not used again."""
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(apsw.Error):
+                db.close()
+
+
+def read(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Record]:
+    """A page of records; one that is missing between others is damage."""
+    found = fetch(
+        db,
+        """select seq, at, kind, body from facts
+           where stream_no = (select stream_no from streams where name = ?) and seq > ?
+           order by seq limit ?""",
+        (stream, after, limit),
+    )
+    if found and (found[0][0] != after + 1 or found[-1][0] - found[0][0] != len(found) - 1):
+        wanted = next(n for n, row in enumerate(found, after + 1) if row[0] != n)
+        raise Corrupt(stream, "this record is missing", seq=wanted)
+    return [Record(*row) for row in found]
+
+
+def read_at(db: apsw.Connection, stream: str, seqs: Sequence[int]) -> list[Record]:
+    """Exactly these records."""
+    number = fetch(db, "select stream_no from streams where name = ?", (stream,))
+    records = []
+    for seq in seqs:
+        found = number and fetch(
+            db,
+            "select seq, at, kind, body from facts where stream_no = ? and seq = ?",
+            (number[0][0], seq),
+        )
+        if not found:
+            raise Corrupt(stream, "there is no such record", seq=seq)
+        records.append(Record(*found[0]))
+    return records
+
+
+def last_seqs(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
+    """The ends of several streams; unknown ones are left out."""
+    ends = {}
+    for stream in streams:
+        found = fetch(db, "select last_seq from streams where name = ?", (stream,))
+        if found:
+            ends[stream] = int(found[0][0])
+    return ends
+
+
+def row(db: apsw.Connection, session_id: SessionId) -> SessionRow | None:
+    """The row of one session."""
+    found = fetch(db, "select id, row from sessions where id = ?", (session_id,))
+    return decode_row(*found[0]) if found else None
+
+
+def rows(
+    db: apsw.Connection,
+    *,
+    project_path: str | None,
+    query: str | None,
+    limit: int,
+    archived: bool,
+    children: bool,
+) -> list[SessionRow]:
+    """The list of sessions, from one table and in the order of one index."""
+    clauses, values = ["1"], list[object]()
+    if project_path is not None:
+        clauses.append("project_path = ?")
+        values.append(project_path)
+    if not archived:
+        clauses.append("archived = 0")
+    if not children:
+        clauses.append("is_child = 0")
+    for phrase in words.phrases(query or ""):
+        clauses.append(_MATCHES)
+        values.extend((f" {phrase}", _match(phrase)))
+    found = fetch(
+        db,
+        f"""select id, row from sessions where {" and ".join(clauses)}
+            order by last_active desc, id desc limit ?""",
+        (*values, limit),
+    )
+    return [decode_row(*one) for one in found]
+
+
+def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:
+    """Ids that begin with `prefix`; compared as text, so that no character is special."""
+    found = fetch(
+        db,
+        """select id from sessions where id >= ?1 and substr(id, 1, length(?1)) = ?1
+           order by id limit ?2""",
+        (prefix, limit),
+    )
+    return [SessionId(one[0]) for one in found]
+
+
+def search(db: apsw.Connection, query: str, limit: int) -> list[Hit]:
+    """Places where all the words were said, best first."""
+    wanted = words.phrases(query)
+    if not wanted:
+        return []
+    found = fetch(
+        db,
+        """select name, node, text from said_words
+           join said on said_no = said_words.rowid join streams using (stream_no)
+           where said_words match ? order by rank limit ?""",
+        (" ".join(_match(phrase) for phrase in wanted), limit),
+    )
+    return [
+        Hit(session_id=SessionId(name), node=NodeId(node), excerpt=words.excerpt(text, wanted))
+        for name, node, text in found
+    ]
+
+
+def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
+    """The content of a blob, if it still is what its name says."""
+    found = fetch(db, "select data from blobs where id = ?", (blob_id,))
+    if not found:
+        return None
+    data = bytes(found[0][0])
+    if hashlib.sha256(data).hexdigest() != blob_id:
+        raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
+    return data
+
+
+def load_snapshot(db: apsw.Connection, stream: str, version: str) -> Snapshot | None:
+    """The snapshot of this version of the fold."""
+    found = fetch(
+        db,
+        """select seq, version, data from snapshots
+           where stream_no = (select stream_no from streams where name = ?) and version = ?""",
+        (stream, version),
+    )
+    return Snapshot(*found[0]) if found else None
+
+
+def _match(phrase: str) -> str:
+    """A phrase as the index wants it; its tokens are letters and digits, so nothing in it is syntax."""
+    return f'"{phrase}" *'

@@ -1,0 +1,93 @@
+"""Deleting sessions and sweeping blobs; run by the writer inside its transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from weft.ids import SessionId
+from weft.store.base import Owner
+from weft.store.sqlite.appends import find
+from weft.store.sqlite.leases import check_free
+from weft.store.sqlite.query import fetch
+
+_NAMED = """
+    select exists (select 1 from sessions where parent_id = ?1)
+        or exists (select 1 from streams where is_hidden and hidden_parent = ?1)
+"""
+_PARENT = """
+    select coalesce(sessions.parent_id, streams.hidden_parent)
+    from streams left join sessions using (stream_no) where streams.stream_no = ?
+"""
+
+
+def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> None:
+    """Remove a session, or hide it while a fork still reads its facts.
+
+    The stream's row stays, with a higher fence: whoever held a lease can never write under this name again.
+
+    Raises:
+        Owned: a living process elsewhere holds it.
+    """
+    place = find(db, session_id)
+    if place is None:
+        return
+    check_free(db, session_id, place, owner, directory)
+    number = place.stream_no
+    db.execute(
+        "update streams set fence = fence + 1, process_id = null where stream_no = ?", (number,)
+    )
+    parent = fetch(db, _PARENT, (number,))[0][0]
+    _forget_beside(db, number)
+    if _is_named(db, session_id):
+        db.execute(
+            "update streams set is_hidden = 1, hidden_parent = ? where stream_no = ?",
+            (parent, number),
+        )
+        return
+    _remove_facts(db, number)
+    _remove_unnamed(db, parent)
+
+
+def _remove_unnamed(db: apsw.Connection, name: str | None) -> None:
+    """Remove hidden logs that no fork reads any more, up the line."""
+    while name is not None and not _is_named(db, name):
+        found = fetch(
+            db, "select stream_no, hidden_parent from streams where name = ? and is_hidden", (name,)
+        )
+        if not found:
+            return
+        number, name = found[0]
+        _remove_facts(db, number)
+
+
+def _is_named(db: apsw.Connection, name: str) -> bool:
+    return bool(fetch(db, _NAMED, (name,))[0][0])
+
+
+def _forget_beside(db: apsw.Connection, number: int) -> None:
+    db.execute(
+        "delete from said_words where rowid in (select said_no from said where stream_no = ?)",
+        (number,),
+    )
+    for table in ("said", "sessions", "drafts", "snapshots"):
+        db.execute(f"delete from {table} where stream_no = ?", (number,))
+
+
+def _remove_facts(db: apsw.Connection, number: int) -> None:
+    for table in ("facts", "blob_refs"):
+        db.execute(f"delete from {table} where stream_no = ?", (number,))
+    db.execute(
+        """update streams set last_seq = 0, is_hidden = 0, hidden_parent = null
+           where stream_no = ?""",
+        (number,),
+    )
+
+
+def sweep_blobs(db: apsw.Connection) -> int:
+    """Drop blobs that no stream names; returns their bytes."""
+    unnamed = "not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)"
+    freed = fetch(db, f"select coalesce(sum(size), 0) from blobs where {unnamed}")
+    db.execute(f"delete from blobs where {unnamed}")
+    return int(freed[0][0])

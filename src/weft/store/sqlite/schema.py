@@ -1,0 +1,121 @@
+"""The tables, and how an old file becomes a new one.
+
+`user_version` is the schema's version.  A migration is a list of statements; all that are missing run in one transaction, so
+that a crash leaves the old file or the new one.  Each table and column is described in `docs/formats/store.md`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from weft.errors import StoreUnavailable, TooNew
+from weft.store.sqlite.query import fetch
+
+APPLICATION_ID = 0x57656674
+"""Says in the file's header that it is ours: "Weft"."""
+
+_FIRST = (
+    "create table meta (key text primary key, value any) strict, without rowid",
+    "insert into meta values ('reopened', 0)",
+    """create table processes (
+        process_id text primary key, pid integer not null, started real not null,
+        host text not null, boot_id text not null, socket text not null
+    ) strict, without rowid""",
+    """create table streams (
+        stream_no integer primary key, name text not null unique,
+        last_seq integer not null default 0, fence integer not null default 0,
+        process_id text, taken real not null default 0,
+        is_hidden integer not null default 0, hidden_parent text
+    ) strict""",
+    "create index streams_held on streams (process_id) where process_id is not null",
+    "create index streams_hidden on streams (hidden_parent) where is_hidden",
+    """create table facts (
+        stream_no integer not null, seq integer not null, at real not null,
+        kind text not null, body blob not null, primary key (stream_no, seq)
+    ) strict, without rowid""",
+    """create table sessions (
+        stream_no integer primary key, id text not null unique, parent_id text,
+        project_path text not null, last_active real not null,
+        is_child integer not null, archived integer not null, min_reader integer not null,
+        title_words text not null, row blob not null
+    ) strict""",
+    """create index sessions_listed
+        on sessions (last_active desc, id desc, is_child, archived, project_path)""",
+    "create index sessions_forks on sessions (parent_id) where parent_id is not null",
+    """create table said (
+        said_no integer primary key, stream_no integer not null, node text not null,
+        text text not null
+    ) strict""",
+    "create index said_by_stream on said (stream_no)",
+    # The words come ready from `weft.store.words`, so the plainest tokenizer does; the text itself is in `said`.
+    """create virtual table said_words
+        using fts5 (words, content='', contentless_delete=1, tokenize='ascii')""",
+    """create table blobs (
+        blob_no integer primary key, id text not null unique, size integer not null,
+        data blob not null
+    ) strict""",
+    """create table blob_refs (
+        stream_no integer not null, blob_no integer not null, primary key (stream_no, blob_no)
+    ) strict, without rowid""",
+    "create index blob_refs_by_blob on blob_refs (blob_no)",
+    """create table drafts (
+        stream_no integer not null, chunk_no integer not null, node text not null,
+        part text not null, chunk text not null, primary key (stream_no, chunk_no)
+    ) strict, without rowid""",
+    """create table snapshots (
+        stream_no integer primary key, seq integer not null, version text not null,
+        data blob not null
+    ) strict""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+"""What takes a file from version n to n + 1, at place n."""
+
+VERSION = len(MIGRATIONS)
+"""The schema this program reads and writes."""
+
+
+def check_version(db: apsw.Connection, path: Path) -> int:
+    """The version of the file; writes nothing.
+
+    Raises:
+        TooNew: a newer program made it.
+        StoreUnavailable: another program's database.
+    """
+    version, application = _pragma(db, "user_version"), _pragma(db, "application_id")
+    if application != APPLICATION_ID and (version or application or _has_tables(db)):
+        raise StoreUnavailable(f"{path} is the database of another program; choose another place")
+    if version > VERSION:
+        raise TooNew(
+            f"{path} was written by a newer Weft (its schema is {version}, this one knows "
+            f"{VERSION}); update Weft, nothing was changed"
+        )
+    return version
+
+
+def migrate(db: apsw.Connection, path: Path) -> None:
+    """Bring the file up to `VERSION`, all or nothing; other processes may do the same at this moment."""
+    if check_version(db, path) == VERSION:
+        return
+    db.execute("begin immediate")
+    try:
+        for statements in MIGRATIONS[check_version(db, path) :]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"pragma application_id = {APPLICATION_ID}")
+        db.execute(f"pragma user_version = {VERSION}")
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+
+
+def _pragma(db: apsw.Connection, name: str) -> int:
+    return int(next(iter(fetch(db, f"pragma {name}")))[0])
+
+
+def _has_tables(db: apsw.Connection) -> bool:
+    return bool(fetch(db, "select 1 from sqlite_schema limit 1"))

@@ -1,0 +1,322 @@
+"""`SqliteStore`: the contract, with each question sent to the thread that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, cast
+
+import apsw
+import msgspec
+
+from weft.clock import Clock, SystemClock
+from weft.errors import StoreUnavailable
+from weft.ids import BlobId, NodeId, SessionId, new_id
+from weft.store.base import (
+    Append,
+    Draft,
+    DraftChunk,
+    Hit,
+    Lease,
+    Record,
+    SessionRow,
+    Snapshot,
+    Store,
+)
+from weft.store.checks import check_appends, check_leasable
+from weft.store.following import Bell, Follower
+from weft.store.liveness import Presence, this_process
+from weft.store.sqlite import appends as writing
+from weft.store.sqlite import leases, reading, removal
+from weft.store.sqlite.connect import Synchronous
+from weft.store.sqlite.reading import Reader
+from weft.store.sqlite.watch import Watch
+from weft.store.sqlite.writer import Done, Job, Writer, settle
+
+T = TypeVar("T")
+
+_MOST_DRAFT_BYTES = 16 << 20
+"""Draft text that may wait for the disk; what comes beyond is dropped, for a draft is only a courtesy."""
+
+logger = logging.getLogger(__name__)
+
+
+class SqliteStore(Store):
+    """A `Store` in one SQLite file; made by `open_sqlite`.  It belongs to the event loop that opened it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous,
+        vfs: str | None,
+        busy_seconds: float,
+        clock: Clock,
+    ) -> None:
+        now = clock.now()
+        path = path.absolute()
+        self.path = path
+        self.owner = this_process(new_id("prc", now), started=now)
+        self._clock = clock
+        self._pid = os.getpid()
+        self._presence = Presence(path.parent / "run", self.owner.process_id)
+        self._writer = Writer(
+            path,
+            synchronous=synchronous,
+            vfs=vfs,
+            busy_seconds=busy_seconds,
+            deliver=self._deliver,
+        )
+        self._reader = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
+        # Searches get a thread of their own: a slow one must not hold up the reading of a session.
+        self._searcher = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
+        self._watch = Watch(path, vfs=vfs, on_change=self._look_for_growth)
+        self._bell = Bell(self._watch.want)
+        self._seen: dict[str, int] = {}
+        self._draft_bytes = 0
+        self._clipped: dict[str, NodeId] = {}
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Start the writer; the file exists and is ours afterwards."""
+        await self._writer.open()
+
+    # -- the core
+
+    async def append(self, *appends: Append) -> None:
+        check_appends(appends)
+        if not appends:
+            return
+        await self._write(
+            lambda db: writing.append(db, appends, self.owner.process_id),
+            stream=appends[0].stream,
+            grows=tuple(append.stream for append in appends if append.records),
+        )
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        start = max(0, after)
+        return await self._ask(lambda db: reading.read(db, stream, start, limit), stream)
+
+    async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        return await self._ask(lambda db: reading.read_at(db, stream, seqs), stream)
+
+    async def last_seq(self, stream: str) -> int:
+        ends = await self._ask(lambda db: reading.last_seqs(db, [stream]), stream)
+        return ends.get(stream, 0)
+
+    def follow(self, stream: str, *, after: int = 0) -> Follower:
+        return Follower(self.read, self._bell, stream, after)
+
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        check_leasable(stream)
+        work = partial(
+            leases.take,
+            stream=stream,
+            owner=self.owner,
+            steal=steal,
+            presence=self._presence,
+            now=self._clock.now(),
+        )
+        return await self._write(work, stream=stream)
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self._write(lambda db: leases.release(db, lease, self.owner), stream=lease.stream)
+
+    async def lease_of(self, stream: str) -> Lease | None:
+        directory = self._presence.directory
+        return await self._ask(lambda db: leases.lease_of(db, stream, directory), stream)
+
+    # -- lists and search
+
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        return await self._ask(lambda db: reading.row(db, session_id), session_id)
+
+    async def rows(
+        self,
+        *,
+        project_path: str | None = None,
+        query: str | None = None,
+        limit: int = 100,
+        archived: bool = False,
+        children: bool = False,
+    ) -> list[SessionRow]:
+        work = partial(
+            reading.rows,
+            project_path=project_path,
+            query=query,
+            limit=limit,
+            archived=archived,
+            children=children,
+        )
+        return await self._ask(work, reader=self._searcher if query else self._reader)
+
+    async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        return await self._ask(lambda db: reading.ids_with_prefix(db, prefix, limit))
+
+    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+        return await self._ask(lambda db: reading.search(db, query, limit), reader=self._searcher)
+
+    async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
+        await self._write(
+            lambda db: writing.mark_damaged(db, session_id, reason), stream=session_id
+        )
+
+    async def delete(self, session_id: SessionId) -> None:
+        directory = self._presence.directory
+        await self._write(
+            lambda db: removal.delete(db, session_id, self.owner, directory), stream=session_id
+        )
+
+    # -- beside the log
+
+    def save_draft(self, chunk: DraftChunk) -> None:
+        if self._is_closed or self._clipped.get(chunk.stream) == chunk.node:
+            return
+        weight = len(chunk.chunk)
+        if self._draft_bytes + weight > _MOST_DRAFT_BYTES:
+            # From here on this draft stays a beginning: with a hole in it, it would be a lie.
+            self._clipped[chunk.stream] = chunk.node
+            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
+            return
+        self._clipped.pop(chunk.stream, None)
+        self._draft_bytes += weight
+        process_id = self.owner.process_id
+        self._writer.submit(
+            Job(lambda db: writing.save_draft(db, chunk, process_id), None, weight=weight)
+        )
+
+    async def load_draft(self, stream: str) -> Draft | None:
+        return await self._write(lambda db: writing.load_draft(db, stream), stream=stream)
+
+    async def blob(self, blob_id: BlobId) -> bytes | None:
+        return await self._ask(lambda db: reading.blob(db, blob_id))
+
+    async def sweep_blobs(self) -> int:
+        return await self._write(removal.sweep_blobs)
+
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        await self._write(lambda db: writing.save_snapshot(db, stream, snapshot), stream=stream)
+
+    async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
+        return await self._ask(lambda db: reading.load_snapshot(db, stream, version), stream)
+
+    async def register_socket(self, socket: str) -> None:
+        self.owner = msgspec.structs.replace(self.owner, socket=socket)
+        await self._write(lambda db: leases.register(db, self.owner, self._presence))
+
+    # -- life
+
+    async def aclose(self) -> None:
+        """Finish what was handed in, give back all leases, and close.  A cancelled wait lets it go on by itself."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._bell.ring_all()
+        owner = self.owner
+        self._writer.submit(Job(lambda db: leases.leave(db, owner), None))
+        await self._watch.close()
+        await self._reader.close()
+        await self._searcher.close()
+        await self._writer.close()
+        self._presence.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    # -- the threads
+
+    async def _ask(
+        self,
+        query: Callable[[apsw.Connection], T],
+        stream: str = "",
+        *,
+        reader: Reader | None = None,
+    ) -> T:
+        self._check_open()
+        return await (reader or self._reader).ask(query, stream)
+
+    async def _write(
+        self,
+        work: Callable[[apsw.Connection], T],
+        *,
+        stream: str = "",
+        grows: tuple[str, ...] = (),
+    ) -> T:
+        self._check_open()
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Job(work, future, stream, grows))
+        return cast("T", await future)
+
+    def _deliver(self, done: Sequence[Done]) -> None:
+        """One group is durable or has failed: tell everybody at once."""
+        grown: set[str] = set()
+        for job, result, error in done:
+            self._draft_bytes -= job.weight
+            if job.future is not None:
+                settle(job.future, result, error)
+            if error is None:
+                grown.update(job.grows)
+        self._bell.ring(grown)
+
+    def _look_for_growth(self) -> None:
+        """Something was committed, by us or another process: wake those whose stream is longer now."""
+        streams = self._bell.streams()
+        if not streams or self._is_closed:
+            return
+        ends = self._reader.ask(lambda db: reading.last_seqs(db, streams))
+        ends.add_done_callback(self._wake_grown)
+
+    def _wake_grown(self, ends: asyncio.Future[dict[str, int]]) -> None:
+        if ends.cancelled() or ends.exception() is not None:
+            self._bell.ring_all()
+            return
+        known, self._seen = self._seen, ends.result()
+        self._bell.ring(name for name, end in self._seen.items() if end != known.get(name))
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before a fork; open it again here")
+
+
+async def open_sqlite(
+    path: str | os.PathLike[str],
+    *,
+    synchronous: Synchronous = "FULL",
+    vfs: str | None = None,
+    busy_seconds: float = 60.0,
+    clock: Clock | None = None,
+) -> SqliteStore:
+    """Open the store in the file `path`, making it when it is missing.
+
+    `busy_seconds` is how long a file that another process has locked is waited for.  `synchronous` other than "FULL" loses
+    accepted facts in a power cut; it and `vfs` are there for the tests that prove it.
+
+    Raises:
+        TooNew: a newer Weft made the file; it is left as it is.
+        StoreUnavailable: it cannot be made, opened or locked.
+        Corrupt: it is no database any more.
+    """
+    store = SqliteStore(
+        Path(path),
+        synchronous=synchronous,
+        vfs=vfs,
+        busy_seconds=busy_seconds,
+        clock=clock or SystemClock(),
+    )
+    await store.open()
+    return store

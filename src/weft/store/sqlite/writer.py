@@ -1,0 +1,263 @@
+"""The one thread of a process that writes: jobs in, groups committed, futures told.
+
+What it promises, and where:
+
+- *Told means durable.*  A future gets its result after COMMIT returned under `synchronous=FULL`, never before.
+- *A refused job fails alone.*  Each job runs in a savepoint of its own inside the group's transaction.
+- *A failed commit fails the whole group*, each job with its own error; nothing of it was written.
+- *A connection that saw an I/O error is dead.*  It is replaced before the next group.  The new one is opened before the old one is
+  closed: the failed frames are still in the log file, and only a living connection's index says that they do not count.  The
+  first commit of the new connection then overwrites them, so that what was reported as failed cannot come back.
+- *The file must still be the file.*  SQLite goes on writing into a deleted one; we refuse.
+- *A cancelled wait changes nothing*: the job is run all the same, only nobody is told.
+
+The loop is woken once for each group: 12 µs against the 0.3 ms that the group's commit takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from weft import faults
+from weft.errors import StoreError, StoreUnavailable
+from weft.store.sqlite.ballast import Ballast
+from weft.store.sqlite.connect import Patience, Synchronous, explained, is_full, open_writer
+
+MOST_IN_A_GROUP = 1000
+
+_BEFORE_BEGIN = faults.point("store.sqlite.before_begin")
+_BEFORE_COMMIT = faults.point("store.sqlite.before_commit")
+_AFTER_COMMIT = faults.point("store.sqlite.after_commit")
+
+_HURTS_THE_GROUP = (
+    apsw.BusyError,
+    apsw.FullError,
+    apsw.InterruptError,
+    apsw.IOError,
+    apsw.NoMemError,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Job(NamedTuple):
+    """Something to do in a write transaction."""
+
+    work: Callable[[apsw.Connection], object]
+    future: asyncio.Future[object] | None
+    """Who waits; None for a job nobody waits for."""
+    stream: str = ""
+    """What it is about, for messages."""
+    grows: tuple[str, ...] = ()
+    """Streams that are longer when it is done."""
+    weight: int = 0
+    """Bytes that count against the bound on jobs nobody waits for."""
+
+
+class Done(NamedTuple):
+    """How a job ended."""
+
+    job: Job
+    result: object
+    error: Exception | None
+
+
+class Writer:
+    """The writer thread of one store.  `submit` and `close` belong to the event loop."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous,
+        vfs: str | None,
+        busy_seconds: float,
+        deliver: Callable[[Sequence[Done]], None],
+    ) -> None:
+        self._path = path
+        self._synchronous: Synchronous = synchronous
+        self._vfs = vfs
+        self._patience = Patience(busy_seconds)
+        self._deliver = deliver
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._ballast = Ballast(path)
+        self._db: apsw.Connection | None = None
+        self._is_dead = False
+        self._inode = 0
+        self._thread = threading.Thread(target=self._run, name="weft-writer", daemon=True)
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+
+    async def open(self) -> None:
+        """Start the thread and wait until the file is open."""
+        self._thread.start()
+        await self._opened
+
+    def submit(self, job: Job) -> None:
+        """Hand in a job; it is run after all that were handed in before."""
+        self._jobs.put(job)
+
+    async def close(self) -> None:
+        """Finish what was handed in, then end."""
+        self._jobs.put(None)
+        await asyncio.wait([self._ended])
+
+    # -- the thread
+
+    def _run(self) -> None:
+        try:
+            self._connect()
+        except Exception as error:
+            self._tell(self._opened, error)
+            return
+        self._tell(self._opened, None)
+        try:
+            is_open = True
+            while is_open:
+                group, is_open = self._collect()
+                if group:
+                    self._finish(self._commit(group))
+        finally:
+            self._disconnect()
+            self._tell(self._ended, None)
+
+    def _collect(self) -> tuple[list[Job], bool]:
+        """The next group: one job, and all that wait behind it."""
+        first = self._jobs.get()
+        if first is None:
+            return [], False
+        group = [first]
+        with contextlib.suppress(queue.Empty):
+            while len(group) < MOST_IN_A_GROUP:
+                job = self._jobs.get_nowait()
+                if job is None:
+                    return group, False
+                group.append(job)
+        return group, True
+
+    def _commit(self, group: Sequence[Job]) -> list[Done]:
+        try:
+            db = self._living()
+            self._patience.start()
+            _BEFORE_BEGIN.hit()
+            db.execute("begin immediate")
+            done = [self._apply(db, job) for job in group]
+            _BEFORE_COMMIT.hit()
+            db.execute("commit")
+        except StoreError as error:
+            return [Done(job, None, _again(error)) for job in group]
+        except Exception as error:
+            return self._failed(group, error)
+        _AFTER_COMMIT.hit()
+        self._ballast.keep()
+        return done
+
+    def _apply(self, db: apsw.Connection, job: Job) -> Done:
+        db.execute("savepoint job")
+        try:
+            done = Done(job, job.work(db), None)
+        except Exception as error:
+            if isinstance(error, _HURTS_THE_GROUP) or not db.in_transaction:
+                raise
+            db.execute("rollback to job")
+            done = Done(job, None, self._explained(error, job.stream))
+        db.execute("release job")
+        return done
+
+    def _failed(self, group: Sequence[Job], error: Exception) -> list[Done]:
+        """Take the transaction back and give each job its own error."""
+        if isinstance(error, apsw.Error) and is_full(error):
+            self._ballast.drop()
+        self._is_dead = not isinstance(error, (apsw.BusyError, apsw.FullError))
+        try:
+            if self._db is not None and self._db.in_transaction:
+                self._db.execute("rollback")
+        except apsw.Error:
+            self._is_dead = True
+        if not isinstance(error, apsw.Error):
+            logger.error("the writer failed", exc_info=error)
+        return [Done(job, None, self._explained(error, job.stream)) for job in group]
+
+    def _explained(self, error: Exception, stream: str) -> Exception:
+        if isinstance(error, apsw.Error):
+            return explained(error, self._path, stream=stream)
+        return error
+
+    # -- the connection
+
+    def _connect(self) -> None:
+        self._db = open_writer(
+            self._path, synchronous=self._synchronous, vfs=self._vfs, patience=self._patience
+        )
+        self._inode = os.stat(self._path).st_ino
+
+    def _living(self) -> apsw.Connection:
+        """A connection that may be trusted, on the file that has our name."""
+        self._check_file()
+        if self._is_dead:
+            old = self._db
+            self._connect()
+            if old is not None:
+                old.close()
+            assert self._db is not None
+            self._db.execute("update meta set value = value + 1 where key = 'reopened'")
+            self._is_dead = False
+        assert self._db is not None
+        return self._db
+
+    def _check_file(self) -> None:
+        try:
+            is_same = os.stat(self._path).st_ino == self._inode
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise StoreUnavailable(
+                f"{self._path} was removed or replaced while it was open, nothing was written; "
+                "put it back, or restart"
+            )
+
+    def _disconnect(self) -> None:
+        try:
+            if self._db is not None:
+                self._db.close()
+        except apsw.Error:
+            logger.warning("the store could not be closed in order", exc_info=True)
+
+    # -- back to the loop
+
+    def _finish(self, done: Sequence[Done]) -> None:
+        # The loop may be gone when a program ends without closing; then nobody waits either.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._deliver, done)
+
+    def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(settle, future, None, error)
+
+
+def settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    """Tell whoever waits; one who was cancelled is gone already."""
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _again(error: StoreError) -> StoreError:
+    """The same refusal as a value of its own: an exception that several tasks raise mixes up their tracebacks."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy

@@ -1,0 +1,881 @@
+"""The contract of a store as tests: make a subclass that says how to open yours, and let pytest collect it.
+
+    class TestMyStore(StoreContract):
+        async def open(self, place: Path) -> Store:
+            return await open_my_store(place / "data")
+
+    pytestmark = pytest.mark.anyio
+
+`open` is called again with the same `place` where a test needs a second process, or the same data after a restart; each call
+returns a store of its own, on the same data.  This module needs pytest's `tmp_path` and nothing else of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from weft.errors import (
+    Conflict,
+    Corrupt,
+    Fenced,
+    Owned,
+    StoreError,
+    StoreUnavailable,
+    TooNew,
+    UsageError,
+    WeftError,
+)
+from weft.ids import BlobId, NodeId, SessionId
+from weft.store import (
+    READER_VERSION,
+    Append,
+    Blob,
+    DraftChunk,
+    Lease,
+    Record,
+    Said,
+    SessionRow,
+    Snapshot,
+    Store,
+)
+
+A = SessionId("ses_aaaa")
+B = SessionId("ses_bbbb")
+C = SessionId("ses_cccc")
+PROJECT = "project:p1"
+FEW_SECONDS = 10.0
+
+
+class StoreContract:
+    """What every store must do.  Each test's name is the claim."""
+
+    async def open(self, place: Path) -> Store:
+        """Open the store at `place`."""
+        raise NotImplementedError
+
+    @contextlib.asynccontextmanager
+    async def opened(self, place: Path) -> AsyncIterator[Store]:
+        """An open store, closed at the end, within a time that no healthy one needs."""
+        with anyio.fail_after(FEW_SECONDS * 3):
+            store = await self.open(place)
+            try:
+                yield store
+            finally:
+                await store.aclose()
+
+    # -- append and read
+
+    async def test_what_was_appended_is_read_back_in_order(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one", "two"))
+            await store.append(facts(lease, 2, "three"))
+            read = await store.read(A)
+            assert [(r.seq, r.body) for r in read] == [(1, b"one"), (2, b"two"), (3, b"three")]
+            assert read[0] == Record(1, 101.5, "said", b"one")
+            assert await store.last_seq(A) == 3
+
+    async def test_bytes_come_back_as_they_were(self, tmp_path: Path) -> None:
+        odd = [
+            b"",
+            b"\x00\xff\xfe",
+            "ü\u2028\u0085\n\r\n".encode(),
+            b'{"a": "\\u0000"}',
+            b"x" * 70_000,
+        ]
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            records = tuple(Record(n, 0.25, "k\n\u2028", body) for n, body in enumerate(odd, 1))
+            await store.append(Append(stream=A, expected_seq=0, records=records, fence=lease.fence))
+            assert await store.read(A) == list(records)
+        async with self.opened(tmp_path) as store:
+            assert await store.read(A) == list(records)
+
+    async def test_reading_is_paged_by_a_cursor(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, *"abcdefg"))
+            assert seqs(await store.read(A, after=2, limit=3)) == [3, 4, 5]
+            assert seqs(await store.read(A, after=6)) == [7]
+            assert await store.read(A, after=7) == []
+            assert await store.read(A, after=99) == []
+
+    async def test_an_unknown_stream_is_empty(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert await store.read("ses_nobody") == []
+            assert await store.last_seq("ses_nobody") == 0
+            assert await store.row(SessionId("ses_nobody")) is None
+            assert await store.lease_of("ses_nobody") is None
+            assert await store.load_draft("ses_nobody") is None
+            assert await store.load_snapshot("ses_nobody", "v") is None
+            assert await store.blob(BlobId("0" * 64)) is None
+            await store.delete(SessionId("ses_nobody"))
+
+    async def test_single_records_are_read_in_the_order_asked_for(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one", "two", "three"))
+            assert bodies(await store.read_at(A, [3, 1, 3])) == [b"three", b"one", b"three"]
+            assert await store.read_at(A, []) == []
+            with refuses(Corrupt) as refusal:
+                await store.read_at(A, [1, 4])
+            assert isinstance(refusal.error, Corrupt)
+            assert refusal.error.seq == 4
+            with refuses(Corrupt):
+                await store.read_at("ses_nobody", [1])
+
+    async def test_everything_is_still_there_after_reopening(self, tmp_path: Path) -> None:
+        blob = Blob(blob_id(b"content"), b"content")
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            row = SessionRow(id=A, title="Kept", last_active=5.0, cost_usd=None)
+            await store.append(
+                msgspec.structs.replace(
+                    facts(lease, 0, "one"), row=row, said=(said("remember me"),), blobs=(blob,)
+                )
+            )
+            await store.save_snapshot(A, Snapshot(1, "v1", b"state"))
+            store.save_draft(chunk(lease, "half an ans"))
+        async with self.opened(tmp_path) as store:
+            assert bodies(await store.read(A)) == [b"one"]
+            assert await store.row(A) == row
+            assert [hit.session_id for hit in await store.search("remember")] == [A]
+            assert await store.blob(blob.id) == b"content"
+            assert await store.load_snapshot(A, "v1") == Snapshot(1, "v1", b"state")
+            draft = await store.load_draft(A)
+            assert draft is not None
+            assert draft.text == "half an ans"
+
+    # -- what an append is refused for
+
+    async def test_an_append_after_a_stale_end_is_refused_and_changes_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one"))
+            for wrong in (0, 2):
+                with refuses(Conflict) as refusal:
+                    await store.append(facts(lease, wrong, "other"))
+                assert isinstance(refusal.error, Conflict)
+                assert (refusal.error.expected, refusal.error.actual) == (wrong, 1)
+            assert bodies(await store.read(A)) == [b"one"]
+
+    async def test_a_batch_over_several_streams_is_all_or_nothing(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            await store.append(facts(a, 0, "a1"), facts(b, 0, "b1"), project(0, "p1"))
+            stale = facts(b, 0, "b again")
+            row = SessionRow(id=A, title="never")
+            blob = Blob(blob_id(b"never"), b"never")
+            good = msgspec.structs.replace(
+                facts(a, 1, "a2"), row=row, said=(said("never"),), blobs=(blob,)
+            )
+            for batch in ((good, project(1, "p2"), stale), (stale, good, project(1, "p2"))):
+                with refuses(Conflict):
+                    await store.append(*batch)
+            assert bodies(await store.read(A)) == [b"a1"]
+            assert bodies(await store.read(B)) == [b"b1"]
+            assert bodies(await store.read(PROJECT)) == [b"p1"]
+            assert await store.row(A) is None
+            assert await store.search("never") == []
+            assert await store.blob(blob.id) is None
+        async with self.opened(tmp_path) as store:
+            ends = [await store.last_seq(stream) for stream in (A, B, PROJECT)]
+            assert ends == [1, 1, 1]
+
+    async def test_one_batch_may_add_twice_to_a_stream(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one"), facts(lease, 1, "two"))
+            assert bodies(await store.read(A)) == [b"one", b"two"]
+            with refuses(Conflict):
+                await store.append(facts(lease, 2, "three"), facts(lease, 2, "again"))
+            assert await store.last_seq(A) == 2
+
+    async def test_records_must_follow_on_the_expected_end(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            gap = (Record(1, 0.0, "k", b""), Record(3, 0.0, "k", b""))
+            with refuses(UsageError):
+                await store.append(Append(stream=A, expected_seq=0, records=gap, fence=lease.fence))
+            with refuses(UsageError):
+                await store.append(
+                    msgspec.structs.replace(facts(lease, 0, "x"), row=SessionRow(id=B))
+                )
+            assert await store.last_seq(A) == 0
+
+    async def test_a_session_takes_no_append_without_a_lease(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            record = (Record(1, 0.0, "k", b""),)
+            with refuses(Fenced):
+                await store.append(Append(stream=A, expected_seq=0, records=record))
+            with refuses(Fenced):
+                await store.append(Append(stream=A, expected_seq=0, records=record, fence=0))
+            with refuses(Fenced):
+                await store.append(Append(stream=A, expected_seq=0, records=record, fence=1))
+            assert await store.last_seq(A) == 0
+
+    async def test_an_append_of_a_row_alone_changes_the_row_alone(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one"))
+            renamed = SessionRow(id=A, title="Renamed")
+            await store.append(
+                Append(stream=A, expected_seq=1, records=(), fence=lease.fence, row=renamed)
+            )
+            assert await store.row(A) == renamed
+            assert await store.last_seq(A) == 1
+
+    # -- project streams
+
+    async def test_anybody_appends_to_a_project_and_only_its_end_guards_it(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            await one.append(project(0, "p1"))
+            await two.append(project(1, "p2"))
+            with refuses(Conflict):
+                await one.append(project(1, "late"))
+            assert bodies(await one.read(PROJECT)) == [b"p1", b"p2"]
+            with refuses(UsageError):
+                await one.take_lease(PROJECT)
+
+    async def test_of_many_appends_at_one_place_exactly_one_wins(self, tmp_path: Path) -> None:
+        won: list[int] = []
+        async with self.opened(tmp_path) as store:
+
+            async def try_it(number: int) -> None:
+                with contextlib.suppress(Conflict):
+                    await store.append(project(0, f"from {number}"))
+                    won.append(number)
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    tasks.start_soon(try_it, number)
+            assert len(won) == 1
+            assert bodies(await store.read(PROJECT)) == [f"from {won[0]}".encode()]
+
+    # -- leases
+
+    async def test_a_lease_is_refused_while_a_living_store_has_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            await one.register_socket("/run/one.sock")
+            await one.take_lease(A)
+            with refuses(Owned) as refusal:
+                await two.take_lease(A)
+            assert isinstance(refusal.error, Owned)
+            assert refusal.error.pid == one.owner.pid
+            assert refusal.error.host == one.owner.host
+            assert refusal.error.socket == "/run/one.sock"
+            assert refusal.error.since > 0
+            seen = await two.lease_of(A)
+            assert seen is not None
+            assert seen.owner == one.owner
+            assert one.owner.process_id != two.owner.process_id
+
+    async def test_a_stolen_lease_fences_its_old_holder(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            old = await one.take_lease(A)
+            await one.append(facts(old, 0, "one"))
+            new = await two.take_lease(A, steal=True)
+            assert new.fence > old.fence
+            with refuses(Fenced) as refusal:
+                await one.append(facts(old, 1, "stale"))
+            assert isinstance(refusal.error, Fenced)
+            assert (refusal.error.fence, refusal.error.current) == (old.fence, new.fence)
+            await two.append(facts(new, 1, "two"))
+            await one.release_lease(old)
+            assert await two.lease_of(A) == new
+            await two.append(facts(new, 2, "three"))
+            assert bodies(await one.read(A)) == [b"one", b"two", b"three"]
+
+    async def test_a_stale_lease_spoils_the_whole_batch(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            a, b = await one.take_lease(A), await one.take_lease(B)
+            await two.take_lease(B, steal=True)
+            with refuses(Fenced):
+                await one.append(facts(a, 0, "a"), project(0, "p"), facts(b, 0, "b"))
+            assert await one.last_seq(A) == 0
+            assert await one.last_seq(PROJECT) == 0
+
+    async def test_taking_a_lease_again_makes_the_first_one_stale(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            first = await store.take_lease(A)
+            second = await store.take_lease(A)
+            assert second.fence > first.fence
+            with refuses(Fenced):
+                await store.append(facts(first, 0, "x"))
+            await store.append(facts(second, 0, "y"))
+
+    async def test_a_released_lease_is_free_and_of_no_use(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            old = await one.take_lease(A)
+            await one.release_lease(old)
+            assert await one.lease_of(A) is None
+            with refuses(Fenced):
+                await one.append(facts(old, 0, "x"))
+            new = await two.take_lease(A)
+            assert new.fence > old.fence
+
+    async def test_closing_gives_every_lease_back_and_the_fence_still_grows(
+        self, tmp_path: Path
+    ) -> None:
+        fences = []
+        for _ in range(3):
+            async with self.opened(tmp_path) as store:
+                fences.append((await store.take_lease(A)).fence)
+        assert fences == sorted(set(fences))
+
+    async def test_a_lease_in_another_stream_is_no_help(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            a = await store.take_lease(A)
+            wrong = facts(Lease(B, a.fence, a.owner), 0, "x")
+            with refuses(Fenced):
+                await store.append(wrong)
+
+    async def test_a_session_of_a_newer_program_is_listed_and_not_leased(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            newer = SessionRow(id=A, min_reader=READER_VERSION + 1)
+            await store.append(msgspec.structs.replace(facts(lease, 0, "x"), row=newer))
+            await store.release_lease(lease)
+            assert await store.rows() == [newer]
+            with refuses(TooNew):
+                await store.take_lease(A)
+            with refuses(TooNew):
+                await store.take_lease(A, steal=True)
+
+    # -- follow
+
+    async def test_a_follower_sees_what_is_there_and_what_comes(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one", "two"))
+            followed = store.follow(A, after=1)
+            assert (await followed.__anext__()).seq == 2
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(store.append, facts(lease, 2, "three"))
+                assert (await followed.__anext__()).body == b"three"
+            await followed.aclose()
+            assert [record async for record in followed] == []
+
+    async def test_followers_see_each_record_once_while_two_stores_write(
+        self, tmp_path: Path
+    ) -> None:
+        count = 120
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            seen: dict[str, list[int]] = {"one": [], "two": [], "late": []}
+
+            async def follow(name: str, store: Store, after: int) -> None:
+                followed = store.follow(PROJECT, after=after)
+                async for record in followed:
+                    seen[name].append(record.seq)
+                    if record.seq == count:
+                        break
+                await followed.aclose()
+
+            async def write(store: Store, name: str) -> None:
+                while (end := await store.last_seq(PROJECT)) < count:
+                    with contextlib.suppress(Conflict):
+                        await store.append(project(end, name))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow, "one", one, 0)
+                tasks.start_soon(follow, "two", two, 0)
+                tasks.start_soon(follow, "late", two, 50)
+                tasks.start_soon(write, one, "one")
+                tasks.start_soon(write, two, "two")
+            assert seen["one"] == seen["two"] == list(range(1, count + 1))
+            assert seen["late"] == list(range(51, count + 1))
+
+    async def test_a_follower_that_is_cancelled_and_goes_on_misses_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            followed = store.follow(A)
+            with anyio.move_on_after(0.01) as scope:
+                await followed.__anext__()
+            assert scope.cancelled_caught
+            await store.append(facts(lease, 0, "one", "two"))
+            assert (await followed.__anext__()).seq == 1
+            assert (await followed.__anext__()).seq == 2
+
+    async def test_an_abandoned_follower_hurts_nobody(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one", "two"))
+            for _ in range(50):
+                async for _record in store.follow(A):
+                    break
+            await store.append(facts(lease, 2, "three"))
+            assert await store.last_seq(A) == 3
+
+    async def test_closing_a_follower_wakes_the_task_that_waits_on_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            followed = store.follow(A)
+            async with anyio.create_task_group() as tasks:
+
+                async def drain() -> None:
+                    assert [record async for record in followed] == []
+
+                tasks.start_soon(drain)
+                await anyio.wait_all_tasks_blocked()
+                await followed.aclose()
+
+    # -- rows
+
+    async def test_sessions_are_listed_last_active_first(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, last_active=1.0))
+            await add_row(store, SessionRow(id=B, last_active=3.0, project_path="/p"))
+            await add_row(store, SessionRow(id=C, last_active=2.0, project_path="/p"))
+            assert [row.id for row in await store.rows()] == [B, C, A]
+            assert [row.id for row in await store.rows(limit=2)] == [B, C]
+            assert [row.id for row in await store.rows(project_path="/p")] == [B, C]
+            assert await store.rows(project_path="/P") == []
+            await add_row(store, SessionRow(id=A, last_active=9.0))
+            assert [row.id for row in await store.rows()] == [A, B, C]
+
+    async def test_archived_and_child_sessions_are_listed_when_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, last_active=3.0))
+            await add_row(store, SessionRow(id=B, last_active=2.0, archived=True))
+            await add_row(store, SessionRow(id=C, last_active=1.0, is_child=True, parent_id=A))
+            assert [row.id for row in await store.rows()] == [A]
+            assert [row.id for row in await store.rows(archived=True)] == [A, B]
+            assert [row.id for row in await store.rows(children=True)] == [A, C]
+
+    async def test_ids_are_found_by_a_prefix_that_is_taken_literally(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for name in ("ses_1", "ses_12", "sesx1", "100%", "100x", "ü1", "Ses_1"):
+                await add_row(store, SessionRow(id=SessionId(name)))
+            assert await store.ids_with_prefix("ses_1") == ["ses_1", "ses_12"]
+            assert await store.ids_with_prefix("ses_") == ["ses_1", "ses_12"]
+            assert await store.ids_with_prefix("100%") == ["100%"]
+            assert await store.ids_with_prefix("ü") == ["ü1"]
+            assert await store.ids_with_prefix("s", limit=2) == ["ses_1", "ses_12"]
+            for nothing in ("%", "_", "*", "'", '"', "ses_%", "ses[_]"):
+                assert await store.ids_with_prefix(nothing) == []
+
+    async def test_a_damaged_session_is_listed_and_hides_no_other(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, title="Fine", last_active=1.0))
+            await add_row(store, SessionRow(id=B, title="Broken", last_active=2.0))
+            await store.mark_damaged(B, "seq 7 is no fact")
+            await store.mark_damaged(C, "no row at all")
+            rows = {row.id: row for row in await store.rows()}
+            assert rows[B].damaged == "seq 7 is no fact"
+            assert rows[B].title == "Broken"
+            assert rows[C].damaged == "no row at all"
+            assert rows[A].damaged == ""
+
+    # -- search
+
+    async def test_words_are_found_where_they_were_said(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            await store.append(says(a, 0, "Fix the Login-Handler, please", "auth is broken"))
+            await store.append(says(b, 0, "the handler of signals"))
+            assert await places(store, "handler") == {(A, "n0"), (B, "n0")}
+            assert await places(store, "login handler") == {(A, "n0")}
+            assert await places(store, "HANDLER the") == {(A, "n0"), (B, "n0")}
+            assert await places(store, "auth login") == set()
+            assert await places(store, "brok") == {(A, "n1")}
+            assert await places(store, "roken") == set()
+            hit = (await store.search("login"))[0]
+            assert "Login-Handler" in hit.excerpt
+            assert len(await store.search("the", limit=1)) == 1
+
+    async def test_search_knows_accents_and_scripts(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            texts = (
+                "Straße nach Zürich",
+                "修复登录错误",
+                "naïve café",
+                "привет Мир",
+                "한국어 검색",
+            )
+            await store.append(says(lease, 0, *texts))
+            for query, node in (
+                ("zurich", "n0"),
+                ("STRASSE", "n0"),
+                ("登录", "n1"),
+                ("错误", "n1"),
+                ("naive CAFÉ", "n2"),
+                ("мир", "n3"),
+                ("한국", "n4"),
+            ):
+                assert await places(store, query) == {(A, node)}, query
+
+    async def test_nothing_a_person_types_is_syntax(self, tmp_path: Path) -> None:
+        hostile = (
+            '"', "'", "''", '"a', "a*", "*", "(", ")", "a OR", "NOT", "NEAR(a b)", "a AND", "^a",
+            "col:a", "-", "--", ";", "%", "_", "a_b", "\\", "a\\", "{", "}", "[x]", "+", "~", "\x00",
+            "a\x00b", "said_words:x", "or", "and", "not", "", "   ", "\ud800", "x" * 5000, "w " * 500,
+        )  # fmt: skip
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(says(lease, 0, "either this or that", "a_b and 100% sure"))
+            await add_row(store, SessionRow(id=B, title='the "quoted" title_of 50%'))
+            for query in hostile:
+                await store.search(query)
+                await store.rows(query=query)
+            assert await places(store, "or") == {(A, "n0")}
+            assert await places(store, '"either') == {(A, "n0")}
+            assert await places(store, "a_b") == {(A, "n1")}
+            assert await places(store, "100%") == {(A, "n1")}
+            for nothing in ('"', "*", "%", ""):
+                assert await store.search(nothing) == []
+
+    async def test_a_list_is_filtered_by_titles_and_by_what_was_said(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            row = SessionRow(id=A, title="Refactor the parser", last_active=2.0)
+            await store.append(msgspec.structs.replace(says(lease, 0, "use a Pratt loop"), row=row))
+            await add_row(store, SessionRow(id=B, title="Überblick über Züge", last_active=1.0))
+            for query, found in (
+                ("parser", [A]),
+                ("pratt", [A]),
+                ("parser pratt", [A]),
+                ("uber zuge", [B]),
+                ("parser zuge", []),
+                ("  ", [A, B]),
+            ):
+                assert [row.id for row in await store.rows(query=query)] == found, query
+            renamed = msgspec.structs.replace(row, title="Something else")
+            await store.append(
+                Append(stream=A, expected_seq=1, records=(), fence=lease.fence, row=renamed)
+            )
+            assert await store.rows(query="parser") == []
+
+    # -- deleting
+
+    async def test_a_deleted_session_is_gone_with_all_that_was_beside_it(
+        self, tmp_path: Path
+    ) -> None:
+        blob = Blob(blob_id(b"mine"), b"mine")
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            add = msgspec.structs.replace(
+                says(lease, 0, "words of mine"), row=SessionRow(id=A), blobs=(blob,)
+            )
+            await store.append(add)
+            await store.save_snapshot(A, Snapshot(1, "v", b"s"))
+            store.save_draft(chunk(lease, "draft"))
+            await store.delete(A)
+            assert await store.read(A) == []
+            assert await store.last_seq(A) == 0
+            assert await store.row(A) is None
+            assert await store.rows() == []
+            assert await store.search("words") == []
+            assert await store.load_snapshot(A, "v") is None
+            assert await store.load_draft(A) is None
+            assert await store.sweep_blobs() == 4
+            assert await store.blob(blob.id) is None
+            with refuses(Fenced):
+                await store.append(facts(lease, 0, "from the grave"))
+            again = await store.take_lease(A)
+            assert again.fence > lease.fence
+            await store.append(facts(again, 0, "a new life"))
+
+    async def test_a_session_that_a_living_process_owns_is_not_deleted(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            lease = await one.take_lease(A)
+            await one.append(facts(lease, 0, "one"))
+            with refuses(Owned):
+                await two.delete(A)
+            assert await two.last_seq(A) == 1
+
+    async def test_a_log_that_forks_name_is_only_hidden(self, tmp_path: Path) -> None:
+        blob = Blob(blob_id(b"shared"), b"shared")
+        async with self.opened(tmp_path) as store:
+            for session, parent in ((A, None), (B, A), (C, B)):
+                lease = await store.take_lease(session)
+                row = SessionRow(id=session, parent_id=parent)
+                add = msgspec.structs.replace(says(lease, 0, f"I am {session}"), row=row)
+                blobs = (blob,) if session == A else ()
+                await store.append(msgspec.structs.replace(add, blobs=blobs))
+                await store.release_lease(lease)
+            await store.delete(A)
+            assert await store.row(A) is None
+            assert await store.ids_with_prefix("ses_") == [B, C]
+            assert A not in {hit.session_id for hit in await store.search("am")}
+            assert bodies(await store.read(A)) == [b"f0"]
+            assert bodies(await store.read_at(A, [1])) == [b"f0"]
+            assert await store.sweep_blobs() == 0
+            await store.delete(B)
+            assert bodies(await store.read(A)) == bodies(await store.read(B)) == [b"f0"]
+            await store.mark_damaged(A, "does not bring it back")
+            assert [row.id for row in await store.rows()] == [C]
+        async with self.opened(tmp_path) as store:
+            assert bodies(await store.read(A)) == [b"f0"]
+            assert await store.row(A) is None
+            await store.delete(C)
+            ends = [await store.last_seq(session) for session in (A, B, C)]
+            assert ends == [0, 0, 0]
+            assert await store.sweep_blobs() == 6
+
+    # -- blobs
+
+    async def test_a_blob_is_kept_once_and_swept_when_nobody_names_it(self, tmp_path: Path) -> None:
+        blob, other = Blob(blob_id(b"same"), b"same"), Blob(blob_id(b"other"), b"other")
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            await store.append(msgspec.structs.replace(facts(a, 0, "x"), blobs=(blob, other, blob)))
+            await store.append(msgspec.structs.replace(facts(b, 0, "y"), blobs=(blob,)))
+            assert await store.sweep_blobs() == 0
+            await store.delete(A)
+            assert await store.sweep_blobs() == len(b"other")
+            assert await store.blob(other.id) is None
+            assert await store.blob(blob.id) == b"same"
+            await store.delete(B)
+            assert await store.sweep_blobs() == len(b"same")
+            assert await store.sweep_blobs() == 0
+
+    async def test_a_stream_can_name_a_blob_that_another_one_stored(self, tmp_path: Path) -> None:
+        blob = Blob(blob_id(b"same"), b"same")
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            await store.append(msgspec.structs.replace(facts(a, 0, "x"), blobs=(blob,)))
+            await store.append(msgspec.structs.replace(facts(b, 0, "y"), names_blobs=(blob.id,)))
+            await store.delete(A)
+            assert await store.sweep_blobs() == 0
+            assert await store.blob(blob.id) == b"same"
+            missing = BlobId("f" * 64)
+            with refuses(UsageError):
+                await store.append(
+                    msgspec.structs.replace(facts(b, 1, "z"), names_blobs=(missing,))
+                )
+            assert await store.last_seq(B) == 1
+
+    # -- drafts and snapshots
+
+    async def test_a_draft_grows_by_chunks_and_goes_with_its_node(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            store.save_draft(chunk(lease, "Hello, "))
+            store.save_draft(chunk(lease, "hmm", part="thinking"))
+            store.save_draft(chunk(lease, "wörld"))
+            draft = await store.load_draft(A)
+            assert draft is not None
+            assert (draft.node, draft.text, draft.thinking) == ("n1", "Hello, wörld", "hmm")
+            keep = facts(lease, 0, "an unrelated fact")
+            await store.append(keep)
+            assert await store.load_draft(A) == draft
+            await store.append(msgspec.structs.replace(facts(lease, 1, "n"), drop_draft=True))
+            assert await store.load_draft(A) is None
+
+    async def test_a_refused_append_keeps_the_draft(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            store.save_draft(chunk(lease, "text"))
+            with refuses(Conflict):
+                await store.append(msgspec.structs.replace(facts(lease, 5, "n"), drop_draft=True))
+            assert await store.load_draft(A) is not None
+
+    async def test_a_draft_of_another_node_replaces_the_old_one(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            store.save_draft(chunk(lease, "first try"))
+            store.save_draft(chunk(lease, "second try", node="n2"))
+            draft = await store.load_draft(A)
+            assert draft is not None
+            assert (draft.node, draft.text) == ("n2", "second try")
+
+    async def test_a_draft_under_an_old_fence_is_dropped(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            old = await one.take_lease(A)
+            new = await two.take_lease(A, steal=True)
+            one.save_draft(chunk(old, "stale"))
+            assert await one.load_draft(A) is None
+            two.save_draft(chunk(new, "fresh"))
+            draft = await two.load_draft(A)
+            assert draft is not None
+            assert draft.text == "fresh"
+
+    async def test_only_the_newest_snapshot_of_the_right_version_is_given(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(facts(lease, 0, "one", "two", "three"))
+            await store.save_snapshot(A, Snapshot(2, "v1", b"two"))
+            await store.save_snapshot(A, Snapshot(1, "v1", b"one"))
+            assert await store.load_snapshot(A, "v1") == Snapshot(2, "v1", b"two")
+            assert await store.load_snapshot(A, "v2") is None
+            await store.save_snapshot(A, Snapshot(1, "v2", b"other"))
+            assert await store.load_snapshot(A, "v2") == Snapshot(1, "v2", b"other")
+            assert await store.load_snapshot(A, "v1") is None
+            await store.save_snapshot(A, Snapshot(99, "v2", b"beyond the end"))
+            assert await store.load_snapshot(A, "v2") == Snapshot(1, "v2", b"other")
+
+    # -- cancelling and closing
+
+    async def test_a_cancelled_append_is_there_whole_or_not_at_all(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            for _ in range(20):
+                end = await store.last_seq(A)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(store.append, facts(a, end, "x", "y"), facts(b, end, "x", "y"))
+                    await anyio.lowlevel.checkpoint()
+                    tasks.cancel_scope.cancel()
+                await store.load_draft(A)  # behind the append in the writer's queue
+                ends = await store.last_seq(A), await store.last_seq(B)
+                assert ends in {(end, end), (end + 2, end + 2)}
+            assert seqs(await store.read(A)) == list(range(1, await store.last_seq(A) + 1))
+
+    async def test_many_tasks_append_at_once_and_nothing_is_lost(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+
+            async def run(session: SessionId) -> None:
+                lease = await store.take_lease(session)
+                for n in range(20):
+                    await store.append(facts(lease, n, f"{session} {n}"))
+
+            names = [SessionId(f"ses_{n}") for n in range(20)]
+            async with anyio.create_task_group() as tasks:
+                for name in names:
+                    tasks.start_soon(run, name)
+            for name in names:
+                assert bodies(await store.read(name)) == [f"{name} {n}".encode() for n in range(20)]
+
+    async def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        store = await self.open(tmp_path)
+        lease = await store.take_lease(A)
+        followed = store.follow(A)
+        await store.aclose()
+        await store.aclose()
+        store.save_draft(chunk(lease, "too late"))
+        with refuses(StoreUnavailable):
+            await store.append(facts(lease, 0, "x"))
+        with refuses(StoreUnavailable):
+            await store.read(A)
+        with refuses(StoreUnavailable):
+            await store.take_lease(A)
+        with refuses(StoreError):
+            await followed.__anext__()
+
+    async def test_what_was_handed_in_before_closing_is_kept(self, tmp_path: Path) -> None:
+        store = await self.open(tmp_path)
+        lease = await store.take_lease(A)
+        store.save_draft(chunk(lease, "the last words"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.append, facts(lease, 0, "one"))
+            await anyio.lowlevel.checkpoint()
+            await store.aclose()
+        async with self.opened(tmp_path) as again:
+            assert await again.last_seq(A) == 1
+            draft = await again.load_draft(A)
+            assert draft is not None
+            assert draft.text == "the last words"
+
+
+# -- what the tests are made of
+
+
+class Refusal:
+    """What `refuses` caught."""
+
+    error: WeftError | None = None
+
+
+@contextlib.contextmanager
+def refuses(kind: type[WeftError]) -> Iterator[Refusal]:
+    """The block must raise `kind`."""
+    refusal = Refusal()
+    try:
+        yield refusal
+    except kind as error:
+        refusal.error = error
+    assert refusal.error is not None, f"expected {kind.__name__}, and nothing was refused"
+    assert str(refusal.error), "a refusal says something to people"
+
+
+def facts(lease: Lease, after: int, *texts: str) -> Append:
+    """An append of one small record for each text, under `lease`."""
+    return Append(
+        stream=lease.stream,
+        expected_seq=after,
+        records=_records(after, texts),
+        fence=lease.fence,
+    )
+
+
+def project(after: int, *texts: str) -> Append:
+    """An append to the project's stream."""
+    return Append(stream=PROJECT, expected_seq=after, records=_records(after, texts))
+
+
+def says(lease: Lease, after: int, *texts: str) -> Append:
+    """One record, and words that were said with it at the nodes n0, n1, …"""
+    words = tuple(Said(NodeId(f"n{number}"), text) for number, text in enumerate(texts))
+    return msgspec.structs.replace(facts(lease, after, "f0"), said=words)
+
+
+def said(text: str) -> Said:
+    """Words said at some node."""
+    return Said(NodeId("n1"), text)
+
+
+def chunk(lease: Lease, text: str, *, part: str = "text", node: str = "n1") -> DraftChunk:
+    """More text in flight."""
+    return DraftChunk(
+        stream=lease.stream,
+        fence=lease.fence,
+        node=NodeId(node),
+        part="text" if part == "text" else "thinking",
+        chunk=text,
+    )
+
+
+def blob_id(data: bytes) -> BlobId:
+    """The name of a content."""
+    return BlobId(hashlib.sha256(data).hexdigest())
+
+
+def seqs(records: list[Record]) -> list[int]:
+    """Their numbers."""
+    return [record.seq for record in records]
+
+
+def bodies(records: list[Record]) -> list[bytes]:
+    """Their bytes."""
+    return [record.body for record in records]
+
+
+async def add_row(store: Store, row: SessionRow) -> None:
+    """Give a session this row, whatever it had."""
+    lease = await store.take_lease(row.id)
+    end = await store.last_seq(row.id)
+    await store.append(
+        Append(stream=row.id, expected_seq=end, records=(), fence=lease.fence, row=row)
+    )
+    await store.release_lease(lease)
+
+
+async def places(store: Store, query: str) -> set[tuple[SessionId, NodeId]]:
+    """Where a search finds something."""
+    return {(hit.session_id, hit.node) for hit in await store.search(query)}
+
+
+def _records(after: int, texts: tuple[str, ...]) -> tuple[Record, ...]:
+    return tuple(
+        Record(number, 100.5 + number, "said", text.encode())
+        for number, text in enumerate(texts, after + 1)
+    )
