@@ -2,7 +2,7 @@
 
 `open_sqlite` is the way in.  Inside: `connect` opens files and translates errors, `schema` makes and migrates the tables,
 `writer` is the thread that commits in groups, `appends`, `leases` and `removal` are what it runs, `reading` is the thread that
-reads and its queries, `watch` sees other processes' commits, `ballast` keeps room for a full disk, `store` puts them together.
+reads and its queries, `ballast` keeps room for a full disk, `store` puts them together.
 """
 
 from weft.store.sqlite.store import SqliteStore, open_sqlite

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import queue
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +22,7 @@ from weft.store.base import Hit, Record, SessionRow, Snapshot
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import Patience, explained, open_reader
 from weft.store.sqlite.query import fetch
-from weft.store.sqlite.writer import settle
+from weft.store.threads import Worker
 
 T = TypeVar("T")
 
@@ -35,68 +33,60 @@ _MATCHES = """
 """
 
 
-class Reader:
-    """A thread with a read-only connection; starts with the first question."""
+class Glass:
+    """A read-only connection that opens itself; one thread at a time may look through it."""
 
-    def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
+    def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float) -> None:
         self._path = path
         self._vfs = vfs
         self._patience = Patience(busy_seconds)
-        self._loop = asyncio.get_running_loop()
-        self._questions: queue.SimpleQueue[
-            tuple[Callable[[apsw.Connection], object], asyncio.Future[object], str] | None
-        ] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._has_started = False
-        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._db: apsw.Connection | None = None
 
-    def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
-        """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
-        if not self._has_started:
-            self._has_started = True
-            self._thread.start()
-        future: asyncio.Future[object] = self._loop.create_future()
-        self._questions.put((query, future, stream))
-        return future  # type: ignore[return-value]  # it gets what `query` returns
+    def run(self, query: Callable[[apsw.Connection], T], stream: str = "") -> T:
+        """The answer to `query`; a connection that saw an error is not used again.
 
-    async def close(self) -> None:
-        """Answer what was asked, then end."""
-        if self._has_started:
-            self._questions.put(None)
-            await asyncio.wait([self._ended])
-
-    def _run(self) -> None:
-        while (question := self._questions.get()) is not None:
-            query, future, stream = question
-            result, error = self._answer(query, stream)
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(settle, future, result, error)
-        if self._db is not None:
-            self._db.close()
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(settle, self._ended, None, None)
-
-    def _answer(
-        self, query: Callable[[apsw.Connection], object], stream: str
-    ) -> tuple[object, Exception | None]:
+        Raises:
+            StoreUnavailable, Corrupt: what SQLite said, in plain words.
+        """
         self._patience.start()
         try:
             if self._db is None:
                 self._db = open_reader(self._path, vfs=self._vfs, patience=self._patience)
-            return query(self._db), None
+            return query(self._db)
         except apsw.Error as error:
-            self._forget_connection()
-            return None, explained(error, self._path, stream=stream)
-        except Exception as error:
-            return None, error
+            self.close()
+            raise explained(error, self._path, stream=stream) from error
 
-    def _forget_connection(self) -> None:
-        """A connection that saw an error is not used again."""
+    def data_version(self) -> int:
+        """A number that changes when anybody commits."""
+        return self.run(lambda db: int(fetch(db, "pragma data_version")[0][0]))
+
+    def close(self) -> None:
+        """Close the connection; the next question opens another."""
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(apsw.Error):
                 db.close()
+
+
+class Reader:
+    """A thread that reads."""
+
+    def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
+        self._glass = Glass(path, vfs=vfs, busy_seconds=busy_seconds)
+        self._worker = Worker(name)
+        self._is_used = False
+
+    def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
+        """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
+        self._is_used = True
+        return self._worker.ask(lambda: self._glass.run(query, stream))
+
+    async def close(self) -> None:
+        """Answer what was asked, then end."""
+        if self._is_used:
+            self._worker.tell(self._glass.close)
+        await self._worker.close()
 
 
 def read(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Record]:

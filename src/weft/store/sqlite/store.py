@@ -34,9 +34,10 @@ from weft.store.liveness import Presence, this_process
 from weft.store.sqlite import appends as writing
 from weft.store.sqlite import leases, reading, removal
 from weft.store.sqlite.connect import Synchronous
-from weft.store.sqlite.reading import Reader
-from weft.store.sqlite.watch import Watch
-from weft.store.sqlite.writer import Done, Job, Writer, settle
+from weft.store.sqlite.reading import Glass, Reader
+from weft.store.sqlite.writer import Done, Job, Writer
+from weft.store.threads import settle
+from weft.store.watch import Watch
 
 T = TypeVar("T")
 
@@ -75,7 +76,8 @@ class SqliteStore(Store):
         self._reader = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
         # Searches get a thread of their own: a slow one must not hold up the reading of a session.
         self._searcher = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
-        self._watch = Watch(path, vfs=vfs, on_change=self._look_for_growth)
+        glass = Glass(path, vfs=vfs, busy_seconds=0)
+        self._watch = Watch(glass.data_version, on_change=self._look_for_growth, leave=glass.close)
         self._bell = Bell(self._watch.want)
         self._seen: dict[str, int] = {}
         self._draft_bytes = 0

@@ -24,7 +24,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -32,6 +32,7 @@ from weft import faults
 from weft.errors import StoreError, StoreUnavailable
 from weft.store.sqlite.ballast import Ballast
 from weft.store.sqlite.connect import Patience, Synchronous, explained, is_full, open_writer
+from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000
 
@@ -237,23 +238,10 @@ class Writer:
     # -- back to the loop
 
     def _finish(self, done: Sequence[Done]) -> None:
-        # The loop may be gone when a program ends without closing; then nobody waits either.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._deliver, done)
+        call(self._loop, self._deliver, done)
 
     def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(settle, future, None, error)
-
-
-def settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-    """Tell whoever waits; one who was cancelled is gone already."""
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        call(self._loop, settle, future, None, error)
 
 
 def _again(error: StoreError) -> StoreError:

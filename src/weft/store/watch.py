@@ -1,0 +1,75 @@
+"""Seeing what other processes commit: a thread that takes a cheap look at the data while somebody follows.
+
+It looks every few milliseconds after a change and slows down when nothing happens, so that an idle screen does not keep a
+laptop awake.  Our own commits wake followers directly and need no look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from weft.store.threads import call, settle
+
+_QUICK_SECONDS = 0.004
+_SLOW_SECONDS = 0.02
+_SLOWER_BY = 1.02
+
+
+class Watch:
+    """Calls `on_change` on the loop when `look` gives another answer than before.
+
+    `look` and `leave` run in the thread; a look that fails is taken as a change, so that the followers read, and get the error
+    themselves.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], object],
+        *,
+        on_change: Callable[[], None],
+        leave: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._look = look
+        self._leave = leave
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._is_wanted = threading.Event()
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="weft-watch", daemon=True)
+        self._has_started = False
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+
+    def want(self, is_wanted: bool) -> None:
+        """Somebody follows, or nobody does any more; the first follower starts the thread."""
+        if not is_wanted:
+            self._is_wanted.clear()
+            return
+        self._is_wanted.set()
+        if not self._has_started and not self._is_closing.is_set():
+            self._has_started = True
+            self._thread.start()
+
+    async def close(self) -> None:
+        """End the thread."""
+        self._is_closing.set()
+        self._is_wanted.set()
+        if self._has_started:
+            await asyncio.wait([self._ended])
+
+    def _run(self) -> None:
+        seen: object = None
+        pause = _QUICK_SECONDS
+        while not self._is_closing.wait(pause):
+            self._is_wanted.wait()
+            try:
+                now = self._look()
+            except Exception as error:
+                now = str(error)
+            pause = min(pause * _SLOWER_BY, _SLOW_SECONDS)
+            if now != seen:
+                seen, pause = now, _QUICK_SECONDS
+                call(self._loop, self._on_change)
+        self._leave()
+        call(self._loop, settle, self._ended, None, None)
