@@ -6,6 +6,7 @@
       ToolError               the model is told
         RetryableToolError    the same call may work another time
         FinalToolError        it will not
+          BadArguments        the arguments do not fit the tool
       ProviderError           the vendor failed
         RateLimited           wait, then try again
         ContextTooLong        the request does not fit the model's window
@@ -63,6 +64,10 @@ class RetryableToolError(ToolError):
 
 class FinalToolError(ToolError):
     """The same call will fail again."""
+
+
+class BadArguments(FinalToolError):
+    """The arguments do not fit the tool's schema; too many of these in a row end the turn."""
 
 
 # --- the vendor ------------------------------------------------------------------------

@@ -83,3 +83,13 @@ def disarm_all() -> None:
     """Disarm every point."""
     for known in _POINTS.values():
         known.disarm()
+
+
+class Boundary:
+    """The two instants around a commit: just before it is asked for, and just after it is durable."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, name: str) -> None:
+        self.before = point(f"{name}.before")
+        self.after = point(f"{name}.after")

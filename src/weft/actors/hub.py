@@ -88,6 +88,10 @@ class Hub(Generic[T]):
         self._inboxes[inbox] = None
         return inbox
 
+    def add(self, inbox: Inbox[T]) -> None:
+        """Let an inbox that is open elsewhere receive these events too."""
+        self._inboxes[inbox] = None
+
     def drop(self, inbox: Inbox[T]) -> None:
         """Stop reading."""
         self._inboxes.pop(inbox, None)

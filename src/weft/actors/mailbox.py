@@ -92,4 +92,5 @@ class Mailbox(Generic[T]):
 
     def _refuse_if_closed(self) -> None:
         if self._closed is not None:
-            raise self._closed
+            # One error for all callers: without this its traceback would grow with every one.
+            raise self._closed.with_traceback(None)

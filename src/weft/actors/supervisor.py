@@ -73,26 +73,12 @@ class Supervisor:
             await run()
         except Exception:
             logger.exception("a supervised task failed", extra={"task": name})
-
-    async def supervise(
-        self,
-        run: Callable[[], Awaitable[None]],
-        *,
-        budget: Budget,
-        on_crash: Callable[[Exception], Awaitable[None]],
-        on_giving_up: Callable[[Exception], Awaitable[None]],
-    ) -> None:
-        """Run `run` again whenever it crashes, as long as `budget` allows; a normal end is an end."""
-        while True:
-            try:
-                await run()
-                return
-            except Exception as error:
-                logger.exception("an actor crashed")
-                if not budget.spend():
-                    await on_giving_up(error)
-                    return
-                await on_crash(error)
+        except anyio.get_cancelled_exc_class():
+            # A task group takes any cancelled child for the end of all.  Only the group's own cancellation means that: one that
+            # came from elsewhere (somebody's cancelled future, a native `cancel`) ends this one task.
+            if self._group is None or self._group.cancel_scope.cancel_called:
+                raise
+            logger.exception("a supervised task was cancelled", extra={"task": name})
 
     async def aclose(self) -> None:
         """Cancel all children and wait for them."""
@@ -100,3 +86,20 @@ class Supervisor:
         if self._task is not None:
             await asyncio.wait([self._task])
             self._group = None
+
+
+async def _outcome(run: Callable[[], Awaitable[None]]) -> Exception | None:
+    """How a run ended: None is well, else what it failed with."""
+    try:
+        await run()
+    except Exception as error:
+        return error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Nobody cancelled this task: it awaited something that was cancelled elsewhere, which is a crash like any other.
+        stray = RuntimeError("it awaited something that was cancelled elsewhere")
+        stray.__cause__ = error
+        return stray
+    return None

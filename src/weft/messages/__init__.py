@@ -5,7 +5,7 @@ Pure values.  This folder knows no facts, no store and no provider.
 
 from weft.messages.conversation import Message, Result, Results, Said
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
-from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall
+from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text
 from weft.messages.usage import NOTHING_USED, Usage
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "ToolResult",
     "Usage",
     "as_parts",
+    "clean_text",
 ]

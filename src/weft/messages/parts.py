@@ -14,9 +14,10 @@ class PartBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit
 
 
 class Text(PartBase, frozen=True, tag="text"):
-    """Plain text."""
+    """Plain text.  Very long text is kept as a blob, and `text` is only its beginning."""
 
     text: str
+    blob: BlobId | None = None
 
 
 class Thinking(PartBase, frozen=True, tag="thinking"):
@@ -66,3 +67,12 @@ class File(PartBase, frozen=True, tag="file"):
 
 
 Part: TypeAlias = Text | Thinking | ToolCall | Image | File
+
+
+def clean_text(text: str) -> str:
+    """Text that every codec takes: lone surrogates become U+FFFD.  Done once, where text enters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

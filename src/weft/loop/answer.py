@@ -1,0 +1,182 @@
+"""From the pieces of a stream to the parts of a node.  Pure: no waiting, no clock."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from weft.ids import new_call_uid
+from weft.messages import Part, Text, Thinking, ToolCall, Usage, clean_text
+from weft.providers import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StopReason,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+
+ARGS_LIMIT: Final = 8 * 1024 * 1024
+"""Characters of one call's arguments; what is longer is malformed."""
+RAW_KEPT: Final = 2_000
+"""Characters of malformed arguments that are kept to show the model."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished (or broken off) answer."""
+
+    parts: tuple[Part, ...]
+    usage: Usage | None
+    stop: StopReason | None
+    """None: the stream broke off."""
+    detail: str = ""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def says_something(self) -> bool:
+        """True when there is text or a call, not just reasoning."""
+        return any(
+            isinstance(part, ToolCall) or (isinstance(part, Text) and bool(part.text.strip()))
+            for part in self.parts
+        )
+
+
+class _Call:
+    def __init__(self, started: CallStarted) -> None:
+        self.started = started
+        self.args: list[str] = []
+        self.size = 0
+
+
+class AnswerBuilder:
+    """Collects one answer."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._provider = provider
+        self._model = model
+        self._blocks: list[Text | Thinking | _Call] = []
+        self._open: list[str] = []
+        self._open_kind: str | None = None
+        self._calls: dict[int, _Call] = {}
+        self.usage: Usage | None = None
+        self.finished: Finished | None = None
+        self.text_length = 0
+        self.thinking_length = 0
+
+    def add(self, event: StreamEvent) -> None:
+        """Take one more piece."""
+        match event:
+            case TextPiece(text=text):
+                self._append("text", text)
+                self.text_length += len(text)
+            case ThinkingPiece(text=text):
+                self._append("thinking", text)
+                self.thinking_length += len(text)
+            case ThinkingDone(signature=signature, redacted=redacted):
+                self._close_thinking(signature, redacted)
+            case CallStarted(index=index):
+                self._close()
+                call = _Call(event)
+                self._calls[index] = call
+                self._blocks.append(call)
+            case CallArgs(index=index, text=text):
+                self._add_args(index, text)
+            case UsageSeen(usage=usage):
+                self.usage = usage
+            case Finished():
+                self.finished = event
+
+    def tool_name(self, index: int) -> str:
+        """The name of the `index`-th call, for showing."""
+        return self._calls[index].started.name if index in self._calls else ""
+
+    def answer(self, now: float) -> Answer:
+        """The whole answer."""
+        self._close()
+        finished = self.finished
+        return Answer(
+            parts=tuple(self._part(block, now) for block in self._blocks),
+            usage=self.usage,
+            stop=finished.reason if finished is not None else None,
+            detail=finished.detail if finished is not None else "",
+        )
+
+    def partial(self) -> tuple[Part, ...]:
+        """What may be kept of an answer that broke off: its text; reasoning and half calls are dropped."""
+        self._close()
+        return tuple(block for block in self._blocks if isinstance(block, Text) and block.text)
+
+    def _append(self, kind: str, text: str) -> None:
+        if self._open_kind != kind:
+            self._close()
+            self._open_kind = kind
+        self._open.append(text)
+
+    def _close(self) -> None:
+        text = clean_text("".join(self._open))
+        if self._open_kind == "text" and text:
+            self._blocks.append(Text(text=text))
+        elif self._open_kind == "thinking" and text:
+            self._blocks.append(Thinking(text=text, provider=self._provider, model=self._model))
+        self._open = []
+        self._open_kind = None
+
+    def _close_thinking(self, signature: str, redacted: str) -> None:
+        text = clean_text("".join(self._open)) if self._open_kind == "thinking" else ""
+        if self._open_kind != "thinking":
+            self._close()
+        self._open = []
+        self._open_kind = None
+        self._blocks.append(
+            Thinking(
+                text=text,
+                signature=signature,
+                redacted=redacted,
+                provider=self._provider,
+                model=self._model,
+            )
+        )
+
+    def _add_args(self, index: int, text: str) -> None:
+        call = self._calls.get(index)
+        if call is None:
+            return
+        call.size += len(text)
+        if call.size <= ARGS_LIMIT:
+            call.args.append(text)
+
+    def _part(self, block: Text | Thinking | _Call, now: float) -> Part:
+        if not isinstance(block, _Call):
+            return block
+        raw = "".join(block.args)
+        args, problem = _parse_args(raw, block.size)
+        return ToolCall(
+            call_uid=new_call_uid(now),
+            name=clean_text(block.started.name),
+            args=args,
+            provider_id=block.started.provider_id,
+            provider=self._provider,
+            raw_args=problem,
+            signature=block.started.signature,
+        )
+
+
+def _parse_args(raw: str, size: int) -> tuple[dict[str, Any], str]:
+    """The arguments, and what was sent instead when they are no JSON object."""
+    if not raw.strip() and size == 0:
+        return {}, ""
+    if size <= ARGS_LIMIT:
+        try:
+            decoded = msgspec.json.decode(clean_text(raw))
+        except (msgspec.MsgspecError, RecursionError):
+            decoded = None
+        if isinstance(decoded, dict):
+            return decoded, ""
+    return {}, clean_text(raw[:RAW_KEPT]) or "(nothing)"

@@ -1,0 +1,125 @@
+"""What a turn needs from the world, and what it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+import msgspec
+
+from weft.clock import Clock
+from weft.context import Entry, RenderedPrefix
+from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
+from weft.ids import BlobId, CallUid, NodeId, RequestId
+from weft.permissions import Action, Decision
+from weft.providers import Model
+from weft.state import SessionState
+from weft.tools import Tool, ToolContext
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts that become durable in one instant, with what must be stored beside them."""
+
+    facts: tuple[Fact, ...]
+    blobs: Mapping[BlobId, bytes] = {}
+    drop_draft: bool = False
+
+
+Build: TypeAlias = Callable[[SessionState], Commit]
+"""Makes the facts of a commit from the state just before it; runs once, in the session's actor, and does not wait."""
+
+
+class Journal(Protocol):
+    """The turn's way to the log, the readers and the people."""
+
+    @property
+    def state(self) -> SessionState:
+        """The state as it is now; only to be read."""
+        ...
+
+    async def commit(self, build: Build) -> Sequence[Fact]:
+        """Append what `build` makes, then apply and publish it; returns the facts as stored.
+
+        A cancel ends the wait: the commit still happens, whole, in its turn.
+        """
+        ...
+
+    def signal(self, signal: Signal) -> None:
+        """Publish a live event."""
+        ...
+
+    def status(self, status: Status) -> None:
+        """Say what the turn is doing."""
+        ...
+
+    def draft(
+        self,
+        node: NodeId,
+        part: Literal["text", "thinking"],
+        chunk: str,
+        *,
+        restart: bool = False,
+    ) -> None:
+        """Keep text in flight beside the log; not waited for.  `restart` throws away what was kept before."""
+        ...
+
+    async def line(self) -> list[Entry]:
+        """The turn's line, oldest first, with all words."""
+        ...
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until somebody answers the request."""
+        ...
+
+
+class Gate(Protocol):
+    """Who says whether an action may happen."""
+
+    def decide(self, action: Action) -> Decision:
+        """Judge one action by mode, rules and grants."""
+        ...
+
+    @property
+    def when_asking(self) -> Literal["wait", "yes", "no"]:
+        """What to do with an ask: wait for a person, take yes for the answer, or no (nobody is there)."""
+        ...
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a turn stops by itself."""
+
+    max_turns: int = 100
+    """Answers of the model in one turn."""
+    max_budget_usd: float | None = None
+    """Money for the session."""
+    max_tokens: int | None = None
+    """Tokens for the session."""
+    mistakes: int = 3
+    """Answers in a row that cannot be acted on."""
+    repeats: int = 3
+    """The same calls with the same results in a row, before the model is told; as many again and the turn ends."""
+    retries: int = 6
+    """How often one model call is made again."""
+    retry_seconds: float = 300.0
+    """How long all waits for one model call may take together."""
+    calls: int = 128
+    """Tool calls of one answer; the rest is refused."""
+    result_characters: int = 32_000
+    """What the model sees of one result; the whole text is kept as a blob."""
+
+
+class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a turn works with."""
+
+    journal: Journal
+    model: Model
+    model_name: str
+    """`provider:model`, as the log has it."""
+    prefix: RenderedPrefix
+    tools: Mapping[str, Tool]
+    tool_context: Callable[[CallUid], ToolContext]
+    gate: Gate
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    limits: Limits = Limits()
+    thinking: str = "off"

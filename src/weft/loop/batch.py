@@ -1,0 +1,324 @@
+"""The tool calls of one answer: check, get leave, intend, run, record.
+
+Calls without an effect that stand next to each other run together; each one with an effect runs alone, in the model's order.  An
+effect is committed as intended before it starts; its result goes into the next append, which is the intent of the next
+effect or the start of the next model call.  An answer whose calls are all pure needs no append of its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+
+import anyio
+import msgspec
+
+from weft import faults
+from weft.errors import BadArguments, ToolError
+from weft.events import (
+    Fact,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    ToolComplete,
+    ToolExecuting,
+)
+from weft.faults import Boundary
+from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
+from weft.loop.base import TurnEnvironment
+from weft.loop.notebook import Notebook
+from weft.loop.results import refused, settled
+from weft.messages import ToolCall, ToolResult
+from weft.permissions import Decision, grant_pattern
+from weft.state import Answered
+from weft.tools import Outcome, Prepared, Tool
+
+logger = logging.getLogger(__name__)
+
+_ASK = Boundary("loop.ask")
+_INTENT = Boundary("loop.intent")
+_TOOL_STARTS = faults.point("loop.tool.before_run")
+_TOOL_ENDED = faults.point("loop.tool.after_run")
+_BETWEEN = faults.point("loop.tool.between")
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """A call with leave to run."""
+
+    call: ToolCall
+    tool: Tool
+    prepared: Prepared
+
+
+class Batch:
+    """The calls of one answer."""
+
+    def __init__(self, environment: TurnEnvironment, notebook: Notebook, node: NodeId) -> None:
+        self._env = environment
+        self._notebook = notebook
+        self._node = node
+        self.invalid = 0
+        """Calls that could not be acted on: unknown tools, malformed arguments."""
+        self.ran = 0
+        """Calls that were understood, whatever came of them."""
+        self.results: dict[CallUid, ToolResult] = {}
+        """What each call came to."""
+
+    async def run(self, calls: tuple[ToolCall, ...]) -> None:
+        """Settle every call; the results are in the notebook afterwards."""
+        allowed, beyond = calls[: self._env.limits.calls], calls[self._env.limits.calls :]
+        together: list[ToolCall] = []
+        for call in allowed:
+            if self._is_pure(call):
+                together.append(call)
+                continue
+            await self._run_together(together)
+            together = []
+            await self._run_alone(call)
+            _BETWEEN.hit()
+        await self._run_together(together)
+        for call in beyond:
+            self._refuse(
+                call,
+                f"Refused: more than {self._env.limits.calls} calls in one answer.",
+                status="invalid",
+            )
+
+    def _is_pure(self, call: ToolCall) -> bool:
+        tool = self._env.tools.get(call.name)
+        return tool is not None and tool.effect == "pure"
+
+    # -- one after the other
+
+    async def _run_alone(self, call: ToolCall) -> None:
+        ready = await self._make_ready(call)
+        if ready is None:
+            return
+        await self._intend(ready)
+        outcome, duration_ms = await self._execute(ready)
+        self._record(call, outcome, duration_ms)
+
+    async def _intend(self, ready: Ready) -> None:
+        """Make the intent durable, together with all that is noted."""
+        earlier = self._env.journal.state.turn.intents.get(ready.call.call_uid)
+        self._notebook.note(
+            ToolExecuting(
+                call_uid=ready.call.call_uid,
+                node=self._node,
+                tool_name=ready.call.name,
+                target=ready.prepared.action.target,
+                args=ready.call.args,
+                effect=ready.tool.effect,
+                attempt=1 if earlier is None else earlier.attempt + 1,
+                pre_hashes=ready.prepared.pre_hashes,
+                post_hashes=ready.prepared.post_hashes,
+            )
+        )
+        await self._notebook.commit(_INTENT)
+
+    # -- side by side
+
+    async def _run_together(self, calls: list[ToolCall]) -> None:
+        ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
+        if len(ready) == 1:
+            self._record(ready[0].call, *await self._execute(ready[0]))
+            return
+        ended: dict[str, tuple[Outcome, int]] = {}
+
+        async def run_one(each: Ready) -> None:
+            ended[each.call.call_uid] = await self._execute(each)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for each in ready:
+                    group.start_soon(run_one, each)
+        finally:
+            # Also when the turn is aborted: what ended before keeps its result.
+            for each in ready:
+                if each.call.call_uid in ended:
+                    self._record(each.call, *ended[each.call.call_uid])
+
+    # -- checking and leave
+
+    async def _make_ready(self, call: ToolCall) -> Ready | None:
+        """A call that may run; None when it has been settled otherwise."""
+        tool = self._env.tools.get(call.name)
+        if tool is None:
+            self._refuse_invalid(call, self._unknown_tool(call.name))
+            return None
+        if call.raw_args:
+            self._refuse_invalid(
+                call,
+                "The arguments are not a JSON object, so nothing was run. "
+                f"They began: {call.raw_args[:500]}",
+            )
+            return None
+        prepared = await self._prepare(call, tool)
+        if prepared is None:
+            return None
+        ready = Ready(call=call, tool=tool, prepared=prepared)
+        return ready if await self._has_leave(ready) else None
+
+    async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
+        context = self._env.tool_context(call.call_uid)
+        try:
+            with anyio.fail_after(tool.timeout_seconds):
+                prepared = await tool.prepare(call.args, context)
+        except BadArguments as error:
+            self._refuse_invalid(call, str(error))
+            return None
+        except ToolError as error:
+            text = str(error)
+        except TimeoutError:
+            text = f"Timed out after {tool.timeout_seconds:g} seconds."
+        except Exception as error:
+            logger.exception("a tool failed to prepare", extra={"tool": call.name})
+            text = f"The tool failed: {type(error).__name__}: {error}"
+        else:
+            self.ran += 1
+            return prepared
+        self.ran += 1
+        self._record(call, Outcome(text=text, is_error=True), 0)
+        return None
+
+    async def _has_leave(self, ready: Ready) -> bool:
+        """Ask the gate, and a person where the gate says so."""
+        decision = self._env.gate.decide(ready.prepared.action)
+        if decision.verdict == "allow":
+            return True
+        if decision.verdict == "deny":
+            self._refuse(ready.call, f"Denied: {decision.reason}.", status="denied")
+            return False
+        match self._env.gate.when_asking:
+            case "yes":
+                return True
+            case "no":
+                self._refuse(
+                    ready.call,
+                    "Denied: this needs somebody's leave, and nobody is there to give it.",
+                    status="denied",
+                )
+                return False
+            case "wait":
+                return await self._person_allows(ready, decision)
+
+    async def _person_allows(self, ready: Ready, decision: Decision) -> bool:
+        resolved = await self._ask(ready, decision)
+        if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
+            return True
+        reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
+        self._refuse(
+            ready.call,
+            "Denied by the person." + (f" They said: {reason}" if reason else ""),
+            status="denied",
+        )
+        return False
+
+    async def _ask(self, ready: Ready, decision: Decision) -> PermissionResolved | QuestionAnswered:
+        """An answer to exactly this request: one on record from before a crash, or a new one."""
+        journal = self._env.journal
+        shown = _shown_hash(ready)
+        answered = journal.state.turn.answers.get(ready.call.call_uid)
+        if answered is not None and _is_for(answered, shown):
+            return answered.answer
+        request_id = self._open_request(ready, shown)
+        if request_id is None:
+            request_id = RequestId(new_id("req", self._env.clock.now()))
+            self._notebook.note(
+                PermissionRequest(
+                    request_id=request_id,
+                    call_uid=ready.call.call_uid,
+                    node=self._node,
+                    tool_name=ready.call.name,
+                    tool_path=ready.prepared.action.target,
+                    preview=ready.prepared.preview,
+                    shown_hash=shown,
+                    always_pattern=grant_pattern(ready.prepared.action),
+                    reason=decision.reason,
+                )
+            )
+            await self._notebook.commit(_ASK)
+        journal.status("awaiting_permission")
+        try:
+            return await journal.resolution(request_id)
+        finally:
+            journal.status("executing_tool")
+
+    def _open_request(self, ready: Ready, shown: str) -> RequestId | None:
+        """The request that was open before a crash, if it showed the very same; another one is void."""
+        for request in self._env.journal.state.turn.requests.values():
+            if not isinstance(request, PermissionRequest):
+                continue
+            if request.call_uid != ready.call.call_uid:
+                continue
+            if request.shown_hash == shown:
+                return request.request_id
+            self._notebook.note(
+                PermissionResolved(
+                    request_id=request.request_id,
+                    action="deny",
+                    by="weft",
+                    reason="what was shown has changed meanwhile",
+                )
+            )
+        return None
+
+    # -- running and recording
+
+    async def _execute(self, ready: Ready) -> tuple[Outcome, int]:
+        """Run the tool; whatever goes wrong in it is its result."""
+        journal, clock = self._env.journal, self._env.clock
+        journal.status("executing_tool")
+        started = clock.monotonic()
+        _TOOL_STARTS.hit()
+        try:
+            with anyio.fail_after(ready.tool.timeout_seconds):
+                outcome = await ready.prepared.run()
+        except ToolError as error:
+            outcome = Outcome(text=str(error), is_error=True)
+        except TimeoutError:
+            text = f"Stopped: it ran longer than {ready.tool.timeout_seconds:g} seconds."
+            outcome = Outcome(text=text, is_error=True)
+        except Exception as error:
+            logger.exception("a tool failed", extra={"tool": ready.call.name})
+            text = f"The tool failed: {type(error).__name__}: {error}"
+            outcome = Outcome(text=text, is_error=True)
+        _TOOL_ENDED.hit()
+        return outcome, int((clock.monotonic() - started) * 1000)
+
+    def _record(self, call: ToolCall, outcome: Outcome, duration_ms: int) -> None:
+        limit = self._env.limits.result_characters
+        facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
+        self._settle(facts, blobs)
+
+    def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
+        self._settle([refused(call.call_uid, self._node, text, status=status)])
+
+    def _settle(self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None) -> None:
+        self._notebook.note(*facts, blobs=blobs)
+        for fact in facts:
+            if isinstance(fact, ToolComplete):
+                self.results[fact.call_uid] = fact.result
+
+    def _refuse_invalid(self, call: ToolCall, text: str) -> None:
+        self.invalid += 1
+        self._refuse(call, text, status="invalid")
+
+    def _unknown_tool(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._env.tools, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(sorted(self._env.tools)) or "none"
+        return f"There is no tool {name!r}.{hint} The tools are: {known}."
+
+
+def _shown_hash(ready: Ready) -> str:
+    action = ready.prepared.action
+    shown = "\0".join((action.tool, action.target, ready.prepared.preview))
+    return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()
+
+
+def _is_for(answered: Answered, shown: str) -> bool:
+    request = answered.request
+    return isinstance(request, PermissionRequest) and request.shown_hash == shown

@@ -1,0 +1,54 @@
+"""Facts that wait for the next append.
+
+A step of a turn ends in one append.  What is known before that is noted here, and goes along.  A commit takes the notes over inside
+the actor, at the instant it is carried out: cancelling the wait can therefore neither lose them nor write them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from weft.events import Fact
+from weft.faults import Boundary
+from weft.ids import BlobId
+from weft.loop.base import Commit, Journal
+from weft.state import SessionState
+
+
+class Notebook:
+    """What a turn has to say and has not committed yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._facts: list[Fact] = []
+        self._blobs: dict[BlobId, bytes] = {}
+
+    @property
+    def facts(self) -> Sequence[Fact]:
+        """The notes so far."""
+        return tuple(self._facts)
+
+    def note(self, *facts: Fact, blobs: Mapping[BlobId, bytes] | None = None) -> None:
+        """Let these facts go along with the next commit."""
+        self._facts += facts
+        self._blobs.update(blobs or {})
+
+    async def commit(
+        self,
+        boundary: Boundary,
+        more: Callable[[SessionState, Sequence[Fact]], Sequence[Fact]] | None = None,
+        *,
+        drop_draft: bool = False,
+    ) -> Sequence[Fact]:
+        """Append the notes, and what `more` makes of the state and the notes; one append, or none when there is nothing."""
+
+        def build(state: SessionState) -> Commit:
+            facts, self._facts = self._facts, []
+            blobs, self._blobs = self._blobs, {}
+            extra = more(state, facts) if more is not None else ()
+            return Commit(facts=(*facts, *extra), blobs=blobs, drop_draft=drop_draft)
+
+        boundary.before.hit()
+        stored = await self._journal.commit(build)
+        boundary.after.hit()
+        return stored

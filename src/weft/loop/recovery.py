@@ -1,0 +1,129 @@
+"""Coming back: what an interrupted turn left open, and the facts that settle it.
+
+A turn stands open in the log when its process died.  Three things can be open, and each has one answer:
+
+- A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to the model, reasoning and half
+  arguments are dropped, the cost is estimated and marked.
+- An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had not begun may run again.  Anything else
+  is settled as interrupted, effect unknown, and both the model and the person are told.  It is never run again silently.
+- A request to a person.  It stays open under its id; the turn offers it again when it gets there.
+
+Nothing here waits or reads a disk: the hashes that files have now are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from weft.context import estimate_text
+from weft.events import Fact, SystemNote, ToolComplete, ToolExecuting, TurnFinished
+from weft.ids import NodeId
+from weft.loop.answer import Answer
+from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, refused
+from weft.loop.steps import (
+    answer_node,
+    settle_open_calls,
+    usage_recorded,
+)
+from weft.messages import Text, ToolResult, Usage, clean_text
+from weft.state import SessionState
+
+Verdict: TypeAlias = Literal["done", "not_begun", "unknown"]
+
+
+class Leftover(msgspec.Struct, frozen=True, kw_only=True):
+    """Text in flight that was found beside the log."""
+
+    node: NodeId
+    text: str
+
+
+def hashes_wanted(state: SessionState) -> set[str]:
+    """The files whose present hash would settle a doubt."""
+    return {
+        path
+        for intent in state.turn.intents.values()
+        if intent.effect == "checkable"
+        for path in (*intent.pre_hashes, *intent.post_hashes)
+    }
+
+
+def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
+    """What became of an intended effect, as far as the files can tell."""
+    if intent.effect == "pure":
+        return "not_begun"
+    if intent.effect != "checkable" or not intent.post_hashes:
+        return "unknown"
+    if all(hashes.get(path) == digest for path, digest in intent.post_hashes.items()):
+        return "done"
+    if all(hashes.get(path) == digest for path, digest in intent.pre_hashes.items()):
+        return "not_begun"
+    return "unknown"
+
+
+def settle_interrupted(
+    state: SessionState, leftover: Leftover | None, hashes: Mapping[str, str]
+) -> list[Fact]:
+    """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
+    facts: list[Fact] = [*_keep_draft(state, leftover)]
+    for intent in state.turn.intents.values():
+        facts += _settle_intent(intent, judge(intent, hashes))
+    return facts
+
+
+def end_interrupted(
+    state: SessionState, leftover: Leftover | None, hashes: Mapping[str, str], detail: str
+) -> list[Fact]:
+    """The facts that end an interrupted turn where it stands, because something else comes next."""
+    if state.turn.open is None:
+        return []
+    facts = settle_interrupted(state, leftover, hashes)
+    facts += settle_open_calls(state, facts, by="weft", reason=detail)
+    facts.append(
+        TurnFinished(
+            turn_id=state.turn.open.turn_id,
+            reason="halted",
+            detail=detail,
+            iterations=state.turn.open.iterations,
+        )
+    )
+    return facts
+
+
+def _keep_draft(state: SessionState, leftover: Leftover | None) -> list[Fact]:
+    turn = state.turn.open
+    if turn is None or turn.call is None:
+        return []
+    call = turn.call
+    text = clean_text(leftover.text) if leftover is not None and leftover.node == call.node else ""
+    facts: list[Fact] = []
+    if text.strip():
+        partial = Answer(parts=(Text(text=text),), usage=None, stop=None)
+        facts.append(answer_node(state, call.node, partial, model=call.model, usage=None))
+    facts.append(
+        usage_recorded(
+            Usage(output_tokens=estimate_text(len(text))),
+            turn_id=turn.turn_id,
+            node=call.node,
+            model=call.model,
+            estimated=True,
+        )
+    )
+    return facts
+
+
+def _settle_intent(intent: ToolExecuting, verdict: Verdict) -> list[Fact]:
+    if verdict == "not_begun":
+        return []
+    if verdict == "done":
+        result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION)
+        return [ToolComplete(call_uid=intent.call_uid, node=intent.node, result=result)]
+    note = SystemNote(
+        text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted; "
+        "whether it took effect is unknown, and it was not run again.",
+        level="warning",
+    )
+    return [refused(intent.call_uid, intent.node, INTERRUPTED, status="interrupted"), note]

@@ -1,0 +1,152 @@
+"""One answer from the model: send, stream, keep the draft, try again where that can help."""
+
+from __future__ import annotations
+
+import random
+from typing import Final, Literal
+
+from weft import faults
+from weft.errors import ProviderError, ProviderUnavailable
+from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, ToolArgsDelta
+from weft.ids import NodeId
+from weft.loop.answer import Answer, AnswerBuilder
+from weft.loop.base import TurnEnvironment
+from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
+
+DRAFT_SECONDS: Final = 0.25
+"""How often text in flight is kept beside the log."""
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 30.0
+
+_BEFORE_CALL = faults.point("loop.request.before_call")
+_MID_STREAM = faults.point("loop.request.mid_stream")
+_AFTER_STREAM = faults.point("loop.request.after_stream")
+
+
+class BrokenAnswer(Exception):
+    """The model could not be made to answer; `partial` holds what had come."""
+
+    def __init__(self, error: ProviderError, partial: Answer, retries: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.partial = partial
+        self.retries = retries
+
+
+class Request:
+    """One model call with its retries.  `builder` holds what has arrived, also after a cancel."""
+
+    def __init__(self, environment: TurnEnvironment, node: NodeId) -> None:
+        self._env = environment
+        self._node = node
+        self.retries = 0
+        self.builder = self._new_builder()
+        self._draft = _Draft(environment, node)
+
+    async def answer(self, request: ModelRequest) -> Answer:
+        """Stream the answer to its end.
+
+        Raises:
+            BrokenAnswer: retrying cannot help, or did not.
+        """
+        waited = 0.0
+        while True:
+            try:
+                return await self._attempt(request)
+            except ProviderError as error:
+                wait = self._wait_before_retry(error, waited)
+                if wait is None:
+                    raise BrokenAnswer(error, self._partial(), self.retries) from error
+                waited += wait
+                await self._start_over(error, wait)
+
+    async def _attempt(self, request: ModelRequest) -> Answer:
+        _BEFORE_CALL.hit()
+        async with self._env.model.stream(request) as stream:
+            async for event in stream:
+                self._take(event)
+                _MID_STREAM.hit()
+        _AFTER_STREAM.hit()
+        if self.builder.finished is None:
+            raise ProviderUnavailable("the model's answer broke off before it was finished")
+        return self.builder.answer(self._env.clock.now())
+
+    def _take(self, event: StreamEvent) -> None:
+        builder, journal = self.builder, self._env.journal
+        match event:
+            case TextPiece(text=text):
+                journal.signal(TextDelta(node_id=self._node, offset=builder.text_length, text=text))
+                self._draft.add("text", text)
+            case ThinkingPiece(text=text):
+                journal.signal(
+                    ThinkingDelta(node_id=self._node, offset=builder.thinking_length, text=text)
+                )
+                self._draft.add("thinking", text)
+            case CallArgs(index=index, text=text):
+                journal.signal(
+                    ToolArgsDelta(
+                        node_id=self._node,
+                        index=index,
+                        tool_name=builder.tool_name(index),
+                        text=text,
+                    )
+                )
+            case _:
+                pass
+        builder.add(event)
+
+    def _wait_before_retry(self, error: ProviderError, waited: float) -> float | None:
+        """Seconds to wait before the next attempt; None when there is none."""
+        limits = self._env.limits
+        if not error.retryable or self.retries >= limits.retries:
+            return None
+        backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**self.retries)
+        wait = backoff * random.uniform(0.5, 1.0)
+        if error.retry_after_seconds is not None:
+            wait = max(wait, error.retry_after_seconds)
+        return wait if waited + wait <= limits.retry_seconds else None
+
+    async def _start_over(self, error: ProviderError, wait: float) -> None:
+        self.retries += 1
+        journal = self._env.journal
+        journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
+        if self.builder.text_length or self.builder.thinking_length:
+            journal.signal(AnswerRestarted(node_id=self._node))
+        self.builder = self._new_builder()
+        self._draft.restart()
+        await self._env.sleep(wait)
+
+    def _partial(self) -> Answer:
+        return Answer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
+
+    def _new_builder(self) -> AnswerBuilder:
+        info = self._env.model.info
+        return AnswerBuilder(info.provider, info.name)
+
+
+class _Draft:
+    """Text in flight, handed to the store a few times a second."""
+
+    def __init__(self, environment: TurnEnvironment, node: NodeId) -> None:
+        self._env = environment
+        self._node = node
+        self._chunks: list[tuple[Literal["text", "thinking"], str]] = []
+        self._since = environment.clock.monotonic()
+
+    def add(self, part: Literal["text", "thinking"], text: str) -> None:
+        self._chunks.append((part, text))
+        now = self._env.clock.monotonic()
+        if now - self._since < DRAFT_SECONDS:
+            return
+        self._since = now
+        self._hand_in("text")
+        self._hand_in("thinking")
+        self._chunks = []
+
+    def _hand_in(self, part: Literal["text", "thinking"]) -> None:
+        if joined := "".join(text for kind, text in self._chunks if kind == part):
+            self._env.journal.draft(self._node, part, joined)
+
+    def restart(self) -> None:
+        self._chunks = []
+        self._env.journal.draft(self._node, "text", "", restart=True)

@@ -1,0 +1,105 @@
+"""How a call ends: the facts that settle it, and the sentences the model reads.  Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from weft.events import Fact, FileTouched, TodoChanged, ToolComplete
+from weft.ids import BlobId, CallUid, NodeId
+from weft.messages import ToolCall, ToolResult, clean_text
+from weft.tools import Outcome
+from weft.workspace import Touched
+
+NOT_RUN: Final = "Not run: the turn was stopped before this call."
+STOPPED_WHILE_RUNNING: Final = (
+    "Stopped while it ran. It may have taken effect in part; check before you rely on it."
+)
+INTERRUPTED: Final = (
+    "Interrupted: the program ended while this call ran, and its effect is unknown. "
+    "It was not run again. Check what happened before you repeat it."
+)
+DONE_BEFORE_INTERRUPTION: Final = "Done. (The program was interrupted right after; the files were checked and have the new content.)"
+
+
+def settled(
+    call: ToolCall, node: NodeId, outcome: Outcome, *, duration_ms: int, limit: int
+) -> tuple[list[Fact], dict[BlobId, bytes]]:
+    """The facts (and blobs) of a call that ran."""
+    text, whole = _within(clean_text(outcome.text), limit)
+    blobs: dict[BlobId, bytes] = {}
+    full = outcome.full_text if outcome.full_text is not None else whole
+    full_id = _blob(blobs, full) if full is not None else None
+    result = ToolResult(
+        call_uid=call.call_uid,
+        text=text,
+        images=outcome.images,
+        is_error=outcome.is_error,
+        full_text=full_id,
+        data=outcome.data,
+    )
+    facts: list[Fact] = [
+        ToolComplete(
+            call_uid=call.call_uid,
+            node=node,
+            result=result,
+            is_error=outcome.is_error,
+            duration_ms=duration_ms,
+        )
+    ]
+    facts += [_file_touched(touched, call.call_uid, blobs) for touched in outcome.touched]
+    if outcome.todos is not None:
+        facts.append(TodoChanged(items=outcome.todos))
+    return facts, blobs
+
+
+def refused(
+    call_uid: CallUid,
+    node: NodeId,
+    text: str,
+    *,
+    status: str,
+    data: Mapping[str, Any] | None = None,
+    duration_ms: int = 0,
+) -> ToolComplete:
+    """The fact of a call that did not run, or whose end we did not see."""
+    result = ToolResult(
+        call_uid=call_uid,
+        text=clean_text(text),
+        is_error=True,
+        status=status,  # type: ignore[arg-type]  # the callers pass the literals of ToolResult.status
+        data=dict(data or {}),
+    )
+    return ToolComplete(
+        call_uid=call_uid, node=node, result=result, is_error=True, duration_ms=duration_ms
+    )
+
+
+def _within(text: str, limit: int) -> tuple[str, bytes | None]:
+    """The text cut to `limit` characters in the middle, and the whole of it where it was cut."""
+    if len(text) <= limit:
+        return text, None
+    head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {left_out} characters left out …]\n{tail}", text.encode()
+
+
+def _file_touched(touched: Touched, call_uid: CallUid, blobs: dict[BlobId, bytes]) -> FileTouched:
+    if touched.before is not None and touched.data_before is not None:
+        blobs[touched.before] = touched.data_before
+    if touched.after is not None and touched.data_after is not None:
+        blobs[touched.after] = touched.data_after
+    return FileTouched(
+        path=touched.path,
+        action=touched.action,
+        before=touched.before,
+        after=touched.after,
+        call_uid=call_uid,
+    )
+
+
+def _blob(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:
+    blob_id = BlobId(hashlib.sha256(data).hexdigest())
+    blobs[blob_id] = data
+    return blob_id

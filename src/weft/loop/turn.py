@@ -1,0 +1,391 @@
+"""One turn: ask the model, get leave, run tools, again, until it answers without calls.
+
+The turn has no memory that matters: where it stands is in the log.  An open model call is made again, calls without a result are run
+or settled, and otherwise the model is asked.  So a turn that starts fresh, goes on after a crash, or is continued by a person
+enters the same loop at the place that the state names.
+
+Each step ends in one append.  The answer waits in the notebook until an intent, a request for leave, the next model call or the end of
+the turn takes it along; so a round with pure tools costs one append, and one with an effect two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import anyio
+import msgspec
+
+from weft.context import Entry, Target, build, estimate, estimate_text
+from weft.errors import AuthFailed, ContextTooLong
+from weft.events import (
+    ContextUsage,
+    Fact,
+    FinishReason,
+    InputPromoted,
+    NewMessage,
+    SystemNote,
+    TurnFinished,
+    UsageRecorded,
+)
+from weft.faults import Boundary
+from weft.ids import CallUid, NodeId, TurnId
+from weft.loop.answer import Answer
+from weft.loop.base import TurnEnvironment
+from weft.loop.batch import Batch
+from weft.loop.notebook import Notebook
+from weft.loop.request import BrokenAnswer, Request
+from weft.loop.steps import (
+    answer_node,
+    call_started,
+    last_answer,
+    promote,
+    settle_open_calls,
+    tip_after,
+    usage_recorded,
+)
+from weft.messages import Message, Node, Text, ToolCall, ToolResult, Usage
+from weft.providers import ModelRequest, ToolSpec
+from weft.state import SessionState
+
+_CALL = Boundary("loop.call")
+_FINISH = Boundary("loop.finish")
+_ABORT = Boundary("loop.abort")
+
+EMPTY_ANSWER = (
+    "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
+)
+NO_PROGRESS = (
+    "You have made the same calls with the same results several times. "
+    "Do something else, or say what keeps you from going on."
+)
+
+
+class Turn:
+    """A turn on its way."""
+
+    def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
+        self._env = environment
+        self.turn_id = turn_id
+        self.scope = anyio.CancelScope()
+        """Cancelling it aborts the turn."""
+        self.abort_reason = ""
+        self._notebook = Notebook(environment.journal)
+        self._line: list[Entry] = []
+        self._request: Request | None = None
+        self._in_flight: NodeId | None = None
+        self._retries = 0
+        self._mistakes = 0
+        self._watch = _ProgressWatch(environment.limits.repeats)
+        info = environment.model.info
+        self._target = Target(info.provider, info.name)
+
+    async def run(self) -> None:
+        """Work until the turn is finished; the end is always a `TurnFinished` in the log.
+
+        A cancel from outside `scope` (the process is closing) leaves the turn open: it is interrupted, and can go on.
+        """
+        with self.scope:
+            await self._work()
+        if self.scope.cancelled_caught:
+            await self._abort()
+
+    # -- the loop
+
+    async def _work(self) -> None:
+        self._line = await self._env.journal.line()
+        await self._settle_last_answer()
+        while True:
+            if (stop := self._limit_reached()) is not None:
+                await self._finish(*stop)
+                return
+            answer = await self._ask_model()
+            if answer is None:
+                return
+            if answer.calls:
+                await self._run_calls(self._line[-1].node)
+            elif await self._is_done(answer):
+                return
+
+    async def _settle_last_answer(self) -> None:
+        """Run what the last answer asked for and what has no result yet; there is such only after an interruption."""
+        node = last_answer(self._env.journal.state)
+        if node is None or not self._env.journal.state.tree.unsettled(node):
+            return
+        entry = next(entry for entry in self._line if entry.node.id == node)
+        waiting = set(self._env.journal.state.tree.unsettled(node))
+        calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
+        await self._run_calls(entry.node, calls)
+
+    # -- asking
+
+    async def _ask_model(self) -> Answer | None:
+        """The model's answer, noted and in the line; None when the turn has ended instead."""
+        node = await self._open_call()
+        self._env.journal.status("thinking")
+        messages = self._messages()
+        request = self._request = Request(self._env, node)
+        self._in_flight = node
+        try:
+            answer = await request.answer(self._model_request(messages))
+        except BrokenAnswer as broken:
+            self._retries += broken.retries
+            await self._give_up(node, broken, messages)
+            return None
+        self._retries += request.retries
+        self._request = self._in_flight = None
+        if not answer.parts:
+            self._note_usage(node, answer, messages)
+            return answer
+        self._note_answer(node, answer, messages)
+        return answer
+
+    async def _open_call(self) -> NodeId:
+        """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
+        turn = self._env.journal.state.turn.open
+        if turn is not None and turn.call is not None and not self._notebook.facts:
+            return turn.call.node
+        now = self._env.clock.now()
+        started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
+
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            return [*promote(state, noted, now, "steering"), started]
+
+        stored = await self._notebook.commit(_CALL, more, drop_draft=True)
+        self._take_into_line(stored)
+        return started.node
+
+    def _messages(self) -> tuple[Message, ...]:
+        notes: dict[NodeId | None, list[str]] = {}
+        for note in self._env.journal.state.tree.notes:
+            notes.setdefault(note.node, []).append(note.text)
+        return build(self._line, self._target, notes=notes)
+
+    def _model_request(self, messages: tuple[Message, ...]) -> ModelRequest:
+        prefix = self._env.prefix
+        used = estimate(messages, len(prefix.data))
+        self._env.journal.signal(
+            ContextUsage(used=used, window=self._env.model.info.context_window)
+        )
+        return ModelRequest(
+            model=self._env.model.info.name,
+            messages=messages,
+            system=prefix.prefix.system,
+            tools=tuple(
+                ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
+                for tool in prefix.prefix.tools
+            ),
+            thinking=self._env.thinking,  # type: ignore[arg-type]  # checked when it was set
+            session_id=self._env.journal.state.session_id,
+        )
+
+    def _note_answer(self, node: NodeId, answer: Answer, messages: tuple[Message, ...]) -> None:
+        usage, _ = self._cost(answer, messages)
+        added = answer_node(
+            self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
+        )
+        self._notebook.note(added)
+        self._line.append(Entry(node=added.node, results={}))
+        self._note_usage(node, answer, messages)
+
+    def _note_usage(self, node: NodeId, answer: Answer, messages: tuple[Message, ...]) -> None:
+        usage, estimated = self._cost(answer, messages)
+        self._notebook.note(
+            usage_recorded(
+                usage,
+                turn_id=self.turn_id,
+                node=node,
+                model=self._env.model_name,
+                estimated=estimated,
+            )
+        )
+
+    def _cost(self, answer: Answer, messages: tuple[Message, ...]) -> tuple[Usage, bool]:
+        """What the answer used, in money too; an estimate where the vendor did not say."""
+        usage = answer.usage
+        if usage is None:
+            characters = sum(len(part.text) for part in answer.parts if isinstance(part, Text))
+            usage = Usage(
+                input_tokens=estimate(messages, len(self._env.prefix.data)),
+                output_tokens=estimate_text(characters),
+            )
+        if usage.cost_usd is None:
+            usage = msgspec.structs.replace(usage, cost_usd=self._env.model.info.cost(usage))
+        return usage, answer.usage is None
+
+    async def _give_up(
+        self, node: NodeId, broken: BrokenAnswer, messages: tuple[Message, ...]
+    ) -> None:
+        """The model cannot be reached: keep what it said so far, and end the turn."""
+        self._request = self._in_flight = None
+        if broken.partial.parts:
+            self._note_answer(node, broken.partial, messages)
+        error = broken.error
+        reason: FinishReason = "provider_error"
+        if isinstance(error, AuthFailed):
+            reason = "auth_error"
+        elif isinstance(error, ContextTooLong):
+            reason = "context_overflow"
+        await self._finish(reason, str(error))
+
+    # -- acting
+
+    async def _run_calls(self, node: Node, calls: tuple[ToolCall, ...] | None = None) -> None:
+        """Settle the calls of an answer; the results are noted, and in the line."""
+        calls = node.calls if calls is None else calls
+        batch = Batch(self._env, self._notebook, node.id)
+        await batch.run(calls)
+        self._take_results_into_line(node, batch.results)
+        self._mistakes = 0 if batch.ran else self._mistakes + 1
+        if self._watch.should_nudge(calls, batch.results):
+            self._nudge(NO_PROGRESS)
+
+    async def _is_done(self, answer: Answer) -> bool:
+        """End the turn, unless the answer was empty or somebody steered meanwhile."""
+        if not answer.says_something and answer.stop != "refusal":
+            self._mistakes += 1
+            self._nudge(EMPTY_ANSWER)
+            return False
+        return await self._finish_unless_steered(answer.detail)
+
+    def _nudge(self, text: str) -> None:
+        state = self._env.journal.state
+        node = tip_after(state, self._notebook.facts)
+        self._notebook.note(SystemNote(text=text, to_model=True, node=node))
+
+    async def _finish_unless_steered(self, detail: str) -> bool:
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            steering = promote(state, noted, self._env.clock.now(), "steering")
+            if not steering:
+                return [self._finished(state, noted, "stop", detail)]
+            now = self._env.clock.now()
+            started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
+            return [*steering, started]
+
+        stored = await self._notebook.commit(_FINISH, more, drop_draft=True)
+        self._take_into_line(stored)
+        return isinstance(stored[-1], TurnFinished)
+
+    # -- ending
+
+    def _limit_reached(self) -> tuple[FinishReason, str] | None:
+        limits, state = self._env.limits, self._env.journal.state
+        if self._mistakes >= limits.mistakes:
+            return "mistakes", f"{self._mistakes} answers in a row could not be acted on"
+        if self._watch.is_stuck:
+            return "no_progress", "the same calls with the same results, again and again"
+        if _answers_given(state, self._notebook.facts) >= limits.max_turns:
+            return "max_turns", f"the limit of {limits.max_turns} answers in one turn is reached"
+        return self._budget_reached(state)
+
+    def _budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
+        limits, total = self._env.limits, state.ledger.total
+        for fact in self._notebook.facts:
+            if isinstance(fact, UsageRecorded):
+                total = total + fact.usage
+        if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
+            return "max_budget", f"the limit of {limits.max_tokens} tokens is reached"
+        if limits.max_budget_usd is None:
+            return None
+        if total.cost_usd is None or self._env.model.info.cost(Usage()) is None:
+            return (
+                "max_budget",
+                f"the price of {self._env.model_name} is unknown, so a money budget cannot be kept; "
+                "set its price in the config, or lift the budget",
+            )
+        if total.cost_usd >= limits.max_budget_usd:
+            return "max_budget", f"the budget of ${limits.max_budget_usd:g} is used up"
+        return None
+
+    async def _finish(self, reason: FinishReason, detail: str = "") -> None:
+        """End the turn with everything noted; open calls are settled, so that the history is whole."""
+
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            settled = settle_open_calls(state, noted, by="weft", reason=detail or reason)
+            return [*settled, self._finished(state, noted, reason, detail)]
+
+        await self._notebook.commit(_FINISH, more, drop_draft=True)
+
+    async def _abort(self) -> None:
+        """Settle everything that was cut short; partial text is kept, in the model's context too."""
+        request, node = self._request, self._in_flight
+        if request is not None and node is not None and (parts := request.builder.partial()):
+            partial = Answer(parts=parts, usage=request.builder.usage, stop=None)
+            self._note_answer(node, partial, self._messages())
+
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            settled = settle_open_calls(
+                state, noted, by="abort", reason=self.abort_reason or "the turn was stopped"
+            )
+            return [*settled, self._finished(state, noted, "aborted", self.abort_reason)]
+
+        await self._notebook.commit(_ABORT, more, drop_draft=True)
+
+    def _finished(
+        self, state: SessionState, noted: Sequence[Fact], reason: FinishReason, detail: str
+    ) -> TurnFinished:
+        return TurnFinished(
+            turn_id=self.turn_id,
+            reason=reason,
+            detail=detail,
+            retries=self._retries,
+            iterations=_answers_given(state, noted),
+        )
+
+    # -- the line
+
+    def _take_into_line(self, stored: Sequence[Fact]) -> None:
+        """Promoted inputs became part of the line."""
+        if not any(isinstance(fact, InputPromoted) for fact in stored):
+            return
+        for fact in stored:
+            if isinstance(fact, NewMessage) and fact.node.role == "user":
+                self._line.append(Entry(node=fact.node))
+
+    def _take_results_into_line(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
+        place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)
+        merged = {**self._line[place].results, **results}
+        self._line[place] = Entry(node=node, results=merged)
+
+
+def _answers_given(state: SessionState, noted: Sequence[Fact]) -> int:
+    """Answers of the model in this turn, those included that are only noted."""
+    done = state.turn.open.iterations if state.turn.open is not None else 0
+    return done + sum(
+        isinstance(fact, NewMessage) and fact.node.role == "assistant" and not fact.node.is_partial
+        for fact in noted
+    )
+
+
+class _ProgressWatch:
+    """Notices the same calls with the same results, again and again."""
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
+        self._last = b""
+        self._times = 0
+        self._nudged = False
+        self.is_stuck = False
+
+    def should_nudge(
+        self, calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]
+    ) -> bool:
+        """Take one more round in; True when it is time to tell the model."""
+        seen = _fingerprint(calls, results)
+        if seen != self._last:
+            self._last, self._times, self._nudged = seen, 0, False
+        self._times += 1
+        if self._times < self._repeats:
+            return False
+        self._times = 0
+        self.is_stuck, self._nudged = self._nudged, True
+        return not self.is_stuck
+
+
+def _fingerprint(calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]) -> bytes:
+    round_ = [
+        (call.name, call.args, results[call.call_uid].text)
+        for call in calls
+        if call.call_uid in results
+    ]
+    return hashlib.sha256(msgspec.json.encode(round_)).digest()

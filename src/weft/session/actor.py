@@ -1,0 +1,773 @@
+"""The session's actor: one mailbox, one writer, one turn at a time.
+
+Everything that changes a session goes through the mailbox and is handled by one task, so its state needs no locks.  A change is made
+in one order only: facts are stamped, appended, and when they are durable applied and published.  Reads take the state as it is and
+never wait for a commit.  The turn runs in a task of its own and writes through the same mailbox; the actor never waits for
+it.
+
+When something unforeseen breaks (here or in the turn), the session is rebuilt from its log and goes on, a few times; then it stays down
+with status `error` until somebody speaks to it again.  Other sessions never notice.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import anyio
+import msgspec
+
+from weft.actors import Budget, Envelope, Hub, Mailbox, Supervisor
+from weft.errors import Fenced, SessionError, SessionStopped, StoreError, UsageError, WeftError
+from weft.events import (
+    Cause,
+    ClientAttached,
+    DriverChanged,
+    ErrorRaised,
+    Event,
+    Fact,
+    InputRemoved,
+    NewMessage,
+    NodeEdited,
+    PermissionResolved,
+    QuestionAnswered,
+    QueuesRecalled,
+    SessionRestarted,
+    SessionStatus,
+    SettingChanged,
+    Signal,
+    Status,
+    TextDelta,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+    encode,
+    kind_of,
+)
+from weft.faults import Boundary
+from weft.ids import BlobId, EntryId, NodeId, RequestId
+from weft.loop import (
+    Build,
+    Commit,
+    Entry,
+    Journal,
+    Leftover,
+    Turn,
+    end_interrupted,
+    hashes_wanted,
+    settle_interrupted,
+    settle_open_calls,
+)
+from weft.messages import Text
+from weft.session.commands import (
+    Abort,
+    AbortReceipt,
+    Attach,
+    Command,
+    Detach,
+    Say,
+    Stop,
+    digest,
+)
+from weft.session.decide import Moment, Plan, decide, start_follow_up
+from weft.session.environment import SessionEnvironment
+from weft.session.follow import Subscription
+from weft.session.gate import SessionGate
+from weft.session.line import LineCache, spill
+from weft.session.loading import keep_snapshot, load_state
+from weft.state import SessionState
+from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow, Store
+
+logger = logging.getLogger(__name__)
+
+_COMMAND = Boundary("session.command")
+_RECOVER = Boundary("session.recover")
+_RESTART = Boundary("session.restart")
+
+
+class _TurnWrites(msgspec.Struct, frozen=True):
+    """The running turn has something to commit."""
+
+    turn: Turn
+    build: Build
+
+
+class _TurnEnded(msgspec.Struct, frozen=True):
+    """The turn's task is over."""
+
+    turn: Turn
+    error: BaseException | None
+
+
+class _AbortOverdue(msgspec.Struct, frozen=True):
+    """A turn did not settle in time after an abort."""
+
+    turn: Turn
+
+
+_Message: TypeAlias = Command | _TurnWrites | _TurnEnded | _AbortOverdue
+
+
+class SessionActor:
+    """A living session."""
+
+    def __init__(
+        self,
+        state: SessionState,
+        lease: Lease,
+        *,
+        store: Store,
+        environment: SessionEnvironment,
+        supervisor: Supervisor,
+        budget: Budget | None = None,
+    ) -> None:
+        self.state = state
+        self.session_id = state.session_id
+        self._lease = lease
+        self._store = store
+        self._env = environment
+        self._supervisor = supervisor
+        self._budget = budget or Budget(clock=environment.clock)
+        self._mailbox: Mailbox[_Message] = Mailbox(state.session_id)
+        self._facts: Hub[Event] = Hub()
+        self._signals: Hub[Event] = Hub()
+        self._line = LineCache(store)
+        if not state.tree.nodes:
+            self._line.start_empty()
+        self.gate = SessionGate(
+            state,
+            rules=environment.rules,
+            asking=environment.asking,
+            trusted_mode=environment.trusted_mode,
+        )
+        self._turn: Turn | None = None
+        self._turn_status: Status = "thinking"
+        self._settled = anyio.Event()
+        self._waits_for_entry: set[EntryId] = set()
+        self._resolutions: dict[RequestId, anyio.Event] = {}
+        self._resolved: dict[RequestId, PermissionResolved | QuestionAnswered] = {}
+        self._draft: tuple[NodeId, list[str]] | None = None
+        self._snapshot_seq = state.seq
+        self._clients: dict[str, Literal["viewer", "driver"]] = {}
+        self.driver = ""
+        self.error = ""
+        """Why the session is down; empty when it is not."""
+        self._stopping = False
+        self.stopped_because = ""
+        self.stopped = anyio.Event()
+        self.last_used = environment.clock.monotonic()
+
+    # -- life
+
+    def start(self) -> None:
+        """Begin to serve, under the supervisor."""
+        self._supervisor.start(self._run, f"session {self.session_id}")
+
+    async def _run(self) -> None:
+        try:
+            while not self.stopped_because:
+                try:
+                    await self._serve()
+                except Exception as error:
+                    logger.exception("a session crashed", extra={"session": self.session_id})
+                    await self._restart(error)
+        finally:
+            self._close(self.stopped_because or "the program is closing")
+
+    async def _serve(self) -> None:
+        while not self.stopped_because:
+            envelope = await self._mailbox.take()
+            try:
+                answer = await self._handle(envelope)
+            except Fenced as error:
+                envelope.fail(error)
+                self._lose(str(error))
+            except StoreError as error:
+                envelope.fail(error)
+                if type(error).__name__ in ("Conflict", "Corrupt"):
+                    raise
+            except WeftError as error:
+                envelope.fail(error)
+            except Exception as error:
+                envelope.fail(SessionError(f"the session failed: {error}"))
+                raise
+            else:
+                envelope.answer(answer)
+
+    async def _handle(self, envelope: Envelope[_Message]) -> Any:
+        match envelope.message:
+            case _TurnWrites(turn=turn, build=build):
+                return await self._commit_for(turn, build)
+            case _TurnEnded(turn=turn, error=error):
+                return await self._turn_ended(turn, error)
+            case _AbortOverdue(turn=turn):
+                return await self._settle_for(turn)
+            case command:
+                return await self._carry_out(command)
+
+    def _lose(self, why: str) -> None:
+        """Another process owns the session now: stop at once, write nothing more."""
+        if self._turn is not None:
+            self._turn.scope.cancel()
+            self._turn = None
+        self._settled.set()
+        self.stopped_because = why
+
+    def _close(self, why: str) -> None:
+        self.stopped_because = why
+        self._mailbox.close(SessionStopped(self.session_id, why))
+        self._facts.close()
+        self._signals.close()
+        self._settled.set()
+        self.stopped.set()
+
+    async def stop(self, why: str) -> None:
+        """End this life: the turn is aborted, the lease given back; the record stays."""
+        if self.stopped.is_set():
+            return
+        await self._mailbox.call(Stop(reason=why))
+        await self.stopped.wait()
+
+    # -- reading
+
+    @property
+    def status(self) -> Status:
+        """What the session is doing; computed, never stored."""
+        if self.error:
+            return "error"
+        if self._turn is not None:
+            return self._turn_status
+        return "interrupted" if self.state.turn.open is not None else "idle"
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a turn of this process runs."""
+        return self._turn is not None
+
+    @property
+    def is_watched(self) -> bool:
+        """True while somebody reads its events."""
+        return bool(len(self._facts) or self._clients)
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        """The text in flight, and the node it will become."""
+        return None if self._draft is None else (self._draft[0], "".join(self._draft[1]))
+
+    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+        """The line that ends at `tip` (the head, when left out), with all words."""
+        return await self._line.line(self.state.tree, tip or self.state.tree.head)
+
+    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+        """Read events: those after the cursor, or (None) those from now on."""
+        inbox = self._facts.open_inbox()
+        if live:
+            self._signals.add(inbox)
+        start = self.state.seq if after is None else after
+        return Subscription(
+            inbox,
+            self._store,
+            self.session_id,
+            after=start,
+            close=self._drop_inbox,
+            behind=start < self.state.seq,
+        )
+
+    def _drop_inbox(self, inbox: Any) -> None:
+        self._facts.drop(inbox)
+        self._signals.drop(inbox)
+
+    async def call(self, command: Command) -> Any:
+        """Have a command carried out.  Cancelling ends the wait; the command is carried out all the same."""
+        self.last_used = self._env.clock.monotonic()
+        return await self._mailbox.call(command)
+
+    # -- commands
+
+    async def _carry_out(self, command: Command) -> Any:
+        self._check_driver(command)
+        asked = digest(command) if command.input_id else ""
+        repeated, answer = self.state.inputs.earlier_answer(command.input_id, asked)
+        if repeated:
+            return answer
+        match command:
+            case Abort(reason=reason):
+                return await self._abort(reason)
+            case Attach() | Detach():
+                return self._attach(command)
+            case Stop(reason=reason):
+                return await self._stop(reason)
+            case _:
+                return await self._decide_and_commit(command, asked)
+
+    async def _decide_and_commit(self, command: Command, asked: str) -> Any:
+        plan = decide(command, self.state, self._moment())
+        if isinstance(command, Say) and self._turn is None and self.state.turn.open is not None:
+            await self._end_interrupted("another message came first")
+            plan = decide(command, self.state, self._moment())
+        cause = None
+        if command.input_id:
+            cause = Cause(input_id=command.input_id, digest=asked, answer=plan.answer)
+        await self._carry_out_plan(plan, cause)
+        if isinstance(command, Say) and command.waits and plan.answer.entry_id is not None:
+            self._waits_for_entry.add(plan.answer.entry_id)
+        return plan.answer
+
+    async def _carry_out_plan(self, plan: Plan, cause: Cause | None) -> None:
+        commit = Commit(facts=plan.facts)
+        if plan.then == "start_turn" and plan.facts:
+            commit = self._with_opening(plan.facts)
+        elif plan.then == "start_turn":
+            await self._settle_interrupted()
+        _COMMAND.before.hit()
+        await self._commit(commit, cause)
+        _COMMAND.after.hit()
+        if plan.then == "start_turn":
+            self._start_turn()
+
+    def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
+        """The facts that start a turn, and in the same append those of its first model call."""
+        started = next(fact for fact in facts if isinstance(fact, TurnStarted))
+        opening = self._env.workshop.opening(self.state, started)
+        return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
+
+    def _moment(self) -> Moment:
+        return Moment(now=self._env.clock.now(), running=self._turn is not None)
+
+    def _check_driver(self, command: Command) -> None:
+        """A client that came to watch cannot drive."""
+        if isinstance(command, Attach | Detach) or not command.client:
+            return
+        if self._clients.get(command.client) == "viewer":
+            raise UsageError("this client only watches; claim_driver() lets it drive")
+
+    def _attach(self, command: Attach | Detach) -> None:
+        client = command.client
+        if isinstance(command, Detach):
+            role = self._clients.pop(client, None)
+            self._signal(ClientAttached(client=client, role=role or "viewer", left=True))
+            if self.driver == client:
+                self.driver = ""
+                self._signal(DriverChanged(client=""))
+            return
+        self._clients[client] = command.role
+        self._signal(ClientAttached(client=client, role=command.role))
+        if command.role == "driver" and self.driver != client:
+            if self.driver in self._clients:
+                self._clients[self.driver] = "viewer"
+            self.driver = client
+            self._signal(DriverChanged(client=client))
+
+    async def _stop(self, reason: str) -> None:
+        self._stopping = True
+        await self._abort(f"the session was stopped: {reason}", wait_here=True)
+        if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
+            await keep_snapshot(self.state, self._store)
+        await self._store.release_lease(self._lease)
+        self.stopped_because = reason
+
+    # -- committing
+
+    async def _commit(self, commit: Commit, cause: Cause | None = None) -> Sequence[Fact]:
+        """Append, then apply and publish.  Nothing is shown that a crash could take back."""
+        if not commit.facts:
+            return ()
+        stamped, blobs = self._stamp(commit, cause)
+        await self._store.append(
+            Append(
+                stream=self.session_id,
+                expected_seq=self.state.seq,
+                records=tuple(
+                    Record(fact.seq, fact.at, kind_of(fact), encode(fact)) for fact in stamped
+                ),
+                fence=self._lease.fence,
+                row=self._row_after(stamped),
+                said=tuple(_said(stamped)),
+                blobs=tuple(Blob(blob_id, data) for blob_id, data in blobs.items()),
+                drop_draft=commit.drop_draft,
+            )
+        )
+        self.error = ""
+        for fact in stamped:
+            self._apply(fact)
+        return stamped
+
+    def _stamp(self, commit: Commit, cause: Cause | None) -> tuple[list[Fact], dict[BlobId, bytes]]:
+        now = self._env.clock.now()
+        blobs = dict(commit.blobs)
+        stamped: list[Fact] = []
+        for offset, fact in enumerate(commit.facts):
+            slim, more = spill(fact)
+            blobs.update(more)
+            stamped.append(
+                msgspec.structs.replace(
+                    slim,
+                    session_id=self.session_id,
+                    seq=self.state.seq + offset + 1,
+                    at=now,
+                    cause=cause if offset == 0 else None,
+                )
+            )
+        return stamped, blobs
+
+    def _apply(self, fact: Fact) -> None:
+        self.state.apply(fact)
+        self._line.apply(fact)
+        match fact:
+            case (
+                PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
+            ):
+                if isinstance(fact, PermissionResolved):
+                    self.gate.take_answer(fact)
+                if (waiting := self._resolutions.pop(request_id, None)) is not None:
+                    self._resolved[request_id] = fact
+                    waiting.set()
+            case InputRemoved(entry_id=entry_id):
+                self._waits_for_entry.discard(entry_id)
+            case QueuesRecalled(entries=entries):
+                self._waits_for_entry.difference_update(entries)
+            case SettingChanged(name="permission_mode"):
+                self.gate.mode_was_set()
+            case TurnFinished():
+                self.gate.turn_ended()
+                self._draft = None
+            case NewMessage(node=node) if self._draft is not None and node.id == self._draft[0]:
+                self._draft = None
+            case _:
+                pass
+        self._facts.publish(fact)
+
+    def _row_after(self, facts: Sequence[Fact]) -> SessionRow:
+        """What a list will show once these facts are in."""
+        about = copy.copy(self.state.about)
+        settings = copy.copy(self.state.settings)
+        settings.values = dict(settings.values)
+        total = self.state.ledger.total
+        turn_open = self.state.turn.open is not None
+        for fact in facts:
+            about.apply(fact)
+            settings.apply(fact)
+            match fact:
+                case UsageRecorded(usage=usage):
+                    total = total + usage
+                case TurnStarted():
+                    turn_open = True
+                case TurnFinished():
+                    turn_open = False
+                case _:
+                    pass
+        parent = about.parent.session_id if about.parent is not None else None
+        fork = about.fork.session_id if about.fork is not None else None
+        return SessionRow(
+            id=self.session_id,
+            title=settings.title,
+            project_path=about.project_path,
+            project_id=about.project_id,
+            model=settings.model,
+            mode=settings.mode,
+            created=about.created or facts[0].at,
+            last_active=facts[-1].at,
+            message_count=about.message_count,
+            turn_count=about.turn_count,
+            first_prompt=about.first_prompt,
+            cost_usd=total.cost_usd,
+            parent_id=parent or fork,
+            is_child=parent is not None,
+            archived=bool(settings.get("archived", False)),
+            turn_open=turn_open,
+            last_seq=facts[-1].seq,
+        )
+
+    def _signal(self, signal: Signal) -> None:
+        if isinstance(signal, TextDelta):
+            if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
+                self._draft = (signal.node_id, [])
+            self._draft[1].append(signal.text)
+        if len(self._signals):
+            self._signals.publish(
+                msgspec.structs.replace(
+                    signal,
+                    session_id=self.session_id,
+                    after_seq=self.state.seq,
+                    at=self._env.clock.now(),
+                )
+            )
+
+    # -- the turn
+
+    def _start_turn(self) -> None:
+        """Set the open turn to work, in a task of its own."""
+        open_turn = self.state.turn.open
+        if open_turn is None:
+            return
+        journal = _TurnJournal(self)
+        turn = self._env.workshop.turn(self.state, open_turn.turn_id, journal, self.gate)
+        journal.turn = turn
+        self._turn = turn
+        self._settled = anyio.Event()
+        self._set_status("thinking")
+        self._supervisor.start(lambda: self._run_turn(turn), f"turn {turn.turn_id}")
+
+    async def _run_turn(self, turn: Turn) -> None:
+        error: BaseException | None = None
+        try:
+            await turn.run()
+        except Exception as failure:
+            error = failure
+        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+            try:
+                await self._mailbox.post(_TurnEnded(turn, error))
+            except WeftError:
+                return
+
+    async def _commit_for(self, turn: Turn, build: Build) -> Sequence[Fact]:
+        if turn is not self._turn:
+            raise SessionStopped(self.session_id, "this turn was ended")
+        return await self._commit(build(self.state))
+
+    async def _turn_ended(self, turn: Turn, error: BaseException | None) -> None:
+        if turn is not self._turn:
+            return
+        settled = self._settled
+        self._turn = None
+        try:
+            if isinstance(error, StoreError):
+                self.error = str(error)
+                logger.error("a turn could not be stored", extra={"session": self.session_id})
+            elif error is not None:
+                logger.error("a turn crashed", exc_info=error)
+                await self._restart(error)
+            if self._turn is None:
+                await self._start_follow_up()
+        finally:
+            settled.set()
+            self._set_status(self.status)
+
+    async def _start_follow_up(self) -> None:
+        """Send the next follow-up, if the turn ended well or somebody waits for it."""
+        if self.state.turn.open is not None or self.error or self._stopping:
+            return
+        waiting = self.state.queue.waiting("follow_up")
+        if not waiting:
+            return
+        if (
+            self.state.turn.last_reason != "stop"
+            and waiting[0].entry_id not in self._waits_for_entry
+        ):
+            return
+        plan = start_follow_up(self.state, self._moment())
+        if plan is not None:
+            self._waits_for_entry.discard(waiting[0].entry_id)
+            await self._carry_out_plan(plan, None)
+
+    def _set_status(self, status: Status) -> None:
+        self._turn_status = status
+        self._signal(SessionStatus(status=self.status))
+
+    # -- aborting
+
+    async def _abort(self, reason: str, *, wait_here: bool = False) -> AbortReceipt:
+        """Trip the turn's scope; its own clean-up settles everything.  The actor does not wait for it."""
+        turn = self._turn
+        if turn is not None:
+            turn.abort_reason = reason
+            turn.scope.cancel()
+            self._supervisor.start(lambda: self._watch_abort(turn), f"abort {turn.turn_id}")
+            if wait_here:
+                await self._serve_until_settled(turn)
+        return AbortReceipt(
+            turn_id=turn.turn_id if turn is not None else None,
+            surviving=tuple(self.state.queue.entries.values()),
+        )
+
+    async def wait_settled(self) -> None:
+        """Wait until no turn runs."""
+        if self._turn is not None:
+            await self._settled.wait()
+
+    async def _watch_abort(self, turn: Turn) -> None:
+        with anyio.move_on_after(self._env.abort_seconds):
+            await self._settled.wait()
+            return
+        try:
+            await self._mailbox.post(_AbortOverdue(turn))
+        except WeftError:
+            return
+
+    async def _serve_until_settled(self, turn: Turn) -> None:
+        """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
+        while self._turn is turn:
+            envelope = await self._mailbox.take()
+            if isinstance(envelope.message, _TurnWrites | _TurnEnded | _AbortOverdue):
+                try:
+                    envelope.answer(await self._handle(envelope))
+                except WeftError as error:
+                    envelope.fail(error)
+            else:
+                envelope.fail(SessionStopped(self.session_id, "it is being stopped"))
+
+    async def _settle_for(self, turn: Turn) -> None:
+        """A tool does not let go: settle the turn without it; what it still writes is refused."""
+        if turn is not self._turn or self.state.turn.open is None:
+            return
+        facts = settle_open_calls(self.state, (), by="abort", reason=turn.abort_reason)
+        finished = TurnFinished(
+            turn_id=turn.turn_id,
+            reason="aborted",
+            detail=turn.abort_reason,
+            iterations=self.state.turn.open.iterations,
+        )
+        self._turn = None
+        await self._commit(Commit(facts=(*facts, finished), drop_draft=True))
+        self._settled.set()
+        self._set_status(self.status)
+
+    # -- coming back
+
+    async def _settle_interrupted(self) -> None:
+        """Close what a dead process left in doubt, so that its turn can go on."""
+        leftover, hashes = await self._evidence()
+        facts = settle_interrupted(self.state, leftover, hashes)
+        started = self.state.turn.open
+        if started is not None and started.call is not None:
+            opening = self._env.workshop.opening(
+                self.state, TurnStarted(turn_id=started.turn_id, options=started.options)
+            )
+            commit = msgspec.structs.replace(
+                opening, facts=(*facts, *opening.facts), drop_draft=True
+            )
+        else:
+            commit = Commit(facts=tuple(facts), drop_draft=True)
+        _RECOVER.before.hit()
+        await self._commit(commit)
+        _RECOVER.after.hit()
+
+    async def _end_interrupted(self, why: str) -> None:
+        """End the turn that a dead process left open, because something else comes next."""
+        leftover, hashes = await self._evidence()
+        facts = end_interrupted(self.state, leftover, hashes, why)
+        await self._commit(Commit(facts=tuple(facts), drop_draft=True))
+
+    async def _evidence(self) -> tuple[Leftover | None, Any]:
+        draft = await self._store.load_draft(self.session_id)
+        leftover = Leftover(node=draft.node, text=draft.text) if draft is not None else None
+        hashes = await self._env.workshop.file_hashes(hashes_wanted(self.state))
+        return leftover, hashes
+
+    async def _restart(self, error: BaseException) -> None:
+        """Rebuild the session from its log and go on; past the budget, stay down until spoken to."""
+        if self._turn is not None:
+            self._turn.scope.cancel()
+            self._turn = None
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            self.state = self.gate.state = await load_state(self.session_id, self._store)
+            self._line.drop()
+            raised = ErrorRaised(message=reason, where="session", error=type(error).__name__)
+            if self._budget.spend():
+                _RESTART.before.hit()
+                await self._commit(Commit(facts=(raised, SessionRestarted(reason=reason))))
+                _RESTART.after.hit()
+                await self._go_on()
+            else:
+                await self._stay_down(raised, reason)
+        except WeftError as failure:
+            self.error = f"{reason}; and it could not be restarted: {failure}"
+            self._settled.set()
+            if isinstance(failure, Fenced):
+                self._lose(str(failure))
+
+    async def _go_on(self) -> None:
+        if self.state.turn.open is not None:
+            await self._settle_interrupted()
+            self._start_turn()
+        else:
+            self._settled.set()
+
+    async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
+        leftover, hashes = await self._evidence()
+        ending = end_interrupted(self.state, leftover, hashes, f"it crashed too often: {reason}")
+        await self._commit(Commit(facts=(raised, *ending), drop_draft=True))
+        self.error = f"it crashed too often; the last time: {reason}"
+        self._settled.set()
+        self._set_status("error")
+
+
+class _TurnJournal(Journal):
+    """A turn's way to its session."""
+
+    def __init__(self, actor: SessionActor) -> None:
+        self._actor = actor
+        self.turn: Turn | None = None
+
+    @property
+    def state(self) -> SessionState:
+        return self._actor.state
+
+    async def commit(self, build: Build) -> Sequence[Fact]:
+        assert self.turn is not None
+        stored: Sequence[Fact] = await self._actor._mailbox.call(_TurnWrites(self.turn, build))
+        return stored
+
+    def signal(self, signal: Signal) -> None:
+        self._actor._signal(signal)
+
+    def status(self, status: Status) -> None:
+        if self.turn is self._actor._turn and status != self._actor._turn_status:
+            self._actor._set_status(status)
+
+    def draft(
+        self,
+        node: NodeId,
+        part: Literal["text", "thinking"],
+        chunk: str,
+        *,
+        restart: bool = False,
+    ) -> None:
+        actor = self._actor
+        actor._store.save_draft(
+            DraftChunk(
+                stream=actor.session_id,
+                fence=actor._lease.fence,
+                node=node,
+                part=part,
+                chunk=chunk,
+                restart=restart,
+            )
+        )
+
+    async def line(self) -> list[Entry]:
+        turn = self._actor.state.turn.open
+        tip = turn.tip if turn is not None else None
+        return await self._actor.line(tip)
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        actor = self._actor
+        waiting = actor._resolutions.setdefault(request_id, anyio.Event())
+        for answered in actor.state.turn.answers.values():
+            if answered.request.request_id == request_id:
+                return answered.answer
+        try:
+            await waiting.wait()
+            return actor._resolved.pop(request_id)
+        finally:
+            actor._resolutions.pop(request_id, None)
+
+
+def _said(facts: Sequence[Fact]) -> list[Said]:
+    """The words that search should find."""
+    said: list[Said] = []
+    for fact in facts:
+        match fact:
+            case NewMessage(node=node):
+                node_id, parts = node.id, node.parts
+            case NodeEdited(node=node_id, parts=parts):
+                pass
+            case _:
+                continue
+        text = "".join(part.text for part in parts if isinstance(part, Text))
+        if text:
+            said.append(Said(node_id, text))
+    return said

@@ -1,0 +1,196 @@
+"""Everything a client can ask of a session, as values.
+
+The mailbox, a socket, HTTP and `weft.sync` carry the same ones.  A command with an `input_id` is carried out once: its digest and its
+answer are kept with the facts it caused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from weft.events import PermissionAction
+from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
+from weft.messages import Part
+from weft.state import Entry
+
+
+class CommandBase(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="command", omit_defaults=True
+):
+    """What all commands share."""
+
+    input_id: InputId | None = None
+    client: str = ""
+    """The attached client that sends it; empty for a program that did not attach."""
+
+
+class Say(CommandBase, frozen=True, tag="say"):
+    """Start a turn with this, or queue it while one runs."""
+
+    parts: tuple[Part, ...]
+    when_busy: Literal["steering", "follow_up", "refuse"] = "steering"
+    options: dict[str, Any] = {}
+    waits: bool = False
+    """The sender waits for the turn's end, so a queued message is sent whatever way the present turn ends."""
+
+
+class ContinueTurn(CommandBase, frozen=True, tag="continue_turn"):
+    """Go on from exactly what is stored."""
+
+    options: dict[str, Any] = {}
+
+
+class Abort(CommandBase, frozen=True, tag="abort"):
+    """Stop the turn that runs."""
+
+    reason: str = ""
+
+
+class EditQueued(CommandBase, frozen=True, tag="edit_queued"):
+    """Change what a queued message says."""
+
+    entry_id: EntryId
+    parts: tuple[Part, ...]
+
+
+class RemoveQueued(CommandBase, frozen=True, tag="remove_queued"):
+    """Take one message out of the queue."""
+
+    entry_id: EntryId
+
+
+class ReorderQueue(CommandBase, frozen=True, tag="reorder_queue"):
+    """Give the queue another order."""
+
+    entries: tuple[EntryId, ...]
+
+
+class RecallQueues(CommandBase, frozen=True, tag="recall_queues"):
+    """Hand both queues back and empty them."""
+
+
+class DequeueSteering(CommandBase, frozen=True, tag="dequeue_steering"):
+    """Hand the next steering message back."""
+
+
+class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission"):
+    """Answer a request for leave."""
+
+    action: PermissionAction
+    request_id: RequestId | None = None
+    reason: str = ""
+    save: bool = False
+
+
+class AnswerQuestion(CommandBase, frozen=True, tag="answer_question"):
+    """Answer what the model asked."""
+
+    request_id: RequestId
+    answer: str
+
+
+class AddNote(CommandBase, frozen=True, tag="add_note"):
+    """Say something as the system."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    to_model: bool = False
+
+
+class ChangeSetting(CommandBase, frozen=True, tag="change_setting"):
+    """Give a setting another value; None removes it."""
+
+    name: str
+    value: Any = None
+
+
+class MarkNode(CommandBase, frozen=True, tag="mark_node"):
+    """Pin, bookmark, label or rate a node; None takes the mark away."""
+
+    node: NodeId
+    mark: str
+    value: Any = True
+
+
+class Attach(CommandBase, frozen=True, tag="attach"):
+    """A client comes to watch or to drive."""
+
+    role: Literal["viewer", "driver"] = "viewer"
+
+
+class Detach(CommandBase, frozen=True, tag="detach"):
+    """A client goes."""
+
+
+class Stop(CommandBase, frozen=True, tag="stop"):
+    """End the session's life in this process; its record stays."""
+
+    reason: str = "stopped"
+
+
+Command: TypeAlias = (
+    Say
+    | ContinueTurn
+    | Abort
+    | EditQueued
+    | RemoveQueued
+    | ReorderQueue
+    | RecallQueues
+    | DequeueSteering
+    | RespondToPermission
+    | AnswerQuestion
+    | AddNote
+    | ChangeSetting
+    | MarkNode
+    | Attach
+    | Detach
+    | Stop
+)
+
+
+# --- answers ---------------------------------------------------------------------------
+
+
+class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was said is durable."""
+
+    status: Literal["started", "steering", "follow_up"]
+    turn_id: TurnId | None = None
+    entry_id: EntryId | None = None
+    seq: int = 0
+    """The log's end before it: a reader from there on sees all that comes of it."""
+
+
+class AbortReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an abort stopped, and what is still waiting."""
+
+    turn_id: TurnId | None = None
+    """None: no turn ran."""
+    surviving: tuple[Entry, ...] = ()
+    """Queued messages that are still there."""
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Both queues, next one first."""
+
+    steering: tuple[Entry, ...] = ()
+    follow_up: tuple[Entry, ...] = ()
+
+
+ANSWERS: dict[type[CommandBase], Any] = {
+    Say: Accepted,
+    ContinueTurn: Accepted,
+    Abort: AbortReceipt,
+    RecallQueues: Queued,
+    DequeueSteering: Entry | None,
+}
+"""What each command answers, for those who carry answers as bytes; the others answer nothing."""
+
+
+def digest(command: Command) -> str:
+    """Hash of what a command asks for, without who asks."""
+    plain = msgspec.structs.replace(command, input_id=None, client="")
+    return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

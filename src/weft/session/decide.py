@@ -1,0 +1,326 @@
+"""What a command means: a pure function from the state to facts and an answer.
+
+Nothing here waits.  What must happen besides (start the turn, wake a waiter) is named in `Plan.then` and done by the actor, after the
+facts are durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from weft.errors import NoPendingRequest, SessionBusy, UsageError
+from weft.events import (
+    Fact,
+    InputEdited,
+    InputQueued,
+    InputRemoved,
+    InputsReordered,
+    NewMessage,
+    NodeMarked,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    QueuesRecalled,
+    SettingChanged,
+    SystemNote,
+    TurnStarted,
+)
+from weft.ids import EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
+from weft.loop import promote, revision_of, tip_after
+from weft.messages import File, Image, Node, Part, Text, clean_text
+from weft.permissions import MODES
+from weft.session.commands import (
+    Abort,
+    Accepted,
+    AddNote,
+    AnswerQuestion,
+    Attach,
+    ChangeSetting,
+    Command,
+    ContinueTurn,
+    DequeueSteering,
+    Detach,
+    EditQueued,
+    MarkNode,
+    Queued,
+    RecallQueues,
+    RemoveQueued,
+    ReorderQueue,
+    RespondToPermission,
+    Say,
+    Stop,
+)
+from weft.state import Request, SessionState
+
+THINKING_LEVELS = ("off", "low", "medium", "high", "max")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be appended, answered and done."""
+
+    facts: tuple[Fact, ...] = ()
+    answer: Any = None
+    then: Literal["nothing", "start_turn"] = "nothing"
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision may know besides the state."""
+
+    now: float
+    running: bool
+    """A turn of this process is at work."""
+
+
+def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
+    """What `command` does to a session in this state.
+
+    Raises:
+        SessionBusy, NoPendingRequest, UsageError: it cannot be done; nothing happens.
+    """
+    match command:
+        case Say():
+            return _say(command, state, moment)
+        case ContinueTurn():
+            return _continue(command, state, moment)
+        case EditQueued(entry_id=entry_id, parts=parts):
+            state.queue.require(entry_id)
+            return Plan(facts=(InputEdited(entry_id=entry_id, parts=clean_parts(parts)),))
+        case RemoveQueued(entry_id=entry_id):
+            state.queue.require(entry_id)
+            return Plan(facts=(InputRemoved(entry_id=entry_id),))
+        case ReorderQueue(entries=entries):
+            return _reorder(entries, state)
+        case RecallQueues():
+            return _recall(state)
+        case DequeueSteering():
+            return _dequeue(state)
+        case RespondToPermission():
+            return _respond(command, state)
+        case AnswerQuestion():
+            return _answer_question(command, state)
+        case AddNote(text=text, level=level, to_model=to_model):
+            return _add_note(text, level, to_model, state)
+        case ChangeSetting(name=name, value=value):
+            return _change_setting(name, value)
+        case MarkNode(node=node, mark=mark, value=value):
+            state.tree.require(node)
+            return Plan(facts=(NodeMarked(node=node, mark=mark, value=value),))
+        case Abort() | Attach() | Detach() | Stop():
+            return Plan()
+        case _:
+            assert_never(command)
+
+
+# --- talking ---------------------------------------------------------------------------
+
+
+def _say(command: Say, state: SessionState, moment: Moment) -> Plan:
+    parts = clean_parts(command.parts)
+    if not parts:
+        raise UsageError("there is nothing to send: the message is empty")
+    if moment.running:
+        return _queue(command, parts, state, moment)
+    return start_turn(parts, command.options, state, moment)
+
+
+def _queue(command: Say, parts: tuple[Part, ...], state: SessionState, moment: Moment) -> Plan:
+    if command.when_busy == "refuse":
+        raise SessionBusy(state.session_id, "send the message again")
+    entry_id = EntryId(new_id("ent", moment.now))
+    queued = InputQueued(
+        entry_id=entry_id, delivery=command.when_busy, parts=parts, options=command.options
+    )
+    turn = state.turn.open
+    answer = Accepted(
+        command.when_busy,
+        entry_id=entry_id,
+        seq=state.seq,
+        turn_id=turn.turn_id if turn is not None else None,
+    )
+    return Plan(facts=(queued,), answer=answer)
+
+
+def start_turn(
+    parts: tuple[Part, ...], options: dict[str, Any], state: SessionState, moment: Moment
+) -> Plan:
+    """The facts of a new turn: steering that still waits, then what was said."""
+    facts: list[Fact] = promote(state, (), moment.now, "steering")
+    parent = tip_after(state, facts) if facts else state.tree.head
+    node = _user_node(parts, parent, state, moment)
+    facts.append(NewMessage(node=node))
+    return _with_turn(facts, node.id, options, state, moment)
+
+
+def start_follow_up(state: SessionState, moment: Moment) -> Plan | None:
+    """The facts of the turn that the next follow-up begins; None when none waits."""
+    waiting = state.queue.waiting("follow_up")
+    if not waiting:
+        return None
+    facts = promote(state, (), moment.now, "steering", "follow_up", most=_through_first(state))
+    tip = tip_after(state, facts)
+    return _with_turn(facts, tip, waiting[0].options, state, moment)
+
+
+def _through_first(state: SessionState) -> int:
+    """All steering, and one follow-up: each follow-up has a turn of its own."""
+    return len(state.queue.waiting("steering")) + 1
+
+
+def _with_turn(
+    facts: Sequence[Fact],
+    tip: NodeId | None,
+    options: dict[str, Any],
+    state: SessionState,
+    moment: Moment,
+) -> Plan:
+    turn_id = TurnId(new_id("trn", moment.now))
+    started = TurnStarted(turn_id=turn_id, node=tip, options=options)
+    return Plan(
+        facts=(*facts, started),
+        answer=Accepted("started", turn_id=turn_id, seq=state.seq),
+        then="start_turn",
+    )
+
+
+def _user_node(
+    parts: tuple[Part, ...], parent: NodeId | None, state: SessionState, moment: Moment
+) -> Node:
+    return Node(
+        id=new_node_id(moment.now),
+        role="user",
+        parts=parts,
+        parent=parent,
+        parent_revision=revision_of(state, parent),
+    )
+
+
+def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Plan:
+    if moment.running:
+        raise SessionBusy(state.session_id, "continue")
+    turn = state.turn.open
+    if turn is not None:
+        answer = Accepted("started", turn_id=turn.turn_id, seq=state.seq)
+        return Plan(answer=answer, then="start_turn")
+    if state.tree.head is None:
+        raise UsageError("there is nothing to continue: the session is empty")
+    turn_id = TurnId(new_id("trn", moment.now))
+    started = TurnStarted(
+        turn_id=turn_id, node=state.tree.head, options=command.options, continued=True
+    )
+    facts: list[Fact] = [started, *promote(state, (), moment.now, "steering")]
+    return Plan(
+        facts=tuple(facts),
+        answer=Accepted("started", turn_id=turn_id, seq=state.seq),
+        then="start_turn",
+    )
+
+
+# --- the queue -------------------------------------------------------------------------
+
+
+def _reorder(entries: tuple[EntryId, ...], state: SessionState) -> Plan:
+    for entry_id in entries:
+        state.queue.require(entry_id)
+    return Plan(facts=(InputsReordered(entries=entries),))
+
+
+def _recall(state: SessionState) -> Plan:
+    answer = Queued(
+        steering=state.queue.waiting("steering"), follow_up=state.queue.waiting("follow_up")
+    )
+    if not state.queue.entries:
+        return Plan(answer=answer)
+    return Plan(facts=(QueuesRecalled(entries=tuple(state.queue.entries)),), answer=answer)
+
+
+def _dequeue(state: SessionState) -> Plan:
+    waiting = state.queue.waiting("steering")
+    if not waiting:
+        return Plan()
+    return Plan(facts=(InputRemoved(entry_id=waiting[0].entry_id),), answer=waiting[0])
+
+
+# --- answering -------------------------------------------------------------------------
+
+
+def _respond(command: RespondToPermission, state: SessionState) -> Plan:
+    request = _open_request(command.request_id, PermissionRequest, state)
+    grants = command.action in ("allow_turn", "allow_always")
+    resolved = PermissionResolved(
+        request_id=request.request_id,
+        action=command.action,
+        by=command.client or "person",
+        reason=clean_text(command.reason),
+        pattern=request.always_pattern if grants else "",
+    )
+    return Plan(facts=(resolved,))
+
+
+def _answer_question(command: AnswerQuestion, state: SessionState) -> Plan:
+    request = _open_request(command.request_id, QuestionAsked, state)
+    answered = QuestionAnswered(
+        request_id=request.request_id,
+        answer=clean_text(command.answer),
+        by=command.client or "person",
+    )
+    return Plan(facts=(answered,))
+
+
+def _open_request(request_id: RequestId | None, kind: type[Any], state: SessionState) -> Any:
+    """The open request that is meant; None means the only one."""
+    waiting: list[Request] = [
+        request for request in state.turn.requests.values() if isinstance(request, kind)
+    ]
+    if request_id is not None:
+        waiting = [request for request in waiting if request.request_id == request_id]
+        if not waiting:
+            raise NoPendingRequest(
+                f"no open request {request_id!r}: it was answered, withdrawn or never made"
+            )
+    if not waiting:
+        raise NoPendingRequest("nothing waits for an answer")
+    if len(waiting) > 1:
+        ids = ", ".join(request.request_id for request in waiting)
+        raise UsageError(f"several requests are open; say which one is meant: {ids}")
+    return waiting[0]
+
+
+# --- the rest --------------------------------------------------------------------------
+
+
+def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> Plan:
+    if not text.strip():
+        raise UsageError("a note needs some text")
+    note = SystemNote(
+        text=clean_text(text), level=level, to_model=to_model, node=tip_after(state, ())
+    )
+    return Plan(facts=(note,))
+
+
+def _change_setting(name: str, value: Any) -> Plan:
+    if name == "permission_mode" and value not in MODES:
+        raise UsageError(f"no permission mode {value!r}; there are {', '.join(MODES)}")
+    if name == "thinking" and value not in THINKING_LEVELS:
+        raise UsageError(f"no thinking level {value!r}; there are {', '.join(THINKING_LEVELS)}")
+    return Plan(facts=(SettingChanged(name=name, value=value),))
+
+
+def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Parts as they may be stored: text without lone surrogates, nothing empty."""
+    cleaned: list[Part] = []
+    for part in parts:
+        match part:
+            case Text(text=text):
+                if text.strip():
+                    cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
+            case File(text=text):
+                cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
+            case Image():
+                cleaned.append(part)
+            case _:
+                raise UsageError("a message is made of text, images and files")
+    return tuple(cleaned)

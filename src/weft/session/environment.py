@@ -1,0 +1,51 @@
+"""What a session needs from the application around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from weft.clock import Clock
+from weft.events import TurnStarted
+from weft.ids import TurnId
+from weft.loop import Commit, Gate, Journal, Turn
+from weft.permissions import Rule
+from weft.state import SessionState
+
+
+class Workshop(Protocol):
+    """Makes turns for a session: picks its model, tools and prompt."""
+
+    def opening(self, state: SessionState, started: TurnStarted) -> Commit:
+        """The facts with which a turn's first model call begins, for the append that starts the turn.
+
+        Raises:
+            UsageError, ProviderError: no such model, or no key for it; the turn does not start.
+        """
+        ...
+
+    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
+        """A turn that is ready to run."""
+        ...
+
+    async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The SHA-256 that each file has now, "" where there is none."""
+        ...
+
+
+class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a session is handed."""
+
+    workshop: Workshop
+    clock: Clock
+    rules: tuple[Rule, ...] = ()
+    asking: Literal["wait", "yes", "no"] = "wait"
+    """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
+    trusted_mode: bool = False
+    """The permission mode was set by whoever opened the session, so `auto` and `bypass` hold."""
+    snapshot_after: int = 2_000
+    """Facts since the last snapshot that make a new one worth its while."""
+    abort_seconds: float = 0.9
+    """How long a turn may take to settle after an abort before it is settled for it."""

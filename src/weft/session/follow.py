@@ -1,0 +1,96 @@
+"""Reading a session's events with a cursor: what was missed, then what comes; no gap, no repeat.
+
+A subscription reads from its inbox as long as it keeps up.  The `seq` of each fact tells whether one is missing; then, and after a loss,
+it reads on from the log and goes back to the inbox when it has caught up.  A reader that stalls therefore costs the session
+nothing but a bounded inbox.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Self
+
+from weft.actors import Inbox
+from weft.events import AnyFact, Event, FactBase, Unknown, decode
+from weft.store import Store
+
+PAGE = 500
+
+
+class Subscription:
+    """An async iterator over events.  An object, not a generator: leaving the loop at any point is safe."""
+
+    def __init__(
+        self,
+        inbox: Inbox[Event],
+        store: Store,
+        stream: str,
+        *,
+        after: int,
+        close: Callable[[Inbox[Event]], None],
+        behind: bool = True,
+    ) -> None:
+        self._inbox = inbox
+        self._store = store
+        self._stream = stream
+        self._close = close
+        self._behind = behind
+        self._from_log: deque[AnyFact] = deque()
+        self.cursor = after
+        """The last fact that was handed out; a new subscription after it misses nothing."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            if self._from_log:
+                return self._hand_out(self._from_log.popleft())
+            if self._behind or self._inbox.lost:
+                await self._read_log()
+                continue
+            event = self._inbox.take_nowait()
+            if event is None:
+                if self._inbox.closed:
+                    raise StopAsyncIteration
+                await self._inbox.wait()
+                continue
+            if not isinstance(event, FactBase | Unknown):
+                return event
+            if event.seq <= self.cursor:
+                continue
+            if event.seq == self.cursor + 1:
+                return self._hand_out(event)
+            self._behind = True
+
+    def _hand_out(self, fact: AnyFact) -> AnyFact:
+        self.cursor = fact.seq
+        return fact
+
+    async def _read_log(self) -> None:
+        """Read what is missing; at the log's end the inbox takes over again."""
+        if self._inbox.lost:
+            self._inbox.forget_loss()
+            self._behind = True
+        records = await self._store.read(self._stream, after=self.cursor, limit=PAGE)
+        self._from_log.extend(decode(record.body) for record in records)
+        if len(records) < PAGE:
+            self._behind = False
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._close(self._inbox)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._close(self._inbox)

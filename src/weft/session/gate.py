@@ -1,0 +1,62 @@
+"""Leave: the policy with this session's mode, rules and grants.
+
+Grants live here and nowhere else: they count only in the process in which a person gave them.  For the same reason `auto` and `bypass`
+fall back to `default` when a session comes back, until somebody sets them again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from weft.events import PermissionResolved
+from weft.loop import Gate
+from weft.permissions import Action, Decision, Grant, Mode, Rule, decide
+from weft.state import SessionState
+
+
+class SessionGate(Gate):
+    """Judges the actions of one session."""
+
+    def __init__(
+        self,
+        state: SessionState,
+        *,
+        rules: tuple[Rule, ...],
+        asking: Literal["wait", "yes", "no"],
+        trusted_mode: bool,
+    ) -> None:
+        self.state = state
+        self._rules = rules
+        self._asking = asking
+        self._trusted_mode = trusted_mode
+        self._grants: list[Grant] = []
+
+    @property
+    def mode(self) -> Mode:
+        """The permission mode that is in force."""
+        mode = self.state.settings.permission_mode
+        if mode in ("auto", "bypass") and not self._trusted_mode:
+            return "default"
+        return mode
+
+    @property
+    def when_asking(self) -> Literal["wait", "yes", "no"]:
+        return self._asking
+
+    def decide(self, action: Action) -> Decision:
+        return decide(action, mode=self.mode, rules=self._rules, grants=self._grants)
+
+    def mode_was_set(self) -> None:
+        """Somebody set the mode in this process, so it holds whatever it is."""
+        self._trusted_mode = True
+
+    def take_answer(self, resolved: PermissionResolved) -> None:
+        """Remember what an answer grants beyond its own request."""
+        if resolved.pattern and resolved.action == "allow_turn":
+            self._grants.append(Grant(pattern=resolved.pattern, scope="turn"))
+        if resolved.pattern and resolved.action == "allow_always":
+            self._grants.append(Grant(pattern=resolved.pattern, scope="session"))
+
+    def turn_ended(self) -> None:
+        """Leave that was given for the turn is over."""
+        self._grants = [grant for grant in self._grants if grant.scope == "session"]

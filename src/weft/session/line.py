@@ -1,0 +1,258 @@
+"""The words of a line: read from the log where they are kept, and held while they are needed.
+
+The tree knows where each node's words are.  `load_line` reads exactly those records.  `LineCache` keeps the present line and grows
+with it, so that a round of a long conversation reads nothing; anything but growth (a moved head, an edit) drops it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from weft.errors import Corrupt
+from weft.events import (
+    AnyFact,
+    Compacted,
+    CompactionUndone,
+    Fact,
+    HeadMoved,
+    InputEdited,
+    InputQueued,
+    NewMessage,
+    NodeEdited,
+    Rewound,
+    SubtreeDeleted,
+    SubtreeRestored,
+    ToolComplete,
+    decode,
+)
+from weft.ids import BlobId, CallUid, NodeId
+from weft.loop import Entry
+from weft.messages import File, Image, Part, Text, ToolResult
+from weft.store import Store
+from weft.tree import Place, Tree
+
+BLOB_OVER: Final = 32 * 1024
+"""Parts longer than this are kept as blobs."""
+KEPT_OF_BLOB: Final = 1_000
+"""Characters of a long text that stay in the log, to be shown without the blob."""
+CACHED_CHARACTERS: Final = 32 * 1024 * 1024
+"""How much a session holds of its line; a longer one is read again each time."""
+
+
+# --- long parts ------------------------------------------------------------------------
+
+
+def spill(fact: Fact) -> tuple[Fact, dict[BlobId, bytes]]:
+    """The fact as it is stored: long parts moved out into blobs."""
+    blobs: dict[BlobId, bytes] = {}
+    match fact:
+        case NewMessage(node=node) if _is_long(node.parts):
+            slim = msgspec.structs.replace(node, parts=_spilled(node.parts, blobs))
+            return msgspec.structs.replace(fact, node=slim), blobs
+        case InputQueued(parts=parts) | InputEdited(parts=parts) | NodeEdited(parts=parts) if (
+            _is_long(parts)
+        ):
+            return msgspec.structs.replace(fact, parts=_spilled(parts, blobs)), blobs
+        case _:
+            return fact, blobs
+
+
+def _is_long(parts: Iterable[Part]) -> bool:
+    return any(_length(part) > BLOB_OVER for part in parts)
+
+
+def _length(part: Part) -> int:
+    match part:
+        case Text(text=text) | File(text=text):
+            return len(text)
+        case Image(data=data):
+            return len(data)
+        case _:
+            return 0
+
+
+def _spilled(parts: Sequence[Part], blobs: dict[BlobId, bytes]) -> tuple[Part, ...]:
+    return tuple(_spill_part(part, blobs) if _length(part) > BLOB_OVER else part for part in parts)
+
+
+def _spill_part(part: Part, blobs: dict[BlobId, bytes]) -> Part:
+    match part:
+        case Text(text=text) | File(text=text):
+            blob_id = _add(blobs, text.encode())
+            return msgspec.structs.replace(part, text=text[:KEPT_OF_BLOB], blob=blob_id)
+        case Image(data=data):
+            blob_id = _add(blobs, base64.b64decode(data))
+            return msgspec.structs.replace(part, data="", blob=blob_id)
+        case _:
+            return part
+
+
+def _add(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:
+    blob_id = BlobId(hashlib.sha256(data).hexdigest())
+    blobs[blob_id] = data
+    return blob_id
+
+
+async def unspill(parts: Sequence[Part], store: Store) -> tuple[Part, ...]:
+    """The parts in full, blobs read."""
+    if not any(_blob_of(part) for part in parts):
+        return tuple(parts)
+    return tuple([await _unspill_part(part, store) for part in parts])
+
+
+async def _unspill_part(part: Part, store: Store) -> Part:
+    blob_id = _blob_of(part)
+    if blob_id is None:
+        return part
+    data = await store.blob(blob_id)
+    if data is None:
+        raise Corrupt("blobs", f"the content {blob_id} is missing")
+    if isinstance(part, Image):
+        return msgspec.structs.replace(part, data=base64.b64encode(data).decode(), blob=None)
+    return msgspec.structs.replace(part, text=data.decode("utf-8", "replace"), blob=None)
+
+
+def _blob_of(part: Part) -> BlobId | None:
+    return part.blob if isinstance(part, Text | File | Image) else None
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+async def load_line(tree: Tree, tip: NodeId | None, store: Store) -> list[Entry]:
+    """The line that ends at `tip`, with all words."""
+    nodes = tree.line(tip)
+    wanted: list[Place] = []
+    for node in nodes:
+        skeleton = tree.nodes[node]
+        wanted += [*skeleton.earlier[:1], skeleton.at, *skeleton.results.values()]
+    facts = await read_places(wanted, store)
+    return [await _entry(tree, node, facts, store) for node in nodes]
+
+
+async def read_places(places: Iterable[Place], store: Store) -> dict[Place, AnyFact]:
+    """The facts at these places."""
+    by_log: dict[str, list[int]] = {}
+    for place in places:
+        by_log.setdefault(place.log, []).append(place.seq)
+    found: dict[Place, AnyFact] = {}
+    for log, seqs in by_log.items():
+        for record in await store.read_at(log, sorted(set(seqs))):
+            fact = decode(record.body)
+            found[Place(fact.session_id, fact.seq)] = fact
+    return found
+
+
+async def _entry(
+    tree: Tree, node_id: NodeId, facts: Mapping[Place, AnyFact], store: Store
+) -> Entry:
+    skeleton = tree.nodes[node_id]
+    first = facts[skeleton.earlier[0] if skeleton.earlier else skeleton.at]
+    if not isinstance(first, NewMessage):
+        raise Corrupt(first.session_id, f"expected the message {node_id}", seq=first.seq)
+    node = first.node
+    newest = facts[skeleton.at]
+    if isinstance(newest, NodeEdited):
+        node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
+    results = {uid: _result(facts[place]) for uid, place in skeleton.results.items()}
+    return Entry(
+        node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
+        results=results,
+    )
+
+
+def _result(fact: AnyFact) -> ToolResult:
+    if not isinstance(fact, ToolComplete):
+        raise Corrupt(fact.session_id, "expected a tool's result", seq=fact.seq)
+    return fact.result
+
+
+# --- keeping ---------------------------------------------------------------------------
+
+
+class LineCache:
+    """The line of the head with all its words, as long as it only grows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._entries: list[Entry] | None = None
+        self._places: dict[NodeId, int] = {}
+        self._characters = 0
+
+    def start_empty(self) -> None:
+        """Begin with a session that has no line yet."""
+        self._entries, self._places, self._characters = [], {}, 0
+
+    async def line(self, tree: Tree, tip: NodeId | None) -> list[Entry]:
+        """The line that ends at `tip`; a list of the caller's own."""
+        if self._entries is not None and self._tip() == tip:
+            return list(self._entries)
+        loaded = await load_line(tree, tip, self._store)
+        self._keep(loaded)
+        return loaded
+
+    def apply(self, fact: AnyFact) -> None:
+        """Grow with the log, or let go."""
+        if self._entries is None:
+            return
+        match fact:
+            case NewMessage(node=node) if any(_blob_of(part) for part in node.parts):
+                self.drop()
+            case NewMessage(node=node, advance=True) if node.parent == self._tip():
+                self._append(Entry(node=node))
+            case ToolComplete(node=node_id, call_uid=call_uid, result=result):
+                self._add_result(node_id, call_uid, result)
+            case (
+                NewMessage(advance=True)
+                | HeadMoved()
+                | Rewound()
+                | NodeEdited()
+                | SubtreeDeleted()
+                | SubtreeRestored()
+                | Compacted()
+                | CompactionUndone()
+            ):
+                self.drop()
+            case _:
+                pass
+
+    def drop(self) -> None:
+        """Hold nothing; the next reader loads."""
+        self._entries = None
+        self._places = {}
+        self._characters = 0
+
+    def _tip(self) -> NodeId | None:
+        return self._entries[-1].node.id if self._entries else None
+
+    def _keep(self, entries: list[Entry]) -> None:
+        self.start_empty()
+        for entry in entries:
+            self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
+        if self._entries is None:
+            return
+        self._places[entry.node.id] = len(self._entries)
+        self._entries.append(entry)
+        self._grow(sum(_length(part) for part in entry.node.parts))
+
+    def _add_result(self, node: NodeId, call_uid: CallUid, result: ToolResult) -> None:
+        place = self._places.get(node)
+        if place is None or self._entries is None:
+            return
+        entry = self._entries[place]
+        if call_uid not in entry.results:
+            merged = {**entry.results, call_uid: result}
+            self._entries[place] = Entry(node=entry.node, results=merged)
+            self._grow(len(result.text))
+
+    def _grow(self, characters: int) -> None:
+        self._characters += characters
+        if self._characters > CACHED_CHARACTERS:
+            self.drop()

@@ -1,0 +1,98 @@
+"""From a log to a state: the newest snapshot, if it fits, and the facts after it; for a fork, the shared past first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio.lowlevel
+
+from weft.errors import Corrupt, SessionNotFound, TooNew
+from weft.events import AnyFact, ForkPoint, SessionCreated, decode
+from weft.ids import SessionId
+from weft.state import FOLD_VERSION, SessionState, restore, snapshot
+from weft.store import READER_VERSION, Snapshot, Store
+
+PAGE: Final = 2_000
+"""Facts that are decoded before others get their turn on the event loop."""
+DEEPEST_FORK: Final = 1_000
+
+
+async def load_state(session_id: SessionId, store: Store) -> SessionState:
+    """The state of a stored session.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        TooNew: a newer Weft wrote it.
+        Corrupt: its facts cannot be read; the session is then listed as damaged.
+    """
+    row = await store.row(session_id)
+    if row is not None and row.min_reader > READER_VERSION:
+        raise TooNew(
+            f"session {session_id!r} was written by a newer Weft; update this one to open it"
+        )
+    if await store.last_seq(session_id) == 0:
+        raise SessionNotFound(session_id)
+    try:
+        return await _load(session_id, store)
+    except Corrupt as error:
+        await store.mark_damaged(session_id, error.detail)
+        raise
+
+
+async def _load(session_id: SessionId, store: Store) -> SessionState:
+    kept = await store.load_snapshot(session_id, FOLD_VERSION)
+    if kept is not None:
+        state = restore(kept.data)
+    else:
+        state = SessionState(session_id=session_id)
+        await _fold_past(state, session_id, store)
+    await fold_after(state, session_id, state.seq, store)
+    return state
+
+
+async def fold_after(
+    state: SessionState, log: str, after: int, store: Store, upto: int = 0
+) -> None:
+    """Fold the facts of `log` after `after` (up to and including `upto`, 0: all) into the state."""
+    while records := await store.read(log, after=after, limit=PAGE):
+        for record in records:
+            if record.seq != after + 1:
+                raise Corrupt(log, f"fact {after + 1} is missing", seq=after + 1)
+            after = record.seq
+            state.apply(_checked(decode(record.body), log, record.seq))
+            if after == upto:
+                return
+        await anyio.lowlevel.checkpoint()
+
+
+def _checked(fact: AnyFact, log: str, seq: int) -> AnyFact:
+    if fact.seq != seq or fact.session_id != log:
+        raise Corrupt(log, "a fact names another place than the one it is stored at", seq=seq)
+    return fact
+
+
+async def _fold_past(state: SessionState, session_id: SessionId, store: Store) -> None:
+    """Fold what a fork shares: its ancestors' logs, oldest first, each up to the point it was forked at."""
+    shared: list[tuple[SessionId, int]] = []
+    log = session_id
+    while (fork := await _fork_of(log, store)) is not None:
+        shared.append((fork.session_id, fork.seq))
+        log = fork.session_id
+        if len(shared) > DEEPEST_FORK:
+            raise Corrupt(session_id, "its forks go round in a circle")
+    for ancestor, upto in reversed(shared):
+        await fold_after(state, ancestor, 0, store, upto)
+
+
+async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
+    records = await store.read(log, limit=1)
+    if not records:
+        raise Corrupt(log, "the log that this session was forked from is missing")
+    first = decode(records[0].body)
+    return first.fork if isinstance(first, SessionCreated) else None
+
+
+async def keep_snapshot(state: SessionState, store: Store) -> None:
+    """Keep the state, so that the next opening reads less."""
+    kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=snapshot(state))
+    await store.save_snapshot(state.session_id, kept)
