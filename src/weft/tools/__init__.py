@@ -3,6 +3,22 @@
 A tool works through the workspace and the runner it is handed; leave, recording and limits are the turn's.
 """
 
+from weft.tools.arguments import Arguments, schema_of
 from weft.tools.base import Outcome, Prepared, ReadLog, Tool, ToolContext
+from weft.tools.builtin import ALL, CORE, builtin_tools
+from weft.tools.function import FunctionTool, tool
 
-__all__ = ["Outcome", "Prepared", "ReadLog", "Tool", "ToolContext"]
+__all__ = [
+    "ALL",
+    "CORE",
+    "Arguments",
+    "FunctionTool",
+    "Outcome",
+    "Prepared",
+    "ReadLog",
+    "Tool",
+    "ToolContext",
+    "builtin_tools",
+    "schema_of",
+    "tool",
+]

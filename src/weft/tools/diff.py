@@ -1,0 +1,73 @@
+"""What a change looks like to a person: a unified diff, bounded in time and size."""
+
+from __future__ import annotations
+
+MAX_LINES = 400
+MAX_CHARACTERS = 32_000
+_CONTEXT = 3
+_EXACT_LINES = 2_000
+"""Above this many changed lines the middle is shown as one block: comparing it line by line may take for ever."""
+
+
+def unified(old: str, new: str, path: str) -> str:
+    """The change from `old` to `new`, empty when there is none."""
+    before, after = old.split("\n"), new.split("\n")
+    head = _same_start(before, after)
+    tail = _same_start(before[head:][::-1], after[head:][::-1])
+    if head == len(before) == len(after):
+        return ""
+    first = max(0, head - _CONTEXT)
+    lines = [f"--- {path}", f"+++ {path}"]
+    cut_before = before[first : len(before) - max(0, tail - _CONTEXT)]
+    cut_after = after[first : len(after) - max(0, tail - _CONTEXT)]
+    lines += _hunks(cut_before, cut_after, first)
+    return _bounded(lines)
+
+
+def _same_start(one: list[str], other: list[str]) -> int:
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _hunks(before: list[str], after: list[str], offset: int) -> list[str]:
+    if len(before) + len(after) > _EXACT_LINES:
+        head = f"@@ -{offset + 1},{len(before)} +{offset + 1},{len(after)} @@"
+        return [head, *(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+    import difflib  # only when there is something to show
+
+    lines: list[str] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        lines += _hunk(group, before, after, offset)
+    return lines
+
+
+def _hunk(
+    group: list[tuple[str, int, int, int, int]], before: list[str], after: list[str], offset: int
+) -> list[str]:
+    _, old_start, _, new_start, _ = group[0]
+    _, _, old_end, _, new_end = group[-1]
+    lines = [
+        f"@@ -{offset + old_start + 1},{old_end - old_start} "
+        f"+{offset + new_start + 1},{new_end - new_start} @@"
+    ]
+    for tag, i1, i2, j1, j2 in group:
+        if tag == "equal":
+            lines += [f" {line}" for line in before[i1:i2]]
+            continue
+        lines += [f"-{line}" for line in before[i1:i2]]
+        lines += [f"+{line}" for line in after[j1:j2]]
+    return lines
+
+
+def _bounded(lines: list[str]) -> str:
+    shown = "\n".join(lines[:MAX_LINES])
+    left = len(lines) - MAX_LINES
+    if len(shown) > MAX_CHARACTERS:
+        shown = shown[:MAX_CHARACTERS]
+        left = len(lines) - shown.count("\n") - 1
+    return shown if left <= 0 else f"{shown}\n(… {left} more lines)"

@@ -1,0 +1,128 @@
+"""What the file tools share: a path judged by its real name, read-before-write, and the result of a change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import msgspec
+
+from weft.errors import FinalToolError, RetryableToolError
+from weft.ids import BlobId
+from weft.permissions import Action
+from weft.tools.base import Outcome, Prepared, ToolContext
+from weft.tools.diff import unified
+from weft.tools.text import Decoded, decode, in_lf
+from weft.workspace import FileState
+
+NOTE_CHANGED = "The file had been changed since you read it; the edit still fitted and was applied to the new version."
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a tool is about to change, as it is now."""
+
+    path: str
+    """Its real name, the one that is judged."""
+    state: FileState | None
+
+    @property
+    def hash(self) -> str:
+        """Of the content, empty where there is no file."""
+        return "" if self.state is None else self.state.hash
+
+
+def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> Action:
+    """What the policy is asked about, for a path that is already resolved."""
+    return Action(
+        tool=tool,
+        kind="edit" if edits else "read",
+        target=path,
+        has_effect=edits,
+        outside=context.workspace.is_outside(path),
+    )
+
+
+async def target_of(path: str, context: ToolContext) -> Target:
+    """The file by its real name, read whole."""
+    real = await context.workspace.resolve(path)
+    state = await context.workspace.peek(real)
+    if state is not None and state.truncated:
+        raise FinalToolError(f"{real!r} is too large to be edited ({state.size:,} bytes)")
+    return Target(path=real, state=state)
+
+
+def known_text(target: Target, context: ToolContext) -> Decoded:
+    """The text of a file that the model has read in some version.
+
+    Raises:
+        FinalToolError: it was never read, is not there, or is no text.
+    """
+    # Asked first: nothing may be told about a file that there was no leave to read.
+    if context.reads.seen(target.path) is None:
+        raise FinalToolError(f"you have not read {target.path!r} yet; read it before you edit it")
+    if target.state is None:
+        raise FinalToolError(f"there is no file {target.path!r}; use the write tool to create it")
+    decoded = decode(target.state.data)
+    if decoded is None:
+        raise FinalToolError(f"{target.path!r} is a binary file and cannot be edited as text")
+    return decoded
+
+
+def prepare_change(
+    tool: str,
+    target: Target,
+    data: bytes,
+    context: ToolContext,
+    *,
+    told: Callable[[], str],
+) -> Prepared:
+    """A call that replaces the target's content by `data`, and says `told()` when it is done."""
+    after = BlobId(hashlib.sha256(data).hexdigest())
+
+    async def run() -> Outcome:
+        expected = None if target.state is None else target.state.hash
+        touched = await context.workspace.write(target.path, data, expected=expected)
+        context.reads.saw(target.path, after)
+        return Outcome(text=told(), touched=(touched,), data={"diff": preview})
+
+    preview = _preview(target, data)
+    return Prepared(
+        action=action(tool, target.path, context, edits=True),
+        run=run,
+        preview=preview,
+        pre_hashes={target.path: target.hash},
+        post_hashes={target.path: after},
+    )
+
+
+def _preview(target: Target, data: bytes) -> str:
+    old = _readable(b"" if target.state is None else target.state.data)
+    new = _readable(data)
+    if old is None or new is None:
+        return f"replace {target.path} ({len(data):,} bytes)"
+    shown = unified(in_lf(old), in_lf(new), target.path)
+    return shown or f"{target.path}: only line ends or the byte-order mark change"
+
+
+def _readable(data: bytes) -> str | None:
+    decoded = decode(data)
+    return None if decoded is None else decoded.text
+
+
+def refuse_stale(target: Target, context: ToolContext) -> None:
+    """A file may be overwritten whole only in the version that the model knows.
+
+    Raises:
+        RetryableToolError: it has to be read first, or again.
+    """
+    if target.state is None:
+        return
+    seen = context.reads.seen(target.path)
+    if seen is None:
+        raise RetryableToolError(
+            f"{target.path!r} exists and you have not read it; read it first, or use the edit tool"
+        )
+    if seen != target.state.hash:
+        raise RetryableToolError(
+            f"{target.path!r} was changed since you read it; read it again before you overwrite it"
+        )

@@ -1,0 +1,83 @@
+"""Exact replacements in a text, and what to say when one does not fit.
+
+Pure.  A replacement fits when its old text occurs exactly once (or anywhere, with `replace_all`).  Nothing is ever matched "nearly": a
+near miss is shown to the model, with line numbers and what differs, so that the next try fits.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.errors import FinalToolError
+from weft.tools.nearest import nearest
+from weft.tools.text import in_lf, line_end
+
+_MAX_PLACES = 10
+_CRLF = "\ud800"
+"""Stands for `\\r\\n` while we work, so that both views have the same length; no decoded text can hold it."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One replacement, in the model's line ends."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+def apply(text: str, change: Change) -> tuple[str, int]:
+    """The text after one change, and how often the old text was replaced; line ends stay the file's.
+
+    Raises:
+        FinalToolError: the old text is empty, not there, there more than once, or the same as the new.
+    """
+    old, new = in_lf(change.old), in_lf(change.new)
+    if not old:
+        raise FinalToolError("old_string is empty; give the exact text that is to be replaced")
+    if old == new:
+        raise FinalToolError("old_string and new_string are the same; there is nothing to change")
+    view = in_lf(text)
+    count = view.count(old)
+    if count == 0:
+        raise FinalToolError(_miss(view, old))
+    if count > 1 and not change.replace_all:
+        raise FinalToolError(_ambiguous(view, old, count))
+    return _replace(text, view, old, new), count
+
+
+def _replace(text: str, view: str, old: str, new: str) -> str:
+    """Put `new` in the place of each `old` of the view, in the text that the view was made of."""
+    if len(view) == len(text):
+        return text.replace(old, new)
+    marked = text.replace("\r\n", _CRLF)
+    mostly = line_end(text)
+    pieces: list[str] = []
+    done = 0
+    position = view.find(old)
+    while position >= 0:
+        end = position + len(old)
+        matched = marked[position:end].replace(_CRLF, "\r\n")
+        ending = line_end(matched) if "\n" in matched else mostly
+        pieces += [marked[done:position], new.replace("\n", ending)]
+        done = end
+        position = view.find(old, end)
+    return "".join([*pieces, marked[done:]]).replace(_CRLF, "\r\n")
+
+
+def _ambiguous(view: str, old: str, count: int) -> str:
+    lines: list[str] = []
+    position = view.find(old)
+    while position >= 0 and len(lines) < _MAX_PLACES:
+        lines.append(str(view.count("\n", 0, position) + 1))
+        position = view.find(old, position + len(old))
+    more = ", …" if count > len(lines) else ""
+    return (
+        f"old_string occurs {count} times (at lines {', '.join(lines)}{more}); nothing was changed.  "
+        "Add lines around it until it is unique, or set replace_all"
+    )
+
+
+def _miss(view: str, old: str) -> str:
+    near = nearest(view, old)
+    advice = near or "Nothing in the file comes near it; read the file again"
+    return f"old_string is not in the file; nothing was changed.  {advice}"

@@ -1,0 +1,64 @@
+"""`write`: a whole file, new or overwritten."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from weft.errors import ToolError
+from weft.events import Effect
+from weft.tools.arguments import Arguments, parse, schema_of
+from weft.tools.base import Prepared, Tool, ToolContext
+from weft.tools.files import Target, prepare_change, refuse_stale, target_of
+from weft.tools.text import decode, line_end
+
+
+class WriteArguments(Arguments, frozen=True, kw_only=True):
+    """What `write` takes."""
+
+    path: Annotated[str, Meta(description="File to write, relative to the project or absolute.")]
+    content: Annotated[str, Meta(description="The whole new content of the file.")]
+
+
+class WriteTool(Tool):
+    """Creates a file, or overwrites one whose current version the model has read."""
+
+    name = "write"
+    description = (
+        "Write a whole file: create it (missing folders too) or overwrite it. An existing file must have been read before; "
+        "prefer the edit tool for changes to part of a file."
+    )
+    schema = schema_of(WriteArguments)
+    effect: Effect = "checkable"
+    timeout_seconds = 60.0
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        given = parse(WriteArguments, args)
+        target = await target_of(given.path, context)
+        refuse_stale(target, context)
+        data, kept = _encode(given.content, target)
+        done = "wrote" if target.state is None else "overwrote"
+        lines = given.content.count("\n") + (
+            not given.content.endswith("\n") and bool(given.content)
+        )
+
+        def told() -> str:
+            return f"{done} {target.path} ({lines} lines{kept})"
+
+        return prepare_change(self.name, target, data, context, told=told)
+
+
+def _encode(content: str, target: Target) -> tuple[bytes, str]:
+    """Bytes for the content: an overwritten file keeps its line ends, its byte-order mark and, if it can, its encoding."""
+    old = None if target.state is None else decode(target.state.data)
+    if old is None or not old.text:
+        return content.encode(), ""
+    kept = ""
+    if line_end(old.text) == "\r\n" and "\r\n" not in content and "\n" in content:
+        content = content.replace("\n", "\r\n")
+        kept = "; its Windows line ends were kept"
+    try:
+        return old.encode(content, target.path), kept
+    except ToolError:
+        return content.encode(), f"{kept}; it is UTF-8 now, {old.encoding} could not hold the text"
