@@ -37,10 +37,15 @@ class Worker:
         """Run `work` in the thread; nobody waits for it, and it must not fail."""
         self._put(work, None)
 
+    def end(self) -> None:
+        """Answer what was asked, then end; not waited for."""
+        if self._has_started:
+            self._questions.put(None)
+
     async def close(self) -> None:
         """Answer what was asked, then end."""
         if self._has_started:
-            self._questions.put(None)
+            self.end()
             await asyncio.wait([self._ended])
 
     def _put(self, work: Callable[[], object], future: asyncio.Future[Any] | None) -> None:

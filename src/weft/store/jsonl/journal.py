@@ -1,0 +1,165 @@
+"""A batch over several files, made atomic by writing it down first.
+
+The journal holds the lines and where they go.  From the moment it is durable the batch has happened: whoever finds it there
+(the next one through the gate, in whatever process) finishes it.  It is emptied, durably, when all files have their lines.
+
+When a file cannot be written (a full disk), the journal is overwritten with the way back, which is shorter and so always has
+room; then the files are cut to what they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from weft import faults
+from weft.store.jsonl.files import sync_folder, write_all
+from weft.store.jsonl.names import Places
+
+BEFORE_WRITE = faults.point("store.jsonl.before_write")
+AFTER_WRITE = faults.point("store.jsonl.after_write")
+AFTER_SYNC = faults.point("store.jsonl.after_sync")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Lines for one stream, and the size of its file before them."""
+
+    stream: str
+    offset: int
+    lines: str = ""
+
+
+class _Journal(msgspec.Struct, frozen=True, tag_field="journal"):
+    entries: tuple[Entry, ...]
+
+
+class _Redo(_Journal, frozen=True, tag="redo"): ...
+
+
+class _Undo(_Journal, frozen=True, tag="undo"): ...
+
+
+_decoder = msgspec.json.Decoder(_Redo | _Undo)
+
+
+def write(places: Places, entries: Sequence[Entry]) -> None:
+    """Write the lines to their files, all of them or none, durably.
+
+    Raises:
+        OSError: the disk refused; the files are as they were.
+    """
+    if len(entries) == 1:
+        _write_one(places, entries[0])
+        return
+    try:
+        _put(places, _Redo(tuple(entries)))
+    except OSError:
+        _empty(places)
+        raise
+    try:
+        for entry in entries:
+            put_lines(places, entry)
+    except OSError:
+        _put(places, _Undo(tuple(Entry(entry.stream, entry.offset) for entry in entries)))
+        recover(places)
+        raise
+    # All files have their lines, so the batch has happened; a journal that is left is finished again without harm.
+    with contextlib.suppress(OSError):
+        _empty(places)
+
+
+def recover(places: Places) -> None:
+    """Finish, or take back, the batch that a crash left in the journal."""
+    try:
+        data = places.journal.read_bytes()
+    except FileNotFoundError:
+        return
+    if not data:
+        return
+    left = _decoded(data)
+    for entry in left.entries if left is not None else ():
+        if isinstance(left, _Redo):
+            put_lines(places, entry)
+        else:
+            cut(places, entry)
+    _empty(places)
+
+
+def _decoded(data: bytes) -> _Redo | _Undo | None:
+    """What a journal says; a torn one was never confirmed and says nothing."""
+    first, end, _ = data.partition(b"\n")
+    try:
+        return _decoder.decode(first) if end else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _write_one(places: Places, entry: Entry) -> None:
+    try:
+        put_lines(places, entry)
+    except OSError:
+        cut(places, entry)
+        raise
+
+
+def put_lines(places: Places, entry: Entry) -> None:
+    """Have the lines stand at their offset; where they do already, nothing is touched, nor what follows them."""
+    path = places.log(entry.stream)
+    data = entry.lines.encode()
+    is_new = not path.exists()
+    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        BEFORE_WRITE.hit()
+        size = os.fstat(fd).st_size
+        if size <= entry.offset or os.pread(fd, len(data), entry.offset) != data:
+            if size != entry.offset:
+                os.ftruncate(fd, entry.offset)
+            os.lseek(fd, entry.offset, os.SEEK_SET)
+            write_all(fd, data)
+        AFTER_WRITE.hit()
+        os.fdatasync(fd)
+        AFTER_SYNC.hit()
+    finally:
+        os.close(fd)
+    if is_new:
+        sync_folder(path.parent)
+
+
+def cut(places: Places, entry: Entry) -> None:
+    """Cut the file to what it was."""
+    path = places.log(entry.stream)
+    if not path.exists():
+        return
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.ftruncate(fd, entry.offset)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def _put(places: Places, journal: _Journal) -> None:
+    is_new = not places.journal.exists()
+    fd = os.open(places.journal, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        BEFORE_WRITE.hit()
+        write_all(fd, msgspec.json.encode(journal) + b"\n")
+        AFTER_WRITE.hit()
+        os.fdatasync(fd)
+        AFTER_SYNC.hit()
+    finally:
+        os.close(fd)
+    if is_new:
+        sync_folder(places.folder)
+
+
+def _empty(places: Places) -> None:
+    fd = os.open(places.journal, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.ftruncate(fd, 0)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)

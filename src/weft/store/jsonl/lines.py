@@ -1,0 +1,290 @@
+"""A stream's file: one append, one line.
+
+A line is an object with the end it was added to (`after`), its `records`, and whatever became durable with them.  A record's
+body is a fact, which is JSON, and stands in the line as it is; other bytes are written in base64.
+
+The file is read once to learn where its lines are; after that only what was added.  What is wrong with the *last* line is a torn
+write that nobody was told of: it is cut off, kept beside the file, and reported.  What is wrong before it is damage.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import os
+import re
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from weft.errors import Corrupt
+from weft.ids import BlobId
+from weft.store.base import Append, Record, Said, SessionRow
+from weft.store.jsonl.files import write_all
+
+_BLOB_NAME = re.compile(rb"[0-9a-f]{64}")
+
+logger = logging.getLogger(__name__)
+
+
+class StoredRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record as it stands in a line: `fact` when its body is JSON, else `raw`."""
+
+    seq: int
+    at: float
+    kind: str
+    fact: msgspec.Raw = msgspec.Raw(b"")
+    raw: bytes = b""
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One append."""
+
+    after: int
+    records: tuple[StoredRecord, ...] = ()
+    row: SessionRow | None = None
+    said: tuple[Said, ...] = ()
+    blobs: tuple[BlobId, ...] = ()
+    drop_draft: bool = False
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    seq: int
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What the index needs of a line; the rest is passed over without being decoded."""
+
+    after: int
+    records: tuple[_Counted, ...] = ()
+    row: msgspec.Raw = msgspec.Raw(b"")
+    drop_draft: bool = False
+
+
+class _Words(msgspec.Struct, frozen=True):
+    said: tuple[Said, ...] = ()
+
+
+class _Names(msgspec.Struct, frozen=True):
+    blobs: tuple[BlobId, ...] = ()
+
+
+_encode = msgspec.json.Encoder().encode
+_lines = msgspec.json.Decoder(Line)
+_heads = msgspec.json.Decoder(_Head)
+_words = msgspec.json.Decoder(_Words)
+_names = msgspec.json.Decoder(_Names)
+_raw = msgspec.json.Decoder(msgspec.Raw)
+
+
+def encoded(append: Append) -> bytes:
+    """An append as one line."""
+    line = Line(
+        after=append.expected_seq,
+        records=tuple(_stored(record) for record in append.records),
+        row=append.row,
+        said=append.said,
+        blobs=tuple(dict.fromkeys((*(blob.id for blob in append.blobs), *append.names_blobs))),
+        drop_draft=append.drop_draft,
+    )
+    return _encode(line) + b"\n"
+
+
+def _stored(record: Record) -> StoredRecord:
+    if _stands_in_a_line(record.body):
+        return StoredRecord(record.seq, record.at, record.kind, fact=msgspec.Raw(record.body))
+    return StoredRecord(record.seq, record.at, record.kind, raw=record.body)
+
+
+def _stands_in_a_line(body: bytes) -> bool:
+    """True when the bytes are JSON on one line and come back exactly as they are."""
+    if not body or b"\n" in body or b"\r" in body:
+        return False
+    try:
+        body.decode()
+        return bytes(_raw.decode(body)) == body
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        return False
+
+
+def _record(stored: StoredRecord) -> Record:
+    return Record(stored.seq, stored.at, stored.kind, bytes(stored.fact) or stored.raw)
+
+
+class Log:
+    """Where the lines of one file are.  Used under the gate only."""
+
+    def __init__(self, stream: str, path: Path) -> None:
+        self.stream = stream
+        self.path = path
+        self.repairs: list[str] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self.size = 0
+        self.last_seq = 0
+        self.row_at = -1
+        """Where the newest line with a row begins."""
+        self.dropped_at = -1
+        """Where the newest line that ended a draft begins."""
+        self._inode = 0
+        self._offsets = array("q")
+        self._ends = array("q")
+
+    def refresh(self) -> None:
+        """Take in what was added since, by us or another process.
+
+        Raises:
+            Corrupt: a line that is not the last one cannot be read.
+        """
+        try:
+            now = os.stat(self.path)
+        except FileNotFoundError:
+            self._forget()
+            return
+        if now.st_ino != self._inode or now.st_size < self.size:
+            self._forget()
+            self._inode = now.st_ino
+        if now.st_size > self.size:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        with os.fdopen(fd, "r+b") as file:
+            # Whoever wrote it may have died before it was durable; what we show must be.
+            os.fdatasync(fd)
+            end = file.seek(0, os.SEEK_END)
+            file.seek(self.size)
+            for line in file:
+                head = self._head(line)
+                if head is None and self.size + len(line) < end:
+                    number = len(self._offsets) + 1
+                    raise Corrupt(self.stream, f"line {number} of {self.path} cannot be read")
+                if head is None:
+                    self._cut(file.fileno(), line)
+                    return
+                self._take(head, len(line))
+
+    def _head(self, line: bytes) -> _Head | None:
+        """What a line says, None when it is torn; one that does not follow on its neighbour is damage."""
+        if not line.endswith(b"\n"):
+            return None
+        try:
+            head = _heads.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        seqs = [record.seq for record in head.records]
+        if head.after != self.last_seq or seqs != list(
+            range(head.after + 1, head.after + 1 + len(seqs))
+        ):
+            raise Corrupt(
+                self.stream,
+                f"{self.path} does not go on from {self.last_seq}",
+                seq=self.last_seq + 1,
+            )
+        return head
+
+    def _take(self, head: _Head, length: int) -> None:
+        if bytes(head.row):
+            self.row_at = self.size
+        if head.drop_draft:
+            self.dropped_at = self.size
+        self.last_seq = head.after + len(head.records)
+        self._offsets.append(self.size)
+        self._ends.append(self.last_seq)
+        self.size += length
+
+    def _cut(self, fd: int, torn: bytes) -> None:
+        """Keep the torn end beside the file, then cut it off."""
+        beside = self.path.with_suffix(".torn")
+        kept = os.open(beside, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(kept, torn)
+        finally:
+            os.close(kept)
+        os.ftruncate(fd, self.size)
+        os.fdatasync(fd)
+        sentence = (
+            f"the last line of {self.path} was torn and never confirmed: "
+            f"{len(torn)} bytes were cut off and kept in {beside.name}"
+        )
+        self.repairs.append(sentence)
+        logger.warning("%s", sentence)
+
+    def added(self, lines: Sequence[bytes], inode: int) -> None:
+        """Lines that we wrote ourselves and that are durable now."""
+        self._inode = inode
+        for line in lines:
+            self._take(_heads.decode(line), len(line))
+
+    # -- reading
+
+    def read(self, after: int, limit: int) -> list[Record]:
+        """Records behind `after`."""
+        records: list[Record] = []
+        number = bisect.bisect_right(self._ends, after)
+        if number == len(self._ends):
+            return records
+        with self.path.open("rb") as file:
+            while len(records) < limit and number < len(self._offsets):
+                records += [r for r in self._records(file.fileno(), number) if r.seq > after]
+                number += 1
+        return records[:limit]
+
+    def read_at(self, seqs: Sequence[int]) -> list[Record]:
+        """Exactly these records; all of them are known to be there."""
+        if not seqs:
+            return []
+        with self.path.open("rb") as file:
+            found = []
+            for seq in seqs:
+                number = bisect.bisect_left(self._ends, seq)
+                found += [r for r in self._records(file.fileno(), number) if r.seq == seq]
+            return found
+
+    def _records(self, fd: int, number: int) -> list[Record]:
+        return [_record(stored) for stored in self._decoded(fd, number).records]
+
+    def _decoded(self, fd: int, number: int) -> Line:
+        start = self._offsets[number]
+        is_last = number + 1 == len(self._offsets)
+        end = self.size if is_last else self._offsets[number + 1]
+        try:
+            return _lines.decode(os.pread(fd, end - start, start))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Corrupt(
+                self.stream, f"line {number + 1} of {self.path} cannot be read: {error}"
+            ) from error
+
+    def newest_row(self) -> SessionRow | None:
+        """The row of the newest line that has one."""
+        if self.row_at < 0:
+            return None
+        with self.path.open("rb") as file:
+            return self._decoded(file.fileno(), bisect.bisect_left(self._offsets, self.row_at)).row
+
+
+def words_of(path: Path) -> list[Said]:
+    """Everything that was said in a file, as far as it can be read; nothing else in it is decoded."""
+    found: list[Said] = []
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                found += _words.decode(line).said
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                return found
+    return found
+
+
+def blobs_of(path: Path) -> set[BlobId]:
+    """Every blob that a file names; in a line that cannot be read, whatever looks like a name is one."""
+    found: set[BlobId] = set()
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                found.update(_names.decode(line).blobs)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                found.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
+    return found

@@ -1,0 +1,308 @@
+"""`JsonlStore`: the contract, with each question sent to a thread that asks the files under the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from weft.clock import Clock, SystemClock
+from weft.errors import Corrupt, StoreError, StoreUnavailable
+from weft.ids import BlobId, SessionId, new_id
+from weft.store.base import (
+    Append,
+    Draft,
+    DraftChunk,
+    Hit,
+    Lease,
+    Record,
+    SessionRow,
+    Snapshot,
+    Store,
+)
+from weft.store.checks import check_appends, check_leasable
+from weft.store.following import Bell, Follower
+from weft.store.jsonl import appending, beside, leasing, listing
+from weft.store.jsonl.ground import Ground
+from weft.store.liveness import Presence, this_process
+from weft.store.threads import Worker
+from weft.store.watch import Watch
+
+T = TypeVar("T")
+
+_MOST_DRAFT_CHUNKS = 10_000
+"""Chunks that may wait for the disk; what comes beyond is dropped, for a draft is only a courtesy."""
+
+logger = logging.getLogger(__name__)
+
+
+class JsonlStore(Store):
+    """A `Store` in a folder of files; made by `open_jsonl`.  It belongs to the event loop that opened it."""
+
+    def __init__(self, folder: Path, *, busy_seconds: float, clock: Clock) -> None:
+        now = clock.now()
+        self.folder = folder.absolute()
+        self.owner = this_process(new_id("prc", now), started=now)
+        self._busy_seconds = busy_seconds
+        self._clock = clock
+        self._pid = os.getpid()
+        self._presence = Presence(self.folder / "run", self.owner.process_id)
+        self._worker = Worker("weft-jsonl")
+        # A search reads every file: in a thread of its own, and letting others through between two files, it holds up nobody.
+        self._searcher = Worker("weft-search")
+        self._watch = Watch(self._look, on_change=self._ring_all)
+        self._bell = Bell(self._watch.want)
+        self._held: set[str] = set()
+        self._draft_chunks = 0
+        self._clipped: dict[str, str] = {}
+        self._is_closed = False
+        self._ground: Ground
+
+    async def open(self) -> None:
+        """Make the folder ready, and finish a batch that a crash left half written."""
+        make = partial(Ground, self.folder, busy_seconds=self._busy_seconds)
+        try:
+            self._ground = await self._worker.ask(make)
+        except BaseException:
+            self._is_closed = True
+            self._worker.end()
+            raise
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What was found torn and cut off since the store was opened, one sentence each."""
+        return tuple(self._ground.repairs)
+
+    # -- the core
+
+    async def append(self, *appends: Append) -> None:
+        check_appends(appends)
+        if not appends:
+            return
+        process_id = self.owner.process_id
+        future = self._ask_soon(lambda ground: appending.append(ground, appends, process_id))
+        grown = {one.stream for one in appends if one.records}
+        # By callback, so that followers are woken also when nobody waits for the append any more.
+        future.add_done_callback(lambda _: self._bell.ring(grown))
+        await future
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        return await self._ask(lambda ground: ground.log(stream).read(max(0, after), limit))
+
+    async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        return await self._ask(lambda ground: _read_at(ground, stream, seqs))
+
+    async def last_seq(self, stream: str) -> int:
+        return await self._ask(lambda ground: ground.log(stream).last_seq)
+
+    def follow(self, stream: str, *, after: int = 0) -> Follower:
+        return Follower(self.read, self._bell, stream, after)
+
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        check_leasable(stream)
+        return await self._ask(lambda ground: self._take(ground, stream, steal=steal))
+
+    def _take(self, ground: Ground, stream: str, *, steal: bool) -> Lease:
+        lease = leasing.take(
+            ground,
+            stream,
+            self.owner,
+            steal=steal,
+            presence=self._presence,
+            row=listing.row(ground, SessionId(stream)),
+            now=self._clock.now(),
+        )
+        self._held.add(stream)
+        return lease
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self._ask(lambda ground: leasing.release(ground, lease, self.owner))
+
+    async def lease_of(self, stream: str) -> Lease | None:
+        return await self._ask(lambda ground: leasing.lease_of(ground, stream))
+
+    # -- lists and search
+
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        return await self._ask(lambda ground: listing.row(ground, session_id))
+
+    async def rows(
+        self,
+        *,
+        project_path: str | None = None,
+        query: str | None = None,
+        limit: int = 100,
+        archived: bool = False,
+        children: bool = False,
+    ) -> list[SessionRow]:
+        work = partial(
+            listing.rows,
+            project_path=project_path,
+            query=query,
+            limit=limit,
+            archived=archived,
+            children=children,
+        )
+        self._check_open()
+        worker = self._searcher if query else self._worker
+        return await worker.ask(lambda: work(self._ground))
+
+    async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        return await self._ask(lambda ground: listing.ids_with_prefix(ground, prefix, limit))
+
+    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+        self._check_open()
+        return await self._searcher.ask(lambda: listing.search(self._ground, query, limit))
+
+    async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
+        await self._ask(lambda ground: listing.mark_damaged(ground, session_id, reason))
+
+    async def delete(self, session_id: SessionId) -> None:
+        await self._ask(lambda ground: beside.delete(ground, session_id, self.owner))
+
+    # -- beside the log
+
+    def save_draft(self, chunk: DraftChunk) -> None:
+        if self._is_closed or self._clipped.get(chunk.stream) == chunk.node:
+            return
+        if self._draft_chunks >= _MOST_DRAFT_CHUNKS:
+            # From here on this draft stays a beginning: with a hole in it, it would be a lie.
+            self._clipped[chunk.stream] = chunk.node
+            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
+            return
+        self._clipped.pop(chunk.stream, None)
+        self._draft_chunks += 1
+        self._worker.ask(lambda: self._save(chunk)).add_done_callback(self._count_down)
+
+    def _count_down(self, _: asyncio.Future[None]) -> None:
+        self._draft_chunks -= 1
+
+    def _save(self, chunk: DraftChunk) -> None:
+        try:
+            with self._ground.entered():
+                beside.save_draft(self._ground, chunk, self.owner.process_id)
+        except StoreError as error:
+            logger.warning("a draft of %s was not kept: %s", chunk.stream, error)
+
+    async def load_draft(self, stream: str) -> Draft | None:
+        return await self._ask(lambda ground: beside.load_draft(ground, stream))
+
+    async def blob(self, blob_id: BlobId) -> bytes | None:
+        return await self._ask(lambda ground: beside.blob(ground, blob_id))
+
+    async def sweep_blobs(self) -> int:
+        return await self._ask(beside.sweep_blobs)
+
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        await self._ask(lambda ground: beside.save_snapshot(ground, stream, snapshot))
+
+    async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
+        return await self._ask(lambda ground: beside.load_snapshot(ground, stream, version))
+
+    async def register_socket(self, socket: str) -> None:
+        self.owner = msgspec.structs.replace(self.owner, socket=socket)
+        await self._ask(lambda ground: leasing.register(ground, self.owner, self._presence))
+
+    # -- life
+
+    async def aclose(self) -> None:
+        """Finish what was handed in, give back all leases, and close.  A cancelled wait lets it go on by itself."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._bell.ring_all()
+        self._worker.tell(self._leave)
+        await self._watch.close()
+        await self._searcher.close()
+        await self._worker.close()
+
+    def _leave(self) -> None:
+        try:
+            with self._ground.entered():
+                for stream in self._held:
+                    held = leasing.holding(self._ground, stream)
+                    if held.process_id == self.owner.process_id:
+                        leasing.put(self._ground, stream, leasing.Holding(fence=held.fence))
+                leasing.bury(self._ground, self.owner.process_id)
+        except StoreError as error:
+            # The lock goes with the process: whoever comes next finds the leases free.
+            logger.warning("the leases could not be given back: %s", error)
+        self._presence.end()
+        self._ground.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    # -- the threads
+
+    async def _ask(self, work: Callable[[Ground], T]) -> T:
+        return await self._ask_soon(work)
+
+    def _ask_soon(self, work: Callable[[Ground], T]) -> asyncio.Future[T]:
+        self._check_open()
+        return self._worker.ask(lambda: self._under_the_gate(work))
+
+    def _under_the_gate(self, work: Callable[[Ground], T]) -> T:
+        with self._ground.entered():
+            return work(self._ground)
+
+    def _look(self) -> object:
+        """The sizes of the files that somebody follows; runs in the watch's thread, without the gate."""
+        sizes = []
+        for stream in self._bell.streams():
+            try:
+                sizes.append((stream, os.stat(self._ground.places.log(stream)).st_size))
+            except OSError:
+                sizes.append((stream, 0))
+        return sizes
+
+    def _ring_all(self) -> None:
+        self._bell.ring_all()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before a fork; open it again here")
+
+
+def _read_at(ground: Ground, stream: str, seqs: Sequence[int]) -> list[Record]:
+    log = ground.log(stream)
+    for seq in seqs:
+        if not 1 <= seq <= log.last_seq:
+            raise Corrupt(stream, "there is no such record", seq=seq)
+    return log.read_at(seqs)
+
+
+async def open_jsonl(
+    directory: str | os.PathLike[str],
+    *,
+    busy_seconds: float = 60.0,
+    clock: Clock | None = None,
+) -> JsonlStore:
+    """Open the store in the folder `directory`, making it when it is missing.
+
+    `busy_seconds` is how long a folder that another process has locked is waited for.
+
+    Raises:
+        TooNew: a newer Weft made the folder; it is left as it is.
+        StoreUnavailable: it cannot be made, opened or locked.
+    """
+    store = JsonlStore(Path(directory), busy_seconds=busy_seconds, clock=clock or SystemClock())
+    await store.open()
+    return store
