@@ -1,0 +1,231 @@
+"""A neutral request in the words of the Messages API.
+
+Rules that shape this file: messages alternate and begin with the user; results open the user message right after the
+calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, opens its
+message and never ends it; at most four cache marks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from weft.messages import Image, Text, Thinking
+from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.schema import as_object, closed, remembered
+from weft.providers.shape import (
+    GO_ON,
+    Call,
+    ModelTurn,
+    Outcome,
+    Turn,
+    UserTurn,
+    schema_in_words,
+    turns,
+    wire_name,
+)
+
+Json: TypeAlias = dict[str, Any]
+
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_CACHED: Json = {"type": "ephemeral"}
+_BUDGETS: dict[ThinkingLevel, int] = {"low": 4_096, "medium": 10_000, "high": 24_000, "max": 48_000}
+_LEAST_BUDGET = 1_024
+_ANSWER_ROOM = 4_096
+"""Output tokens that a thinking budget leaves for the answer, where the model has them."""
+
+
+def encode(request: ModelRequest, info: ModelInfo) -> Json:
+    """The body of `POST /v1/messages`."""
+    said = turns(request, info)
+    version = model_version(request.model)
+    limit = request.max_output_tokens or info.max_output_tokens
+    thinking = _thinking(request, info, said, version, limit)
+    messages = _messages(said, with_thoughts=bool(thinking), may_prefill=version < (4, 6))
+    body: Json = {
+        "model": request.model,
+        "max_tokens": limit,
+        "messages": messages,
+        "stream": True,
+        **thinking,
+    }
+    _add_system(body, request, version)
+    _add_tools(body, request, said)
+    # Sampling cannot be set beside reasoning, nor at all on the newest models.
+    if request.temperature is not None and not thinking and version < (4, 7):
+        body["temperature"] = min(request.temperature, 1.0)
+    if stops := [stop for stop in request.stop if stop.strip()]:
+        body["stop_sequences"] = stops
+    _mark_for_cache(messages)
+    return body
+
+
+def model_version(name: str) -> tuple[int, int]:
+    """Major and minor version that a model's name tells; a name that tells none is taken for a new one."""
+    found = _VERSION.search(name)
+    if not found:
+        return (99, 0)
+    return (int(found[1]), int(found[2] or 0))
+
+
+# --- thinking --------------------------------------------------------------------------
+
+
+def _thinking(
+    request: ModelRequest, info: ModelInfo, said: list[Turn], version: tuple[int, int], limit: int
+) -> Json:
+    if request.thinking == "off" or not info.thinks:
+        return {}
+    if version >= (4, 6):
+        effort = request.thinking
+        if effort == "max" and version < (4, 7) and "opus" not in request.model:
+            effort = "high"
+        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+    budget = min(_BUDGETS[request.thinking], max(limit - _ANSWER_ROOM, limit // 2))
+    if budget < _LEAST_BUDGET or not _opens_with_thought(said):
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _opens_with_thought(said: list[Turn]) -> bool:
+    """Whether the tool rounds that still run began with reasoning; else thinking cannot be on for this request."""
+    first: ModelTurn | None = None
+    for before, turn in zip(reversed([None, *said[:-1]]), reversed(said), strict=True):
+        if isinstance(turn, ModelTurn):
+            first = turn
+        elif not (isinstance(before, ModelTurn) and before.outcomes):
+            break  # the user's own message; words beside results do not end the rounds
+    return first is None or any(isinstance(part, Thinking) for part in first.parts)
+
+
+# --- messages --------------------------------------------------------------------------
+
+
+def _messages(said: list[Turn], *, with_thoughts: bool, may_prefill: bool) -> list[Json]:
+    messages: list[Json] = []
+    for turn in said:
+        if isinstance(turn, UserTurn):
+            _add_user(messages, [_user_block(part) for part in turn.parts])
+            continue
+        messages.append({"role": "assistant", "content": _model_blocks(turn, with_thoughts)})
+        if turn.outcomes:
+            _add_user(messages, [_result_block(outcome) for outcome in turn.outcomes])
+    if messages[-1]["role"] == "assistant":
+        _end_with_user(messages, may_prefill and not with_thoughts)
+    return messages
+
+
+def _add_user(messages: list[Json], blocks: list[Json]) -> None:
+    """Add blocks of the user; what follows results joins their message."""
+    if messages and messages[-1]["role"] == "user":
+        messages[-1]["content"].extend(blocks)
+    else:
+        messages.append({"role": "user", "content": blocks})
+
+
+def _end_with_user(messages: list[Json], may_prefill: bool) -> None:
+    last = messages[-1]["content"][-1]
+    if may_prefill and last["type"] == "text":
+        last["text"] = last["text"].rstrip()
+    else:
+        _add_user(messages, [{"type": "text", "text": GO_ON}])
+
+
+def _user_block(part: Text | Image) -> Json:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+    return {"type": "image", "source": source}
+
+
+def _model_blocks(turn: ModelTurn, with_thoughts: bool) -> list[Json]:
+    thoughts, texts, calls = [], [], []
+    for part in turn.parts:
+        if isinstance(part, Call):
+            calls.append({"type": "tool_use", "id": part.id, "name": part.name, "input": part.args})
+        elif isinstance(part, Text):
+            texts.append({"type": "text", "text": part.text})
+        elif with_thoughts:
+            thoughts.append(_thought_block(part))
+    return [*thoughts, *texts, *calls]
+
+
+def _thought_block(part: Thinking) -> Json:
+    if part.redacted:
+        return {"type": "redacted_thinking", "data": part.redacted}
+    return {"type": "thinking", "thinking": part.text, "signature": part.signature}
+
+
+def _result_block(outcome: Outcome) -> Json:
+    content: str | list[Json] = outcome.text
+    if outcome.images:
+        pictures = [_user_block(image) for image in outcome.images]
+        content = [{"type": "text", "text": outcome.text}, *pictures]
+    block: Json = {"type": "tool_result", "tool_use_id": outcome.call.id, "content": content}
+    if outcome.is_error:
+        block["is_error"] = True
+    return block
+
+
+# --- system, tools, cache --------------------------------------------------------------
+
+
+def _add_system(body: Json, request: ModelRequest, version: tuple[int, int]) -> None:
+    words = [request.system] if request.system.strip() else []
+    if request.schema is not None:
+        if version >= (4, 5):
+            form = {"type": "json_schema", "schema": closed(request.schema)}
+            body["output_config"] = {**body.get("output_config", {}), "format": form}
+        else:
+            words.append(schema_in_words(request.schema))
+    if words:
+        block = {"type": "text", "text": "\n\n".join(words), "cache_control": _CACHED}
+        body["system"] = [block]
+
+
+def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
+    if request.tools:
+        body["tools"] = _tools(request.tools)
+        return
+    # Calls in the history want their tools declared, even when none may be called now (a summary, a title).
+    used = {
+        part.name: None
+        for turn in said
+        if isinstance(turn, ModelTurn)
+        for part in turn.parts
+        if isinstance(part, Call)
+    }
+    if used:
+        body["tools"] = [
+            {"name": name, "description": "Not available now.", "input_schema": {"type": "object"}}
+            for name in used
+        ]
+        body["tool_choice"] = {"type": "none"}
+
+
+@remembered
+def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
+    declared: list[Json] = [
+        {
+            "name": wire_name(tool.name),
+            "description": tool.description,
+            "input_schema": as_object(tool.schema),
+        }
+        for tool in tools
+    ]
+    declared[-1] = {**declared[-1], "cache_control": _CACHED}
+    return declared
+
+
+def _mark_for_cache(messages: list[Json]) -> None:
+    """Mark the last two user messages: the newest is written, the one before is found again next time.
+
+    With the marks on system and tools these are the four that are allowed.
+    """
+    marked = 0
+    for message in reversed(messages):
+        if message["role"] == "user":
+            message["content"][-1]["cache_control"] = _CACHED
+            marked += 1
+            if marked == 2:
+                return

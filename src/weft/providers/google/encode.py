@@ -1,0 +1,177 @@
+"""A neutral request in the words of Gemini's `generateContent`.
+
+Function responses stand in a content of their own, as many as there were calls.  Gemini 3 wants the first call of each
+step of the running turn to carry the thought signature it came with; a call that another model made carries the mark
+that Google documents for this case.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from weft.messages import Image, Text, Thinking
+from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.schema import for_gemini, remembered
+from weft.providers.shape import (
+    GO_ON,
+    Call,
+    ModelTurn,
+    Outcome,
+    UserTurn,
+    schema_in_words,
+    turns,
+    wire_name,
+)
+
+Json: TypeAlias = dict[str, Any]
+
+FOREIGN_SIGNATURE = "skip_thought_signature_validator"
+"""What Google documents for calls that did not come from Gemini."""
+
+_MOST_STOPS = 5
+_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_BUDGETS: dict[ThinkingLevel, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
+_LEAST_PRO_BUDGET = 128
+
+
+def encode(request: ModelRequest, info: ModelInfo) -> Json:
+    """The body of `POST …:streamGenerateContent`."""
+    version = model_version(request.model)
+    body: Json = {"contents": _contents(request, info, version)}
+    system = [request.system] if request.system.strip() else []
+    if request.schema is not None and not _takes_schema(request, version):
+        system.append(schema_in_words(request.schema))
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": "\n\n".join(system)}]}
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": _declarations(request.tools)}]
+    if config := _config(request, info, version):
+        body["generationConfig"] = config
+    return body
+
+
+def model_version(name: str) -> tuple[int, int]:
+    """Major and minor version that a model's name tells; a name that tells none is taken for a new one."""
+    found = _VERSION.search(name)
+    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
+
+
+# --- settings --------------------------------------------------------------------------
+
+
+def _takes_schema(request: ModelRequest, version: tuple[int, int]) -> bool:
+    """Before Gemini 3 structured output and functions exclude each other."""
+    return not request.tools or version >= (3, 0)
+
+
+def _config(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) -> Json:
+    config: Json = {}
+    if request.max_output_tokens:
+        config["maxOutputTokens"] = request.max_output_tokens
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    if request.stop:
+        config["stopSequences"] = list(request.stop[:_MOST_STOPS])
+    if request.schema is not None and _takes_schema(request, version):
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = for_gemini(request.schema)
+    if info.thinks:
+        config["thinkingConfig"] = _thinking(request, version)
+    return config
+
+
+def _thinking(request: ModelRequest, version: tuple[int, int]) -> Json:
+    level, is_pro = request.thinking, "pro" in request.model
+    if version >= (3, 0):
+        if level == "off":
+            return {"thinkingLevel": "low" if is_pro else "minimal"}
+        known = "high" if level in ("max", "high") or (is_pro and level == "medium") else level
+        return {"thinkingLevel": known, "includeThoughts": True}
+    if level == "off":
+        return {"thinkingBudget": _LEAST_PRO_BUDGET if is_pro else 0}
+    return {"thinkingBudget": _BUDGETS[level], "includeThoughts": True}
+
+
+@remembered
+def _declarations(tools: tuple[ToolSpec, ...]) -> list[Json]:
+    declared = []
+    for tool in tools:
+        schema = for_gemini(tool.schema)
+        words = {"name": wire_name(tool.name), "description": tool.description}
+        takes = {"parametersJsonSchema": schema} if schema.get("properties") else {}
+        declared.append({**words, **takes})
+    return declared
+
+
+# --- contents --------------------------------------------------------------------------
+
+
+def _contents(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) -> list[Json]:
+    contents: list[Json] = []
+    for turn in turns(request, info):
+        if isinstance(turn, UserTurn):
+            contents.append(_user([_part(part) for part in turn.parts]))
+            continue
+        contents.append({"role": "model", "parts": _model_parts(turn, version)})
+        if turn.outcomes:
+            contents.append(_user([_response(outcome) for outcome in turn.outcomes]))
+            contents += _pictures(turn)
+    if contents[-1]["role"] == "model":
+        contents.append(_user([{"text": GO_ON}]))
+    return contents
+
+
+def _user(parts: list[Json]) -> Json:
+    return {"role": "user", "parts": parts}
+
+
+def _part(part: Text | Image) -> Json:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
+
+
+def _model_parts(turn: ModelTurn, version: tuple[int, int]) -> list[Json]:
+    parts: list[Json] = []
+    first_call = True
+    for part in turn.parts:
+        match part:
+            case Text():
+                parts.append({"text": part.text})
+            case Call():
+                signature = part.signature
+                if not signature and first_call and version >= (3, 0):
+                    signature = FOREIGN_SIGNATURE
+                first_call = False
+                parts.append(_call(part, signature))
+            case Thinking():
+                pass  # thoughts are not wanted back; what must return is the call's signature
+    return parts
+
+
+def _call(call: Call, signature: str) -> Json:
+    words: Json = {"name": call.name, "args": call.args}
+    if call.is_own:
+        words["id"] = call.id
+    return {"functionCall": words, **({"thoughtSignature": signature} if signature else {})}
+
+
+def _response(outcome: Outcome) -> Json:
+    words: Json = {
+        "name": outcome.call.name,
+        "response": {"error" if outcome.is_error else "output": outcome.text},
+    }
+    if outcome.call.is_own:
+        words["id"] = outcome.call.id
+    return {"functionResponse": words}
+
+
+def _pictures(turn: ModelTurn) -> list[Json]:
+    """Pictures that tools gave, in a content of their own: beside function responses they spoil the count."""
+    parts: list[Json] = []
+    for outcome in turn.outcomes:
+        if outcome.images:
+            parts.append({"text": f"Images from {outcome.call.name}:"})
+            parts += [_part(image) for image in outcome.images]
+    return [_user(parts)] if parts else []

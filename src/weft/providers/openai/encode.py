@@ -1,0 +1,150 @@
+"""A neutral request in the words of the Responses API.
+
+The conversation is always sent whole and never stored there (`store: false`), so items carry no ids and reasoning goes
+back as encrypted content, right before the item that it led to.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+import msgspec
+
+from weft.messages import Image, Text, Thinking
+from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.schema import as_object, closed, remembered, strict
+from weft.providers.shape import (
+    Call,
+    ModelTurn,
+    Outcome,
+    UserTurn,
+    turns,
+    wire_name,
+)
+
+Json: TypeAlias = dict[str, Any]
+
+_LEAST_OUTPUT = 16
+_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+
+
+def encode(request: ModelRequest, info: ModelInfo) -> Json:
+    """The body of `POST /v1/responses`."""
+    body: Json = {
+        "model": request.model,
+        "input": _input(request, info),
+        "store": False,
+        "stream": True,
+    }
+    if request.system.strip():
+        body["instructions"] = request.system
+    if request.tools:
+        body["tools"] = _tools(request.tools)
+        body["parallel_tool_calls"] = True
+    if request.max_output_tokens:
+        body["max_output_tokens"] = max(request.max_output_tokens, _LEAST_OUTPUT)
+    if request.schema is not None:
+        body["text"] = {
+            "format": {"type": "json_schema", "name": "answer", **_form(request.schema)}
+        }
+    if request.session_id:
+        body["prompt_cache_key"] = request.session_id[:64]
+    if info.thinks:
+        body["include"] = ["reasoning.encrypted_content"]
+        body["reasoning"] = {"effort": effort(request.model, request.thinking), "summary": "auto"}
+    elif request.temperature is not None:
+        body["temperature"] = request.temperature
+    return body
+
+
+def effort(model: str, level: ThinkingLevel) -> str:
+    """The vendor's word for how much to think; `off` is the least that the model knows."""
+    found = _GPT.search(model)
+    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if level == "off":
+        if "codex" in model or "pro" in model or version < (5, 0):
+            return "low"
+        return "none" if version >= (5, 1) else "minimal"
+    if level == "max":
+        return "xhigh" if version >= (5, 2) or "codex-max" in model else "high"
+    return level
+
+
+def _form(schema: Json) -> Json:
+    tight = strict(schema)
+    return {"schema": closed(schema) if tight is None else tight, "strict": tight is not None}
+
+
+@remembered
+def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
+    # Strict mode would fill left-out arguments with null; the tools' own checks want them left out.
+    return [
+        {
+            "type": "function",
+            "name": wire_name(tool.name),
+            "description": tool.description,
+            "parameters": as_object(tool.schema),
+            "strict": False,
+        }
+        for tool in tools
+    ]
+
+
+def _input(request: ModelRequest, info: ModelInfo) -> list[Json]:
+    items: list[Json] = []
+    for turn in turns(request, info):
+        if isinstance(turn, UserTurn):
+            items.append(_user([_shown(part) for part in turn.parts]))
+        else:
+            items += _model_items(turn)
+            items += [_output(outcome) for outcome in turn.outcomes]
+    return items
+
+
+def _user(content: list[Json]) -> Json:
+    return {"type": "message", "role": "user", "content": content}
+
+
+def _shown(part: Text | Image) -> Json:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    address = f"data:{part.media_type};base64,{part.data}"
+    return {"type": "input_image", "image_url": address, "detail": "auto"}
+
+
+def _model_items(turn: ModelTurn) -> list[Json]:
+    items: list[Json] = []
+    for part in turn.parts:
+        match part:
+            case Thinking():
+                items.append(_reasoning(part))
+            case Text():
+                content = [{"type": "output_text", "text": part.text}]
+                items.append({"type": "message", "role": "assistant", "content": content})
+            case Call():
+                items.append(
+                    {
+                        "type": "function_call",
+                        "call_id": part.id,
+                        "name": part.name,
+                        "arguments": msgspec.json.encode(part.args).decode(),
+                    }
+                )
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()  # reasoning without what it led to is refused
+    return items
+
+
+def _reasoning(part: Thinking) -> Json:
+    summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+    proof = part.signature or part.redacted
+    return {"type": "reasoning", "summary": summary, "encrypted_content": proof}
+
+
+def _output(outcome: Outcome) -> Json:
+    text = f"Error: {outcome.text}" if outcome.is_error else outcome.text
+    output: str | list[Json] = text
+    if outcome.images:
+        output = [{"type": "input_text", "text": text}, *map(_shown, outcome.images)]
+    return {"type": "function_call_output", "call_id": outcome.call.id, "output": output}

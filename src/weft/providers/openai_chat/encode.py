@@ -1,0 +1,181 @@
+"""A neutral request in the words of Chat Completions.
+
+Many servers speak this with small differences; a `Dialect` names those that matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from weft.messages import Image, Text, Thinking
+from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.schema import as_object, closed, remembered, strict
+from weft.providers.shape import (
+    GO_ON,
+    Call,
+    ModelTurn,
+    UserTurn,
+    schema_in_words,
+    turns,
+    wire_name,
+)
+
+Json: TypeAlias = dict[str, Any]
+
+MAX_ID = 40
+_MOST_STOPS = 4
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server differs from the others."""
+
+    max_tokens: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+    usage_in_stream: bool = True
+    """It knows `stream_options.include_usage`."""
+    effort: bool = False
+    """It knows `reasoning_effort`."""
+    schemas: bool = True
+    """It knows `response_format` with a JSON Schema; else the wish is put in words."""
+    cache_key: bool = False
+    """It knows `prompt_cache_key`."""
+    reasoning_back: bool = False
+    """It wants a model's own reasoning back beside its calls, as `reasoning_content`."""
+    must_end_with_user: bool = True
+    """It refuses a conversation that ends with the model's words."""
+
+
+OPENAI = Dialect(max_tokens="max_completion_tokens", effort=True, cache_key=True)
+COMPATIBLE = Dialect()
+
+
+def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE) -> Json:
+    """The body of `POST /chat/completions`."""
+    body: Json = {"model": request.model, "messages": _messages(request, info, dialect)}
+    body["stream"] = True
+    if dialect.usage_in_stream:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = _tools(request.tools)
+    if request.max_output_tokens:
+        body[dialect.max_tokens] = request.max_output_tokens
+    reasons = dialect.effort and info.thinks
+    if reasons:
+        body["reasoning_effort"] = _effort(request)
+    elif request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.stop and not reasons:
+        body["stop"] = list(request.stop[:_MOST_STOPS])
+    if request.schema is not None and dialect.schemas:
+        body["response_format"] = {"type": "json_schema", "json_schema": _form(request.schema)}
+    if request.session_id and dialect.cache_key:
+        body["prompt_cache_key"] = request.session_id[:64]
+    return body
+
+
+def _effort(request: ModelRequest) -> str:
+    if request.thinking == "off":
+        return "minimal" if request.model.startswith("gpt-5") else "low"
+    return "high" if request.thinking == "max" else request.thinking
+
+
+def _form(schema: Json) -> Json:
+    tight = strict(schema)
+    shape = closed(schema) if tight is None else tight
+    return {"name": "answer", "schema": shape, "strict": tight is not None}
+
+
+@remembered
+def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": wire_name(tool.name),
+                "description": tool.description,
+                "parameters": as_object(tool.schema),
+            },
+        }
+        for tool in tools
+    ]
+
+
+def _messages(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> list[Json]:
+    messages: list[Json] = []
+    system = [request.system] if request.system.strip() else []
+    if request.schema is not None and not dialect.schemas:
+        system.append(schema_in_words(request.schema))
+    if system:
+        messages.append({"role": "system", "content": "\n\n".join(system)})
+    for turn in turns(request, info, max_id=MAX_ID):
+        if isinstance(turn, UserTurn):
+            _add_user(messages, list(turn.parts))
+        else:
+            messages += _model(turn, dialect)
+            _add_user(messages, _pictures(turn))
+    if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
+        _add_user(messages, [Text(text=GO_ON)])
+    return messages
+
+
+def _add_user(messages: list[Json], parts: list[Text | Image]) -> None:
+    """Add what the user says; it joins a user message right before it."""
+    if not parts:
+        return
+    blocks = [_block(part) for part in parts]
+    if messages and messages[-1]["role"] == "user":
+        before = messages.pop()["content"]
+        blocks = ([_words(before)] if isinstance(before, str) else before) + blocks
+    # A lone text goes as a string: some servers know no other form.
+    only = blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else None
+    messages.append({"role": "user", "content": blocks if only is None else only})
+
+
+def _block(part: Text | Image) -> Json:
+    if isinstance(part, Text):
+        return _words(part.text)
+    address = f"data:{part.media_type};base64,{part.data}"
+    return {"type": "image_url", "image_url": {"url": address}}
+
+
+def _words(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _model(turn: ModelTurn, dialect: Dialect) -> list[Json]:
+    text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
+    calls = [_call(part) for part in turn.parts if isinstance(part, Call)]
+    message: Json = {"role": "assistant", "content": text or None}
+    if calls:
+        message["tool_calls"] = calls
+    thoughts = [part.text for part in turn.parts if isinstance(part, Thinking) and part.text]
+    if thoughts and dialect.reasoning_back:
+        message["reasoning_content"] = "\n".join(thoughts)
+    results = [
+        {
+            "role": "tool",
+            "tool_call_id": outcome.call.id,
+            "content": f"Error: {outcome.text}" if outcome.is_error else outcome.text,
+        }
+        for outcome in turn.outcomes
+    ]
+    return [message, *results]
+
+
+def _call(call: Call) -> Json:
+    arguments = msgspec.json.encode(call.args).decode()
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+
+
+def _pictures(turn: ModelTurn) -> list[Text | Image]:
+    """Pictures that tools gave: a tool message holds only text, so the user shows them after the results."""
+    shown: list[Text | Image] = []
+    for outcome in turn.outcomes:
+        if outcome.images:
+            shown += [Text(text=f"Images from {outcome.call.name}:"), *outcome.images]
+    return shown

@@ -1,0 +1,262 @@
+"""The neutral conversation, made ready for any vendor: what all encoders share.
+
+`turns()` takes the messages of a request and gives turns that alternate, where every call stands with its result, ids
+and names are legal on the wire, nothing is empty, and what the model cannot take (foreign reasoning, pictures for a model
+without eyes) is gone or replaced by a short note.  The encoders then only choose words.
+
+It trusts the request less than it must: a call without a result gets one that says so, a result without a call is
+dropped.  A request must never brick a session, whatever its history.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, assert_never
+
+import msgspec
+
+from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
+from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+
+NO_OUTPUT = "(no output)"
+NO_RESULT = "No result was recorded for this call."
+GO_ON = "Go on from where you stopped."
+BEGINNING = "(The conversation goes on from here.)"
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_NAME = 64
+"""The longest tool name that every vendor takes."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call with its id and name as they go over the wire."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+    signature: str
+    """Empty unless the model that is asked now made the call."""
+    is_own: bool
+    """The provider that is asked now made the call, so `id` is its own."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call gave."""
+
+    call: Call
+    text: str
+    """Never empty."""
+    images: tuple[Image, ...]
+    is_error: bool
+
+
+class UserTurn(msgspec.Struct, frozen=True):
+    """What the person said; never empty."""
+
+    parts: tuple[Text | Image, ...]
+
+
+class ModelTurn(msgspec.Struct, frozen=True):
+    """What the model said, and what its calls gave, in call order.  Without its thoughts it is not empty."""
+
+    parts: tuple[Text | Thinking | Call, ...]
+    outcomes: tuple[Outcome, ...] = ()
+
+
+Turn: TypeAlias = UserTurn | ModelTurn
+
+
+def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[Turn]:
+    """The conversation as turns: the user's first, and two of the model's in a row only where the first has outcomes."""
+    shaper = _Shaper(request, info, max_id)
+    messages = request.messages
+    for at, message in enumerate(messages):
+        following = messages[at + 1] if at + 1 < len(messages) else None
+        match message:
+            case Said(role="user"):
+                shaper.user(message)
+            case Said():
+                shaper.model(message, following if isinstance(following, Results) else None)
+            case Results():
+                pass  # taken with the message before
+            case _:
+                assert_never(message)
+    if not shaper.turns or isinstance(shaper.turns[0], ModelTurn):
+        shaper.turns.insert(0, UserTurn((Text(text=BEGINNING),)))
+    return shaper.turns
+
+
+class _Shaper:
+    """Builds the turns one by one."""
+
+    def __init__(self, request: ModelRequest, info: ModelInfo, max_id: int) -> None:
+        self._request = request
+        self._info = info
+        self._ids = _Ids(info.provider, max_id)
+        self.turns: list[Turn] = []
+
+    def user(self, said: Said) -> None:
+        parts = tuple(self._user_parts(said.parts))
+        if not parts:
+            return
+        last = self.turns[-1] if self.turns else None
+        if isinstance(last, UserTurn):
+            self.turns[-1] = UserTurn((*last.parts, *parts))
+        else:
+            self.turns.append(UserTurn(parts))
+
+    def model(self, said: Said, results: Results | None) -> None:
+        parts = [shaped for part in said.parts if (shaped := self._model_part(part)) is not None]
+        if all(isinstance(part, Thinking) for part in parts):
+            return
+        last = self.turns[-1] if self.turns else None
+        if isinstance(last, ModelTurn) and not last.outcomes:
+            self.turns.pop()
+            # Reasoning must open a message; the earlier half's would stand in its middle.
+            spoken = [part for part in last.parts if not isinstance(part, Thinking)]
+            first = next((i for i, p in enumerate(parts) if not isinstance(p, Thinking)), 0)
+            parts = [*parts[:first], *spoken, *parts[first:]]
+        given = {result.call_uid: result for result in results.results} if results else {}
+        calls = [part for part in said.parts if isinstance(part, ToolCall)]
+        wired = [part for part in parts if isinstance(part, Call)]
+        outcomes = (
+            self._outcome(call, given.get(ours.call_uid))
+            for ours, call in zip(calls, wired, strict=True)
+        )
+        self.turns.append(ModelTurn(tuple(parts), tuple(outcomes)))
+
+    def _user_parts(self, parts: Iterable[Part]) -> Iterable[Text | Image]:
+        for part in parts:
+            match part:
+                case Text():
+                    shown: Text | Image = part
+                case Image():
+                    shown = self._picture(part)
+                case File():
+                    shown = Text(text=_file(part))
+                case Thinking() | ToolCall():
+                    continue  # not a person's to say
+                case _:
+                    assert_never(part)
+            if not isinstance(shown, Text) or shown.text.strip():
+                yield shown
+
+    def _model_part(self, part: Part) -> Text | Thinking | Call | None:
+        match part:
+            case Text():
+                return part if part.text.strip() else None
+            case Thinking():
+                return part if self._is_own_thought(part) else None
+            case ToolCall():
+                return self._call(part)
+            case Image():
+                return Text(text=f"[image: {part.name or part.media_type}]")
+            case File():
+                return Text(text=_file(part))
+            case _:
+                assert_never(part)
+
+    def _call(self, call: ToolCall) -> Call:
+        is_own = call.provider == self._info.provider
+        wire_id = self._ids.of(call)
+        return Call(
+            id=wire_id,
+            name=wire_name(call.name),
+            args=call.args,
+            signature=call.signature if is_own else "",
+            is_own=is_own and wire_id == call.provider_id,
+        )
+
+    def _outcome(self, call: Call, result: Result | None) -> Outcome:
+        if result is None:
+            return Outcome(call=call, text=NO_RESULT, images=(), is_error=True)
+        shown = [self._picture(image) for image in result.images]
+        notes = [note.text for note in shown if isinstance(note, Text)]
+        text = "\n".join([result.text, *notes]) if result.text.strip() else "\n".join(notes)
+        return Outcome(
+            call=call,
+            text=text or NO_OUTPUT,
+            images=tuple(image for image in shown if isinstance(image, Image)),
+            is_error=result.is_error,
+        )
+
+    def _picture(self, image: Image) -> Image | Text:
+        name = image.name or image.media_type
+        if not self._info.sees_images:
+            return Text(text=f"[image {name!r} left out: this model cannot see images]")
+        if image.media_type not in PICTURES:
+            return Text(text=f"[image {name!r} left out: {image.media_type} is not supported]")
+        if not image.data:
+            return Text(text=f"[image {name!r} left out: its content is not at hand]")
+        return image
+
+    def _is_own_thought(self, part: Thinking) -> bool:
+        """Only who signed it may see it again: even the same model on another cloud refuses it."""
+        return (
+            part.provider == self._info.provider
+            and part.model in (self._request.model, self._info.name)
+            and bool(part.signature or part.redacted)
+        )
+
+
+class _Ids:
+    """Legal ids, each once in a request; the vendor's own where it made the call and the id is still free."""
+
+    def __init__(self, provider: str, longest: int) -> None:
+        self._provider = provider
+        self._longest = longest
+        self._used: set[str] = set()
+
+    def of(self, call: ToolCall) -> str:
+        wanted = call.provider_id if call.provider == self._provider else ""
+        if not self._is_free(wanted):
+            wanted = legal(call.call_uid, self._longest)
+        found, number = wanted, 1
+        while not self._is_free(found):
+            number += 1
+            found = f"{wanted[: self._longest - 6]}_{number}"
+        self._used.add(found)
+        return found
+
+    def _is_free(self, wanted: str) -> bool:
+        return (
+            len(wanted) <= self._longest
+            and _LEGAL.fullmatch(wanted) is not None
+            and wanted not in self._used
+        )
+
+
+def legal(text: str, longest: int) -> str:
+    """`text` itself where it is a legal id or name, else one made from it; the same text gives the same one."""
+    if len(text) <= longest and _LEGAL.fullmatch(text):
+        return text
+    mark = f"{binascii.crc32(text.encode('utf-8', 'replace')):08x}"
+    return f"{_ILLEGAL.sub('_', text)[: longest - 9]}_{mark}"
+
+
+def wire_name(name: str) -> str:
+    """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore first."""
+    if name[:1].isascii() and (name[:1].isalpha() or name[:1] == "_"):
+        return legal(name, MAX_NAME)
+    return legal(f"_{name}", MAX_NAME)
+
+
+def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """What each name on the wire means, for those that differ."""
+    return {wire_name(t.name): t.name for t in tools if wire_name(t.name) != t.name}
+
+
+def _file(part: File) -> str:
+    if part.text:
+        return f'<file name="{part.name}">\n{part.text}\n</file>'
+    return f"[file {part.name!r} ({part.media_type}) left out: it is not text]"
+
+
+def schema_in_words(schema: dict[str, Any]) -> str:
+    """The wish for structured output as an instruction, for models that have no field for it."""
+    text = msgspec.json.encode(schema).decode()
+    return f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{text}"

@@ -1,0 +1,93 @@
+"""Whatever legal conversation goes in, each encoder makes a request that the vendor's rules accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+
+from tests.legality import (
+    validate_anthropic,
+    validate_gemini,
+    validate_openai_chat,
+    validate_openai_responses,
+)
+from tests.legality.conversations import requests
+from weft.messages import Said, Thinking, ToolCall
+from weft.providers.anthropic.encode import encode as encode_anthropic
+from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.google.encode import encode as encode_gemini
+from weft.providers.openai.encode import encode as encode_responses
+from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
+from weft.providers.openai_chat.encode import encode as encode_chat
+
+many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CLAUDES = ["claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"]
+GPTS = ["gpt-5", "gpt-5.2", "gpt-4.1", "o3"]
+GEMINIS = ["gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"]
+
+
+def info(provider: str, request: ModelRequest, *, sees: bool = True) -> ModelInfo:
+    thinks = request.model.startswith(("gpt-5", "o3", "gemini", "claude-sonnet", "claude-opus"))
+    return ModelInfo(provider=provider, name=request.model, thinks=thinks, sees_images=sees)
+
+
+def own_proofs(request: ModelRequest, provider: str) -> set[str]:
+    """Every proof in the conversation that the asked model made itself."""
+    proofs = {""}
+    for message in request.messages:
+        for part in message.parts if isinstance(message, Said) else ():
+            if isinstance(part, Thinking) and (part.provider, part.model) == (
+                provider,
+                request.model,
+            ):
+                proofs |= {part.signature, part.redacted}
+            if isinstance(part, ToolCall) and part.provider == provider:
+                proofs.add(part.signature)
+    return proofs
+
+
+def sendable(body: dict[str, Any]) -> dict[str, Any]:
+    """The body as it arrives at the other end."""
+    arrived: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
+    return arrived
+
+
+@many
+@given(request=requests("anthropic", CLAUDES))
+def test_anthropic_requests_are_legal(request: ModelRequest) -> None:
+    body = sendable(encode_anthropic(request, info("anthropic", request)))
+    assert validate_anthropic(body, signed=own_proofs(request, "anthropic")) == []
+
+
+@many
+@given(request=requests("openai", GPTS))
+def test_responses_requests_are_legal(request: ModelRequest) -> None:
+    body = sendable(encode_responses(request, info("openai", request)))
+    assert validate_openai_responses(body, signed=own_proofs(request, "openai")) == []
+
+
+@many
+@given(request=requests("openai-chat", GPTS))
+def test_chat_requests_are_legal(request: ModelRequest) -> None:
+    for dialect in (OPENAI, COMPATIBLE):
+        body = sendable(encode_chat(request, info("openai-chat", request), dialect))
+        assert validate_openai_chat(body) == []
+
+
+@many
+@given(request=requests("google", GEMINIS))
+def test_gemini_requests_are_legal(request: ModelRequest) -> None:
+    body = sendable(encode_gemini(request, info("google", request)))
+    signed = own_proofs(request, "google")
+    assert validate_gemini(body, model=request.model, signed=signed) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(request=requests("anthropic", CLAUDES))
+def test_a_model_without_eyes_gets_no_picture_in_any_protocol(request: ModelRequest) -> None:
+    blind = info("anthropic", request, sees=False)
+    for encode in (encode_anthropic, encode_responses, encode_chat, encode_gemini):
+        body = msgspec.json.encode(encode(request, blind))
+        assert b"iVBORw0KGgo" not in body

@@ -1,0 +1,372 @@
+"""How each vendor is spoken to: the words chosen where the rules alone leave a choice."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from weft.ids import CallUid
+from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
+from weft.providers.anthropic.encode import encode as anthropic
+from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.google.encode import encode as google
+from weft.providers.openai.encode import encode as responses
+from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI, Dialect
+from weft.providers.openai_chat.encode import encode as chat
+from weft.providers.shape import real_names, wire_name
+
+PIXEL = "iVBORw0KGgo="
+READ = ToolSpec(
+    name="read",
+    description="Reads a file.",
+    schema={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+
+
+def info(provider: str, model: str, **more: Any) -> ModelInfo:
+    return ModelInfo(provider=provider, name=model, **{"thinks": True, "sees_images": True, **more})
+
+
+def user(*parts: Part | str) -> Said:
+    return Said(role="user", parts=tuple(Text(text=p) if isinstance(p, str) else p for p in parts))
+
+
+def model_says(*parts: Part | str) -> Said:
+    return Said(
+        role="assistant", parts=tuple(Text(text=p) if isinstance(p, str) else p for p in parts)
+    )
+
+
+def call(number: int, *, provider: str = "", provider_id: str = "", **more: Any) -> ToolCall:
+    return ToolCall(
+        call_uid=CallUid(f"cal_{number}"),
+        name="read",
+        args={"path": "a"},
+        provider=provider,
+        provider_id=provider_id,
+        **more,
+    )
+
+
+def gave(*calls: ToolCall, text: str = "ok", **more: Any) -> Results:
+    return Results(
+        results=tuple(
+            Result(call_uid=c.call_uid, provider_id="", tool_name=c.name, text=text, **more)
+            for c in calls
+        )
+    )
+
+
+def ask(model: str, *messages: Message, **more: Any) -> ModelRequest:
+    return ModelRequest(model=model, messages=messages, **more)
+
+
+CLAUDE, GPT, GEMINI = "claude-sonnet-4-6", "gpt-5", "gemini-2.5-flash"
+A, R, C, G = (
+    info("anthropic", CLAUDE),
+    info("openai", GPT),
+    info("openai-chat", GPT),
+    info("google", GEMINI),
+)
+
+
+# --- ids -------------------------------------------------------------------------------
+
+
+def test_a_vendors_id_goes_back_to_it_and_to_nobody_else() -> None:
+    one = call(1, provider="anthropic", provider_id="toolu_9")
+    messages = (user("go"), model_says(one), gave(one))
+    assert b"toolu_9" in msgspec.json.encode(anthropic(ask(CLAUDE, *messages), A))
+    for body in (
+        responses(ask(GPT, *messages), R),
+        chat(ask(GPT, *messages), C),
+        google(ask(GEMINI, *messages), G),
+    ):
+        assert b"toolu_9" not in msgspec.json.encode(body)
+
+
+def test_a_made_up_id_is_the_same_in_every_request() -> None:
+    odd = ToolCall(call_uid=CallUid("cal:odd/" + "x" * 70), name="read")
+    first = chat(ask(GPT, user("go"), model_says(odd), gave(odd)), C)
+    later = chat(ask(GPT, user("go"), model_says(odd), gave(odd), model_says("x"), user("y")), C)
+    wire_id = first["messages"][1]["tool_calls"][0]["id"]
+    assert wire_id == later["messages"][1]["tool_calls"][0]["id"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", wire_id)
+
+
+def test_an_id_that_a_vendor_gave_twice_is_sent_once() -> None:
+    one, two = (call(n, provider="anthropic", provider_id="same") for n in (1, 2))
+    body = anthropic(ask(CLAUDE, user("go"), model_says(one, two), gave(one, two)), A)
+    blocks = body["messages"][1]["content"]
+    assert [block["id"] for block in blocks] == ["same", "cal_2"]
+    results = body["messages"][2]["content"]
+    assert [block["tool_use_id"] for block in results] == ["same", "cal_2"]
+
+
+def test_odd_tool_names_are_made_legal_and_found_again() -> None:
+    odd = msgspec.structs.replace(READ, name="mcp.fs/read")
+    assert real_names((odd, READ)) == {wire_name("mcp.fs/read"): "mcp.fs/read"}
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", wire_name("9" * 90))
+    assert wire_name("mcp.fs/read") != wire_name("mcp_fs_read")
+
+
+# --- what a model cannot take ----------------------------------------------------------
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    body = anthropic(ask(CLAUDE, user("go"), model_says(call(1)), user("well?")), A)
+    results = body["messages"][2]["content"]
+    assert results[0]["is_error"] is True
+    assert "No result was recorded" in results[0]["content"]
+    assert results[1]["text"] == "well?"
+
+
+def test_malformed_arguments_go_back_as_an_empty_object() -> None:
+    bad = ToolCall(call_uid=CallUid("cal_1"), name="read", raw_args='{"path')
+    body = chat(ask(GPT, user("go"), model_says(bad), gave(bad, is_error=True)), C)
+    assert body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert body["messages"][2]["content"] == "Error: ok"
+
+
+def test_a_picture_for_a_blind_model_becomes_a_note() -> None:
+    blind = info("openai-chat", "tiny", sees_images=False)
+    picture = Image(media_type="image/png", data=PIXEL, name="shot.png")
+    body = chat(ask("tiny", user("see", picture)), blind)
+    assert body["messages"][0]["content"][1]["text"] == (
+        "[image 'shot.png' left out: this model cannot see images]"
+    )
+
+
+def test_a_file_is_sent_as_text_under_its_name() -> None:
+    body = responses(ask(GPT, user(File(name="a.py", text="x = 1"))), R)
+    assert body["input"][0]["content"][0]["text"] == '<file name="a.py">\nx = 1\n</file>'
+
+
+def test_reasoning_of_the_same_model_elsewhere_is_left_out() -> None:
+    ours = Thinking(text="own", signature="s1", provider="anthropic", model=CLAUDE)
+    cloud = Thinking(text="cloud", signature="s2", provider="bedrock", model=CLAUDE)
+    older = Thinking(text="older", signature="s3", provider="anthropic", model="claude-opus-4-6")
+    body = anthropic(
+        ask(CLAUDE, user("a"), model_says(ours, cloud, older, "b"), user("c"), thinking="low"), A
+    )
+    assert body["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "own", "signature": "s1"},
+        {"type": "text", "text": "b"},
+    ]
+
+
+# --- Anthropic -------------------------------------------------------------------------
+
+
+def test_anthropic_puts_thinking_first_and_calls_last() -> None:
+    thought = Thinking(text="t", signature="s", provider="anthropic", model=CLAUDE)
+    one = call(1)
+    request = ask(CLAUDE, user("a"), model_says("x", one, thought), gave(one), thinking="high")
+    blocks = anthropic(request, A)["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == ["thinking", "text", "tool_use"]
+
+
+def test_anthropic_marks_system_tools_and_the_last_two_user_messages() -> None:
+    messages = (user("a"), model_says("b"), user("c"), model_says("d"), user("e"))
+    body = anthropic(ask(CLAUDE, *messages, system="s", tools=(READ, READ)), A)
+    mark = {"type": "ephemeral"}
+    assert body["system"][0]["cache_control"] == mark
+    assert "cache_control" not in body["tools"][0]
+    assert body["tools"][1]["cache_control"] == mark
+    marked = ["cache_control" in m["content"][-1] for m in body["messages"]]
+    assert marked == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "expected"),
+    [
+        ("claude-sonnet-4-6", "medium", {"type": "adaptive"}),
+        ("claude-sonnet-5", "max", {"type": "adaptive"}),
+        ("claude-sonnet-4-5-20250929", "low", {"type": "enabled", "budget_tokens": 4096}),
+        ("claude-opus-4-20250514", "max", {"type": "enabled", "budget_tokens": 28672}),
+        ("claude-sonnet-4-6", "off", None),
+    ],
+)
+def test_anthropic_thinks_in_the_form_of_the_model(
+    model: str, level: ThinkingLevel, expected: object
+) -> None:
+    body = anthropic(
+        ask(model, user("a"), thinking=level),
+        info("anthropic", model, max_output_tokens=32_768),
+    )
+    assert body.get("thinking") == expected
+
+
+def test_anthropic_turns_thinking_off_when_the_running_round_has_none() -> None:
+    old = "claude-sonnet-4-5"
+    one = call(1, provider="openai")
+    body = anthropic(
+        ask(old, user("a"), model_says(one), gave(one), thinking="high"), info("anthropic", old)
+    )
+    assert "thinking" not in body
+
+
+def test_anthropic_declares_the_tools_of_the_history_when_none_may_be_called() -> None:
+    one = call(1)
+    body = anthropic(ask(CLAUDE, user("a"), model_says(one), gave(one), user("sum up")), A)
+    assert [tool["name"] for tool in body["tools"]] == ["read"]
+    assert body["tool_choice"] == {"type": "none"}
+
+
+def test_anthropic_prefills_only_where_the_model_allows_it() -> None:
+    old = "claude-3-5-haiku-latest"
+    messages = (user("a"), model_says("once upon "))
+    body = anthropic(ask(old, *messages), info("anthropic", old, thinks=False))
+    assert body["messages"][-1] == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "once upon"}],
+    }
+    assert anthropic(ask(CLAUDE, *messages), A)["messages"][-1]["role"] == "user"
+
+
+def test_anthropic_takes_a_schema_as_output_format_or_in_words() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    form = anthropic(ask(CLAUDE, user("a"), schema=schema), A)["output_config"]["format"]
+    assert form["schema"]["additionalProperties"] is False
+    assert form["schema"]["properties"]["n"] == {"type": "integer", "description": "(minimum 1)"}
+    old = anthropic(ask("claude-3-5-haiku-latest", user("a"), schema=schema), A)
+    assert "fits this JSON Schema" in old["system"][0]["text"]
+
+
+# --- OpenAI ----------------------------------------------------------------------------
+
+
+def test_responses_sends_reasoning_back_encrypted_before_what_it_led_to() -> None:
+    thought = Thinking(text="sum", signature="gAAA", provider="openai", model=GPT)
+    one = call(1, provider="openai", provider_id="call_x")
+    body = responses(
+        ask(GPT, user("a"), model_says(thought, one), gave(one), tools=(READ,), session_id="ses_1"),
+        R,
+    )
+    assert [item["type"] for item in body["input"]] == [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert body["input"][1] == {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "sum"}],
+        "encrypted_content": "gAAA",
+    }
+    assert body["input"][2]["call_id"] == "call_x"
+    assert body["include"] == ["reasoning.encrypted_content"]
+    assert body["store"] is False
+    assert body["prompt_cache_key"] == "ses_1"
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "effort"),
+    [
+        ("gpt-5", "off", "minimal"),
+        ("gpt-5.1", "off", "none"),
+        ("gpt-5.2", "max", "xhigh"),
+        ("gpt-5", "max", "high"),
+        ("gpt-5-codex", "off", "low"),
+        ("o3", "off", "low"),
+        ("gpt-5", "medium", "medium"),
+    ],
+)
+def test_responses_says_how_much_to_think(model: str, level: ThinkingLevel, effort: str) -> None:
+    body = responses(ask(model, user("a"), thinking=level), info("openai", model))
+    assert body["reasoning"]["effort"] == effort
+
+
+def test_a_schema_is_strict_only_where_that_changes_nothing() -> None:
+    tight = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    loose = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert responses(ask(GPT, user("x"), schema=tight), R)["text"]["format"]["strict"] is True
+    assert responses(ask(GPT, user("x"), schema=loose), R)["text"]["format"]["strict"] is False
+
+
+def test_chat_shows_pictures_of_tools_after_all_results() -> None:
+    one, two = call(1), call(2)
+    picture = Image(media_type="image/png", data=PIXEL)
+    body = chat(
+        ask(GPT, user("a"), model_says(one, two), gave(one, two, images=(picture,)), user("b")), C
+    )
+    assert [m["role"] for m in body["messages"]] == ["user", "assistant", "tool", "tool", "user"]
+    kinds = [block["type"] for block in body["messages"][-1]["content"]]
+    assert kinds == ["text", "image_url", "text", "image_url", "text"]
+
+
+def test_chat_dialects_differ_in_words() -> None:
+    request = ask(GPT, user("a"), max_output_tokens=9, temperature=0.5, thinking="max")
+    official = chat(request, C, OPENAI)
+    common = chat(request, C, COMPATIBLE)
+    assert (official["max_completion_tokens"], official["reasoning_effort"]) == (9, "high")
+    assert "temperature" not in official
+    assert (common["max_tokens"], common["temperature"]) == (9, 0.5)
+    assert "reasoning_effort" not in common
+
+
+def test_chat_gives_reasoning_back_where_the_server_wants_it() -> None:
+    thought = Thinking(text="hm", signature="x", provider="openai-chat", model=GPT)
+    one = call(1)
+    request = ask(GPT, user("a"), model_says(thought, one), gave(one))
+    wanting = chat(request, C, Dialect(reasoning_back=True))
+    assert wanting["messages"][1]["reasoning_content"] == "hm"
+    assert "reasoning_content" not in chat(request, C)["messages"][1]
+
+
+# --- Gemini ----------------------------------------------------------------------------
+
+
+def test_gemini_returns_a_calls_signature_and_marks_foreign_calls() -> None:
+    three = "gemini-3-pro-preview"
+    own = call(1, provider="google", provider_id="g1", signature="proof")
+    foreign = call(2, provider="openai", signature="other")
+    body = google(
+        ask(three, user("a"), model_says(own), gave(own), model_says(foreign), gave(foreign)),
+        info("google", three),
+    )
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    calls = [part for part in parts if "functionCall" in part]
+    assert calls[0] == {
+        "functionCall": {"name": "read", "args": {"path": "a"}, "id": "g1"},
+        "thoughtSignature": "proof",
+    }
+    assert calls[1]["thoughtSignature"] == "skip_thought_signature_validator"
+    assert "id" not in calls[1]["functionCall"]
+
+
+def test_gemini_cannot_have_a_schema_beside_tools_before_version_three() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    old = google(ask(GEMINI, user("x"), schema=schema, tools=(READ,)), G)
+    assert "responseJsonSchema" not in old.get("generationConfig", {})
+    assert "fits this JSON Schema" in old["systemInstruction"]["parts"][0]["text"]
+    new = google(ask("gemini-3-flash", user("x"), schema=schema, tools=(READ,)), G)
+    assert new["generationConfig"]["responseJsonSchema"] == schema
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "expected"),
+    [
+        ("gemini-2.5-flash", "off", {"thinkingBudget": 0}),
+        ("gemini-2.5-pro", "off", {"thinkingBudget": 128}),
+        ("gemini-2.5-pro", "low", {"thinkingBudget": 2048, "includeThoughts": True}),
+        ("gemini-3-pro-preview", "medium", {"thinkingLevel": "high", "includeThoughts": True}),
+        ("gemini-3-flash-preview", "off", {"thinkingLevel": "minimal"}),
+    ],
+)
+def test_gemini_thinks_in_the_form_of_the_model(
+    model: str, level: ThinkingLevel, expected: object
+) -> None:
+    body = google(ask(model, user("a"), thinking=level), info("google", model))
+    assert body["generationConfig"]["thinkingConfig"] == expected
+
+
+def test_gemini_declares_a_tool_without_arguments_without_parameters() -> None:
+    bare = ToolSpec(name="now", description="The time.", schema={"type": "object"})
+    body = google(ask(GEMINI, user("a"), tools=(bare, READ)), G)
+    declared = body["tools"][0]["functionDeclarations"]
+    assert declared[0] == {"name": "now", "description": "The time."}
+    assert declared[1]["parametersJsonSchema"] == READ.schema
