@@ -6,14 +6,14 @@ Arguments are `msgspec.Struct`s.  The schema that goes out is one object that ev
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from weft.errors import FinalToolError, UsageError
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 _REF = "#/$defs/"
 _DROPPED = frozenset({"title", "discriminator"})
@@ -112,7 +112,7 @@ def _without_nulls(value: Any, schema: dict[str, Any]) -> Any:
     }
 
 
-@cache
+@lru_cache(maxsize=256)
 def _cached_schema(kind: Any) -> dict[str, Any]:
     return schema_of(kind)
 

@@ -42,7 +42,8 @@ def open_beneath(folder_fd: int, name: str, flags: int, mode: int = 0) -> int:
         OSError: as `os.open` does; `ELOOP` when any part of the name is a symbolic link, `EXDEV` when it would lead out.
     """
     _refuse_what_c_would_misread(name)
-    return _opener()(folder_fd, name, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    # Without O_NOFOLLOW: with it, an O_PATH open of a link would give the link itself instead of ELOOP.
+    return _opener()(folder_fd, name, flags | os.O_CLOEXEC, mode)
 
 
 def make_folders(folder_fd: int, name: str) -> int:
@@ -163,8 +164,12 @@ def walk(folder_fd: int, name: str, flags: int, mode: int) -> int:
 def _open_part(folder_fd: int, part: str, flags: int, mode: int = 0o777) -> int:
     """Open one part; a link is `ELOOP`, however the system calls it."""
     try:
-        return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder_fd)
+        fd = os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder_fd)
     except NotADirectoryError:
         if stat.S_ISLNK(os.stat(part, dir_fd=folder_fd, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from None
         raise
+    if flags & _O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+    return fd

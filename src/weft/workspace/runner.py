@@ -266,8 +266,10 @@ def _explain(error: OSError | ValueError, command: Command) -> ToolError:
         return FinalToolError(f"there is no program {program!r} on this machine")
     if error.errno == errno.E2BIG:
         return FinalToolError("the command is too long for this system; put the data into a file")
-    if isinstance(error, PermissionError):
-        return FinalToolError(f"the system does not allow to run {program!r} in {command.cwd!r}")
+    if isinstance(error, PermissionError) or error.errno == errno.ENOEXEC:
+        return FinalToolError(
+            f"the system does not run {program!r} in {command.cwd!r}: {error.strerror}"
+        )
     return RetryableToolError(f"could not start {program!r}: {error.strerror}")
 
 
