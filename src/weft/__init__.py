@@ -1,1 +1,78 @@
-"""Weft."""
+"""Weft: a coding-agent session engine.
+
+    async with weft.open() as app:
+        session = await app.sessions.start_session(model="anthropic:claude-sonnet-4-6")
+        reply = await session.send_message("Why does the test fail?")
+
+This module is the face we promise to keep.  Names are loaded when they are used, so that importing it costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import WeftError
+
+if TYPE_CHECKING:
+    from weft.app import App, HistoryMessage, Reply, Result, Session, SessionManager, run
+    from weft.app import open_app as open
+    from weft.messages import File, Image, Text, Usage
+    from weft.store import Store
+    from weft.tools import Tool, ToolContext, tool
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "App": ("weft.app", "App"),
+    "File": ("weft.messages", "File"),
+    "HistoryMessage": ("weft.app", "HistoryMessage"),
+    "Image": ("weft.messages", "Image"),
+    "Reply": ("weft.app", "Reply"),
+    "Result": ("weft.app", "Result"),
+    "Session": ("weft.app", "Session"),
+    "SessionManager": ("weft.app", "SessionManager"),
+    "Store": ("weft.store", "Store"),
+    "Text": ("weft.messages", "Text"),
+    "Tool": ("weft.tools", "Tool"),
+    "ToolContext": ("weft.tools", "ToolContext"),
+    "Usage": ("weft.messages", "Usage"),
+    "open": ("weft.app", "open_app"),
+    "run": ("weft.app", "run"),
+    "tool": ("weft.tools", "tool"),
+}
+
+__all__ = [
+    "App",
+    "File",
+    "HistoryMessage",
+    "Image",
+    "Reply",
+    "Result",
+    "Session",
+    "SessionManager",
+    "Store",
+    "Text",
+    "Tool",
+    "ToolContext",
+    "Usage",
+    "WeftError",
+    "__version__",
+    "open",
+    "run",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _HOME[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -121,5 +121,7 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
+    redact: Callable[[str], str] = str
+    """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()
     thinking: str = "off"

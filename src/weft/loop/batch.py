@@ -290,8 +290,15 @@ class Batch:
 
     def _record(self, call: ToolCall, outcome: Outcome, duration_ms: int) -> None:
         limit = self._env.limits.result_characters
+        outcome = self._redacted(outcome)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         self._settle(facts, blobs)
+
+    def _redacted(self, outcome: Outcome) -> Outcome:
+        full = outcome.full_text
+        if full is not None:
+            full = self._env.redact(full.decode("utf-8", "replace")).encode()
+        return msgspec.structs.replace(outcome, text=self._env.redact(outcome.text), full_text=full)
 
     def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
         self._settle([refused(call.call_uid, self._node, text, status=status)])

@@ -125,5 +125,6 @@ def _settle_intent(intent: ToolExecuting, verdict: Verdict) -> list[Fact]:
         text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted; "
         "whether it took effect is unknown, and it was not run again.",
         level="warning",
+        node=intent.node,
     )
     return [refused(intent.call_uid, intent.node, INTERRUPTED, status="interrupted"), note]

@@ -158,7 +158,8 @@ class Turn:
     def _messages(self) -> tuple[Message, ...]:
         notes: dict[NodeId | None, list[str]] = {}
         for note in self._env.journal.state.tree.notes:
-            notes.setdefault(note.node, []).append(note.text)
+            if note.to_model:
+                notes.setdefault(note.node, []).append(note.text)
         return build(self._line, self._target, notes=notes)
 
     def _model_request(self, messages: tuple[Message, ...]) -> ModelRequest:

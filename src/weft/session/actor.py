@@ -47,7 +47,7 @@ from weft.events import (
     kind_of,
 )
 from weft.faults import Boundary
-from weft.ids import BlobId, EntryId, NodeId, RequestId
+from weft.ids import BlobId, EntryId, NodeId, RequestId, TurnId
 from weft.loop import (
     Build,
     Commit,
@@ -82,6 +82,7 @@ from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow
 
 logger = logging.getLogger(__name__)
 
+_CREATE = Boundary("session.create")
 _COMMAND = Boundary("session.command")
 _RECOVER = Boundary("session.recover")
 _RESTART = Boundary("session.restart")
@@ -160,6 +161,15 @@ class SessionActor:
         self.last_used = environment.clock.monotonic()
 
     # -- life
+
+    async def create(self, facts: Sequence[Fact]) -> None:
+        """Append the first facts of a new session, before it serves; a fork then takes in the past it shares."""
+        _CREATE.before.hit()
+        await self._commit(Commit(facts=tuple(facts)))
+        _CREATE.after.hit()
+        if self.state.about.fork is not None:
+            self.state = self.gate.state = await load_state(self.session_id, self._store)
+            self._line.drop()
 
     def start(self) -> None:
         """Begin to serve, under the supervisor."""
@@ -525,9 +535,21 @@ class SessionActor:
     async def _commit_for(self, turn: Turn, build: Build) -> Sequence[Fact]:
         if turn is not self._turn:
             raise SessionStopped(self.session_id, "this turn was ended")
-        return await self._commit(build(self.state))
+        stored = await self._commit(build(self.state))
+        if self.state.turn.open is None:
+            # The turn is over with this append, not when its task has wound up: the next message starts a new one.
+            self._release_turn()
+            await self._start_follow_up()
+        return stored
+
+    def _release_turn(self) -> None:
+        """No turn runs any more."""
+        self._turn = None
+        self._settled.set()
+        self._set_status(self.status)
 
     async def _turn_ended(self, turn: Turn, error: BaseException | None) -> None:
+        """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
         if turn is not self._turn:
             return
         settled = self._settled
@@ -536,11 +558,10 @@ class SessionActor:
             if isinstance(error, StoreError):
                 self.error = str(error)
                 logger.error("a turn could not be stored", extra={"session": self.session_id})
-            elif error is not None:
-                logger.error("a turn crashed", exc_info=error)
-                await self._restart(error)
-            if self._turn is None:
-                await self._start_follow_up()
+            else:
+                failure = error or SessionError("the turn ended without an end")
+                logger.error("a turn crashed", exc_info=failure)
+                await self._restart(failure)
         finally:
             settled.set()
             self._set_status(self.status)
@@ -582,9 +603,9 @@ class SessionActor:
             surviving=tuple(self.state.queue.entries.values()),
         )
 
-    async def wait_settled(self) -> None:
-        """Wait until no turn runs."""
-        if self._turn is not None:
+    async def wait_settled(self, turn_id: TurnId | None) -> None:
+        """Wait until this turn has come to its end."""
+        if self._turn is not None and self._turn.turn_id == turn_id:
             await self._settled.wait()
 
     async def _watch_abort(self, turn: Turn) -> None:
@@ -621,8 +642,7 @@ class SessionActor:
         )
         self._turn = None
         await self._commit(Commit(facts=(*facts, finished), drop_draft=True))
-        self._settled.set()
-        self._set_status(self.status)
+        self._release_turn()
 
     # -- coming back
 

@@ -8,7 +8,7 @@ stand policy, hooks, the person and the durable intent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -74,6 +74,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     todos: tuple[Todo, ...] = ()
 
 
+@runtime_checkable
 class Tool(Protocol):
     """Something a model may call."""
 

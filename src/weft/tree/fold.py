@@ -74,11 +74,14 @@ class Compaction(msgspec.Struct, frozen=True):
     upto: NodeId
 
 
-class Note(msgspec.Struct, frozen=True):
-    """A system note that the model sees after `node`."""
+class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the system's, said after `node`."""
 
     node: NodeId | None
     text: str
+    level: str = "info"
+    to_model: bool = False
+    seq: int = 0
 
 
 class Tree(msgspec.Struct, kw_only=True):
@@ -125,10 +128,11 @@ class Tree(msgspec.Struct, kw_only=True):
                 self.refs.pop(name, None)
             case Compacted(upto=upto):
                 self.compactions.append(Compaction(_place(fact), upto))
-            case CompactionUndone(compaction=seq):
-                self.compactions = [c for c in self.compactions if c.at.seq != seq]
-            case SystemNote(to_model=True, node=node, text=text):
-                self.notes.append(Note(node, text))
+            case CompactionUndone(compaction=seq, log=log):
+                undone = Place(log or fact.session_id, seq)
+                self.compactions = [c for c in self.compactions if c.at != undone]
+            case SystemNote():
+                self._add_note(fact)
             case SessionCreated(fork=fork) if fork is not None:
                 self.head = fork.node
             case _:
@@ -151,6 +155,17 @@ class Tree(msgspec.Struct, kw_only=True):
         (self.roots if above is None else above.children).append(node.id)
         if fact.advance:
             self.head = node.id
+
+    def _add_note(self, fact: SystemNote) -> None:
+        self.notes.append(
+            Note(
+                node=fact.node,
+                text=fact.text,
+                level=fact.level,
+                to_model=fact.to_model,
+                seq=fact.seq,
+            )
+        )
 
     # -- reading
 

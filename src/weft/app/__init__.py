@@ -1,0 +1,31 @@
+"""The composition root and the one API: settings in, a running application out.
+
+Reads the environment, the config files and the working directory, so that nobody below has to.
+"""
+
+from weft.app.app import App, open_app, open_store
+from weft.app.config import KEYS, Config, Key
+from weft.app.manager import SessionInfo, SessionManager, SessionRecord
+from weft.app.replies import HistoryMessage, Reply, Result
+from weft.app.run import run
+from weft.app.session import EditorSnapshot, Session, SessionMetadata, UsageReport
+
+__all__ = [
+    "KEYS",
+    "App",
+    "Config",
+    "EditorSnapshot",
+    "HistoryMessage",
+    "Key",
+    "Reply",
+    "Result",
+    "Session",
+    "SessionInfo",
+    "SessionManager",
+    "SessionMetadata",
+    "SessionRecord",
+    "UsageReport",
+    "open_app",
+    "open_store",
+    "run",
+]

@@ -1,0 +1,201 @@
+"""The composition root: settings in, a running application out.
+
+This is the one place that reads the environment, the config files and the working directory, and that picks a store, a workspace and
+providers.  Everybody else is handed values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from weft.actors import Supervisor
+from weft.app.config import Config, load_config
+from weft.app.manager import Equipment, SessionManager, absolute
+from weft.app.models import Models
+from weft.app.paths import Places, places
+from weft.app.socket import CommandSocket
+from weft.clock import Clock, SystemClock
+from weft.errors import UsageError
+from weft.providers import Provider
+from weft.store import MemoryStore, Store
+from weft.workspace import Runner, Workspace
+from weft.workspace.local import LocalWorkspace
+from weft.workspace.runner import LocalRunner
+
+UNLOAD_EVERY_SECONDS = 60.0
+
+
+class App:
+    """A running Weft.  Use it as an async context manager; it may be entered in one task and left in another."""
+
+    def __init__(
+        self,
+        project_path: str | os.PathLike[str] = ".",
+        store: Store | str | os.PathLike[str] | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        providers: Mapping[str, Provider] | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        self._environ = dict(os.environ if environ is None else environ)
+        self.places: Places = places(self._environ)
+        self.project_path = absolute(os.fspath(project_path))
+        self.config: Config = load_config(
+            user=self.places.config,
+            project=Path(self.project_path),
+            environ=self._environ,
+            given=config,
+        )
+        self._wanted_store = store
+        self._clock = clock or SystemClock()
+        self._providers = dict(providers) if providers is not None else None
+        self._runner = runner
+        self._workspaces: dict[str, Workspace] = {}
+        self._supervisor = Supervisor()
+        self._store: Store | None = None
+        self._sessions: SessionManager | None = None
+        self._socket: CommandSocket | None = None
+        self._models: Models | None = None
+
+    # -- what programs use
+
+    @property
+    def sessions(self) -> SessionManager:
+        """All sessions."""
+        if self._sessions is None:
+            raise UsageError("the app is not open: use `async with weft.open() as app`")
+        return self._sessions
+
+    @property
+    def store(self) -> Store:
+        """The store that is in use."""
+        if self._store is None:
+            raise UsageError("the app is not open: use `async with weft.open() as app`")
+        return self._store
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        await self._supervisor.open()
+        try:
+            await self._open()
+        except BaseException:
+            await self._supervisor.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop all sessions (their records stay), then everything else."""
+        try:
+            if self._sessions is not None:
+                await self._sessions.aclose()
+            if self._socket is not None:
+                await self._socket.aclose()
+        finally:
+            await self._supervisor.aclose()
+            if self._models is not None:
+                await self._models.aclose()
+            if self._store is not None:
+                await self._store.aclose()
+
+    async def _open(self) -> None:
+        self._store = await self._open_store()
+        self._models = Models(self._providers or self._default_providers())
+        self._sessions = SessionManager(
+            Equipment(
+                store=self._store,
+                supervisor=self._supervisor,
+                config=self.config,
+                models=self._models,
+                clock=self._clock,
+                workspace=self._workspace,
+                runner=self._runner or LocalRunner(self._environ),
+                redact=str,
+                project_path=self.project_path,
+                resolve_path=absolute,
+            )
+        )
+        self._supervisor.start(self._unload_idle, "unload idle sessions")
+        if not isinstance(self._store, MemoryStore):
+            await self._listen(self._store)
+
+    async def _listen(self, store: Store) -> None:
+        """Let other processes drive our sessions."""
+        assert self._sessions is not None
+        self._socket = CommandSocket(self._sessions.local_port)
+        path = await self._socket.open(self.places.run, store.owner.process_id)
+        if path:
+            await store.register_socket(path)
+            self._supervisor.start(self._socket.serve, "command socket")
+
+    async def _unload_idle(self) -> None:
+        while True:
+            await anyio.sleep(UNLOAD_EVERY_SECONDS)
+            await self.sessions.unload_idle(self.config.get("session.idle_unload"))
+
+    # -- picking parts
+
+    async def _open_store(self) -> Store:
+        wanted = self._wanted_store
+        if wanted is None:
+            wanted = self.places.database
+        if isinstance(wanted, str) and wanted == "memory":
+            return MemoryStore()
+        if isinstance(wanted, str | os.PathLike):
+            return await open_store(wanted)
+        return wanted
+
+    def _workspace(self, path: str) -> Workspace:
+        if path not in self._workspaces:
+            self._workspaces[path] = LocalWorkspace(path)
+        return self._workspaces[path]
+
+    def _default_providers(self) -> dict[str, Provider]:
+        from weft.app.providers import default_providers
+
+        return default_providers(self._environ)
+
+
+async def open_store(where: str | os.PathLike[str]) -> Store:
+    """The store at a path: a folder (or `jsonl:folder`) is a JSONL store, anything else an SQLite file; "memory" is neither."""
+    text = os.fspath(where)
+    if text == "memory":
+        return MemoryStore()
+    kind, _, rest = text.partition(":")
+    if kind == "jsonl" or Path(text).is_dir():  # noqa: ASYNC240  # one look, before anything runs
+        from weft.store.jsonl import open_jsonl
+
+        return await open_jsonl(rest if kind == "jsonl" else text)
+    from weft.store.sqlite import open_sqlite
+
+    return await open_sqlite(rest if kind == "sqlite" else text)
+
+
+def open_app(
+    project_path: str | os.PathLike[str] = ".",
+    store: Store | str | os.PathLike[str] | None = None,
+    config: Mapping[str, Any] | None = None,
+    **parts: Any,
+) -> App:
+    """The whole application, as an async context manager.
+
+    `store` is a `Store`, "memory", "jsonl:FOLDER" or a path; left out, it is the person's own database.  `config` sets settings
+    over all files.
+    """
+    return App(project_path, store, config, **parts)

@@ -1,0 +1,496 @@
+"""All sessions of an application: started, found, listed, stopped.
+
+The registry is a map of ids to actors in this process; looking there waits for nobody.  A session that is stored and not running is
+started by the first call that needs it; one that another living process owns is reached through that process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from weft.actors import Supervisor
+from weft.app.config import Config
+from weft.app.models import Models
+from weft.app.port import LocalPort, Port
+from weft.app.remote import RemotePort, open_remote
+from weft.app.replies import HistoryMessage
+from weft.app.seed import seed_facts
+from weft.app.session import Session, history
+from weft.app.workshop import SessionWorkshop, tool_table
+from weft.clock import Clock
+from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError
+from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
+from weft.ids import NodeId, SessionId, new_session_id
+from weft.permissions import MODES, Rule
+from weft.providers import Model, ModelInfo
+from weft.session import (
+    ChangeSetting,
+    ContinueTurn,
+    SessionActor,
+    SessionEnvironment,
+    load_line,
+    load_state,
+)
+from weft.state import SessionState
+from weft.store import SessionRow, Store
+from weft.tools import Tool
+from weft.workspace import Runner, Workspace
+
+SLASH_COMMANDS = ("/help", "/new", "/model", "/mode", "/context", "/cost", "/resume", "/quit")
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A running session at a glance."""
+
+    id: SessionId
+    status: Status
+    title: str
+    model: str
+    mode: str
+    project_path: str
+    last_active: float
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored session, read without starting anything."""
+
+    row: SessionRow
+    messages: tuple[HistoryMessage, ...]
+    ids: tuple[str, ...]
+
+
+class Equipment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the application gives every session."""
+
+    store: Store
+    supervisor: Supervisor
+    config: Config
+    models: Models
+    clock: Clock
+    workspace: Callable[[str], Workspace]
+    runner: Runner
+    redact: Callable[[str], str]
+    project_path: str
+    resolve_path: Callable[[str], str]
+
+
+class SessionManager:
+    """`app.sessions`."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self._ports: dict[SessionId, Port] = {}
+        self._opening: dict[SessionId, anyio.Lock] = {}
+        self._tools: dict[SessionId, Mapping[str, Tool]] = {}
+        self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
+
+    # -- starting
+
+    async def start_session(
+        self,
+        *,
+        session_id: str | None = None,
+        model: str | Model | None = None,
+        project_path: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+        tools: str | Sequence[str | Tool | Callable[..., Any]] = "all",
+        auto_approve: bool = False,
+        system_prompt: str | None = None,
+        permission_mode: str | None = None,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        resume: Literal["ask", "auto"] = "ask",
+        parent: Origin | None = None,
+        asking: Literal["wait", "no"] = "wait",
+        **settings: Any,
+    ) -> Session:
+        """Start a new session, resume a stored one, or return the running one.
+
+        `auto_approve` answers every ask with yes; deny rules still hold.  `messages` seeds a new session with a conversation.  With
+        `resume="auto"` a turn that was interrupted goes on at once.
+
+        Raises:
+            UsageError: a setting, a tool or the model's name is wrong.
+            StoreUnavailable: another process owns it and cannot be reached.
+        """
+        if permission_mode is not None and permission_mode not in MODES:
+            raise UsageError(
+                f"no permission mode {permission_mode!r}; there are {', '.join(MODES)}"
+            )
+        table, wanted = tool_table(tools)
+        name = self.normal_model(model) if model is not None else None
+        chosen = SessionId(session_id) if session_id else new_session_id(self.now())
+        _check_id(chosen)
+        self._tools[chosen] = table
+        self._asking[chosen] = "yes" if auto_approve else asking
+        if session_id and await self._equipment.store.last_seq(chosen):
+            return await self._resume(chosen, name, permission_mode, resume)
+        path = self._equipment.resolve_path(str(project_path or self._equipment.project_path))
+        created = SessionCreated(
+            project_path=path,
+            title=title or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
+            model=name or self.normal_model(self._equipment.config.get("model.default")),
+            settings=_settings(
+                settings,
+                tools=wanted,
+                system_prompt=system_prompt,
+                permission_mode=permission_mode or self._equipment.config.get("permissions.mode"),
+                auto_title=title is None,
+            ),
+            parent=parent,
+        )
+        seeds = seed_facts(messages or (), self.now())
+        actor = await self._create(chosen, (created, *seeds))
+        return Session(chosen, self, self._keep(LocalPort(actor)))
+
+    async def _resume(
+        self,
+        session_id: SessionId,
+        model: str | None,
+        permission_mode: str | None,
+        resume: Literal["ask", "auto"],
+    ) -> Session:
+        port = await self.port(session_id)
+        session = Session(session_id, self, port)
+        if model is not None and model != port.state.settings.model:
+            await port.call(ChangeSetting(name="model", value=model))
+        if permission_mode is not None:
+            await port.call(ChangeSetting(name="permission_mode", value=permission_mode))
+        if resume == "auto" and port.status == "interrupted":
+            await port.call(ContinueTurn())
+        return session
+
+    async def _create(self, session_id: SessionId, facts: tuple[Fact, ...]) -> SessionActor:
+        store = self._equipment.store
+        lease = await store.take_lease(session_id)
+        created = facts[0]
+        assert isinstance(created, SessionCreated)
+        environment = self._environment(session_id, created.project_path, fresh=True)
+        actor = SessionActor(
+            SessionState(session_id=session_id),
+            lease,
+            store=store,
+            environment=environment,
+            supervisor=self._equipment.supervisor,
+        )
+        await actor.create(facts)
+        actor.start()
+        return actor
+
+    async def fork_session(
+        self, session_id: str, at: str | int | None = None, title: str | None = None
+    ) -> Session:
+        """A new session that shares the history up to and including `at` (a message id or its index) by reference."""
+        source = await self._resolved(session_id)
+        state = await self._state_of(source)
+        node = self._node_at(state, at)
+        forked = new_session_id(self.now())
+        created = SessionCreated(
+            project_path=state.about.project_path,
+            project_id=state.about.project_id,
+            title=title or f"{state.settings.title} (fork)",
+            model=state.settings.model,
+            settings={"auto_title": False},
+            fork=ForkPoint(session_id=source, seq=state.seq, node=node),
+        )
+        self._tools.setdefault(forked, self._tools.get(source) or tool_table("all")[0])
+        actor = await self._create(forked, (created,))
+        return Session(forked, self, self._keep(LocalPort(actor)))
+
+    def _node_at(self, state: SessionState, at: str | int | None) -> NodeId | None:
+        if at is None:
+            return state.tree.head
+        if isinstance(at, str):
+            state.tree.require(NodeId(at))
+            return NodeId(at)
+        line = state.tree.line(state.tree.head)
+        if not -len(line) <= at < len(line):
+            raise UsageError(f"there is no message {at}; the line has {len(line)}")
+        return line[at]
+
+    # -- finding
+
+    async def get(self, session_id: str) -> Session:
+        """The session of this id (or unique prefix), started if it is only stored; no model is called.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have it.
+        """
+        resolved = await self._resolved(session_id)
+        return Session(resolved, self, await self.port(resolved))
+
+    async def find_session(self, session_id: str) -> Session | None:
+        """The running session of this id or unique prefix; None when none runs."""
+        exact = self._ports.get(SessionId(session_id))
+        if exact is not None and exact.is_open:
+            return Session(exact.session_id, self, exact)
+        matches = [
+            port
+            for port in self._ports.values()
+            if port.is_open and port.session_id.startswith(session_id)
+        ]
+        if len(matches) > 1:
+            raise AmbiguousId(session_id, tuple(port.session_id for port in matches))
+        return Session(matches[0].session_id, self, matches[0]) if matches else None
+
+    async def read_session(self, session_id: str) -> SessionRecord:
+        """Messages and metadata of a stored session, without starting anything."""
+        store = self._equipment.store
+        resolved = await self._resolved(session_id)
+        state = await load_state(resolved, store)
+        row = await store.row(resolved) or SessionRow(id=resolved)
+        line = await load_line(state.tree, state.tree.head, store)
+        rows = history(line, state)
+        return SessionRecord(
+            row=row,
+            messages=tuple(message for _, message in rows),
+            ids=tuple(each for each, _ in rows),
+        )
+
+    async def list_active(self) -> list[SessionInfo]:
+        """The sessions that run in this process."""
+        return [_info(port) for port in self._ports.values() if port.is_open]
+
+    async def list_saved(
+        self,
+        project_path: str | os.PathLike[str] | None = None,
+        query: str | None = None,
+        limit: int = 100,
+        *,
+        archived: bool = False,
+    ) -> list[SessionRow]:
+        """Stored sessions, last active first; `query` searches titles and what was said."""
+        path = self._equipment.resolve_path(str(project_path)) if project_path else None
+        return await self._equipment.store.rows(
+            project_path=path, query=query, limit=limit, archived=archived
+        )
+
+    # -- ending
+
+    async def stop_session(self, session_id: str) -> None:
+        """End a session's life in this process; its record stays.  A turn that runs is aborted.
+
+        Raises:
+            SessionNotFound: no session has this id.
+        """
+        resolved = await self._resolved(session_id)
+        port = self._ports.pop(resolved, None)
+        if isinstance(port, LocalPort):
+            await port.actor.stop("stopped")
+        elif isinstance(port, RemotePort):
+            await port.aclose()
+
+    async def delete_session(self, session_id: str) -> None:
+        """Remove a session for good; one that forks share is only hidden."""
+        resolved = await self._resolved(session_id)
+        await self.stop_session(resolved)
+        await self._equipment.store.delete(resolved)
+
+    async def rename_session(self, session_id: str, title: str) -> None:
+        """Give a session another title."""
+        if not title.strip():
+            raise UsageError("a title needs some text")
+        await self._change(session_id, "title", title.strip())
+
+    async def archive_session(self, session_id: str, archived: bool = True) -> None:
+        """Take a session out of the usual lists (or, with False, back into them)."""
+        await self._change(session_id, "archived", archived)
+
+    async def _change(self, session_id: str, name: str, value: Any) -> None:
+        port = await self.port(await self._resolved(session_id))
+        await port.call(ChangeSetting(name=name, value=value))
+
+    async def aclose(self) -> None:
+        """Stop every session of this process, side by side."""
+        async with anyio.create_task_group() as group:
+            for session_id in list(self._ports):
+                group.start_soon(self.stop_session, session_id)
+
+    async def unload_idle(self, older_than_seconds: float) -> int:
+        """Unload sessions that nobody uses or watches; they come back with the next call.  Returns how many."""
+        limit = self._equipment.clock.monotonic() - older_than_seconds
+        idle = [
+            port
+            for port in self._ports.values()
+            if isinstance(port, LocalPort)
+            and not port.actor.is_busy
+            and not port.actor.is_watched
+            and port.actor.last_used <= limit
+        ]
+        for port in idle:
+            self._ports.pop(port.session_id, None)
+            await port.actor.stop("unloaded")
+        return len(idle)
+
+    # -- the way to a session
+
+    async def port(self, session_id: SessionId) -> Port:
+        """The way to a session, wherever it lives; starts a stored one without calling a model."""
+        known = self._ports.get(session_id)
+        if known is not None and known.is_open:
+            return known
+        lock = self._opening.setdefault(session_id, anyio.Lock())
+        async with lock:
+            known = self._ports.get(session_id)
+            if known is not None and known.is_open:
+                return known
+            return self._keep(await self._open(session_id))
+
+    def _keep(self, port: Port) -> Port:
+        self._ports[port.session_id] = port
+        return port
+
+    async def _open(self, session_id: SessionId) -> Port:
+        store, supervisor = self._equipment.store, self._equipment.supervisor
+        if not await store.last_seq(session_id):
+            raise SessionNotFound(session_id)
+        try:
+            lease = await store.take_lease(session_id)
+        except Owned as owner:
+            return await open_remote(session_id, owner, store, supervisor)
+        try:
+            state = await load_state(session_id, store)
+        except BaseException:
+            await store.release_lease(lease)
+            raise
+        actor = SessionActor(
+            state,
+            lease,
+            store=store,
+            environment=self._environment(session_id, state.about.project_path),
+            supervisor=supervisor,
+        )
+        actor.start()
+        return LocalPort(actor)
+
+    async def local_port(self, session_id: SessionId) -> Port:
+        """The way to a session of this process; for other processes that ask us to drive it."""
+        known = self._ports.get(session_id)
+        if not isinstance(known, LocalPort) or not known.is_open:
+            raise SessionNotFound(session_id)
+        return known
+
+    def _environment(
+        self, session_id: SessionId, project_path: str, *, fresh: bool = False
+    ) -> SessionEnvironment:
+        equipment = self._equipment
+        workshop = SessionWorkshop(
+            config=equipment.config,
+            models=equipment.models,
+            clock=equipment.clock,
+            workspace=equipment.workspace(project_path),
+            runner=equipment.runner,
+            tools=self._tools.get(session_id) or tool_table("all")[0],
+            redact=equipment.redact,
+        )
+        return SessionEnvironment(
+            workshop=workshop,
+            clock=equipment.clock,
+            rules=rules_of(equipment.config),
+            asking=self._asking.get(session_id, "wait"),
+            trusted_mode=fresh,
+        )
+
+    async def _resolved(self, given: str) -> SessionId:
+        store = self._equipment.store
+        exact = SessionId(given)
+        if exact in self._ports or await store.last_seq(exact):
+            return exact
+        matches = await store.ids_with_prefix(given) if given else []
+        if not matches:
+            raise SessionNotFound(given)
+        if len(matches) > 1:
+            raise AmbiguousId(given, tuple(matches))
+        return matches[0]
+
+    async def _state_of(self, session_id: SessionId) -> SessionState:
+        port = self._ports.get(session_id)
+        if port is not None and port.is_open:
+            return port.state
+        return await load_state(session_id, self._equipment.store)
+
+    # -- what handles ask for
+
+    async def available_models(self) -> list[ModelInfo]:
+        """Every model that could be used."""
+        return await self._equipment.models.available()
+
+    def command_names(self) -> list[str]:
+        """The slash commands that screens offer."""
+        return list(SLASH_COMMANDS)
+
+    def now(self) -> float:
+        """Wall-clock time."""
+        return self._equipment.clock.now()
+
+    def normal_model(self, model: str | Model) -> str:
+        """The name that the log has for a model; a model object becomes known by it.
+
+        Raises:
+            UsageError: the name is not right.
+        """
+        if isinstance(model, str):
+            return self._equipment.models.normal(model)
+        return self._equipment.models.register(model)
+
+
+def rules_of(config: Config) -> tuple[Rule, ...]:
+    """The standing rules that the settings name."""
+    rules: list[Rule] = []
+    for verdict in ("allow", "ask", "deny"):
+        value = config.lookup(f"permissions.{verdict}")
+        for text in value.value:
+            tool, _, rest = text.partition("(")
+            rules.append(
+                Rule(
+                    verdict=verdict,
+                    tool=tool.strip(),
+                    pattern=rest.removesuffix(")"),
+                    source=value.source,
+                )
+            )
+    return tuple(rules)
+
+
+def _info(port: Port) -> SessionInfo:
+    state = port.state
+    return SessionInfo(
+        id=port.session_id,
+        status=port.status,
+        title=state.settings.title,
+        model=state.settings.model,
+        mode=state.settings.mode,
+        project_path=state.about.project_path,
+        last_active=max(state.about.last_message, state.about.created),
+    )
+
+
+def _settings(given: dict[str, Any], **named: Any) -> dict[str, Any]:
+    """Settings as the log keeps them: only what was set."""
+    known = {"max_turns", "thinking", "budget", "mode"}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UsageError(f"start_session takes no {unknown[0]!r}")
+    kept = {**given, **named}
+    if kept.get("tools") == "all":
+        del kept["tools"]
+    return {name: value for name, value in kept.items() if value not in (None, "", False)}
+
+
+def _check_id(session_id: str) -> None:
+    fine = all(c.isalnum() or c in "-_." for c in session_id) and len(session_id) <= 128
+    if not fine or session_id.startswith("."):
+        raise UsageError(
+            f"{session_id!r} cannot be a session id: use up to 128 letters, digits, '-', '_', '.'"
+        )
+
+
+def absolute(path: str) -> str:
+    """The path as sessions store it."""
+    return str(Path(path).expanduser().resolve())

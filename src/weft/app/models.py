@@ -1,0 +1,68 @@
+"""Models by name: `provider:model` (or `provider/model`) to something that streams."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from weft.errors import UsageError
+from weft.providers import Model, ModelInfo, Provider
+
+
+class Models:
+    """The providers of one application, and the model objects that programs handed in."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = dict(providers)
+        self._given: dict[str, Model] = {}
+
+    def register(self, model: Model) -> str:
+        """Make a model object known in this process; returns the name that sessions store."""
+        name = f"{model.info.provider}:{model.info.name}"
+        self._given[name] = model
+        return name
+
+    def resolve(self, name: str) -> Model:
+        """The model called `name`.
+
+        Raises:
+            UsageError: the name has no provider, or there is no such provider.
+        """
+        if name in self._given:
+            return self._given[name]
+        provider, model = split(name)
+        if provider not in self._providers:
+            near = difflib.get_close_matches(provider, self._providers, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            known = ", ".join(sorted(self._providers))
+            raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
+        return self._providers[provider].model(model)
+
+    def normal(self, name: str) -> str:
+        """The name as sessions store it: `provider:model`."""
+        if name in self._given:
+            return name
+        return ":".join(split(name))
+
+    async def available(self) -> list[ModelInfo]:
+        """Every model that a provider lists."""
+        found = [model.info for model in self._given.values()]
+        for provider in self._providers.values():
+            found += await provider.models()
+        return found
+
+    async def aclose(self) -> None:
+        """Close all providers."""
+        for provider in self._providers.values():
+            await provider.aclose()
+
+
+def split(name: str) -> tuple[str, str]:
+    """Provider and model of `provider:model` or `provider/model`."""
+    places = [place for mark in ":/" if (place := name.find(mark)) > 0]
+    if not places or min(places) == len(name) - 1:
+        raise UsageError(
+            f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-4-6"
+        )
+    cut = min(places)
+    return name[:cut], name[cut + 1 :]

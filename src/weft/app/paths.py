@@ -1,0 +1,35 @@
+"""Where things are kept: read from the environment here, and handed to everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders of one installation."""
+
+    home: Path
+    """Data: `$WEFT_HOME`, by default `~/.local/share/weft`."""
+    config: Path
+    """The person's own settings: `~/.config/weft`."""
+
+    @property
+    def database(self) -> Path:
+        return self.home / "weft.db"
+
+    @property
+    def run(self) -> Path:
+        """Sockets and locks of running processes."""
+        return self.home / "run"
+
+
+def places(environ: Mapping[str, str]) -> Places:
+    """Where this environment keeps things."""
+    user = Path(environ.get("HOME") or "~").expanduser()
+    data = Path(environ.get("XDG_DATA_HOME") or user / ".local" / "share")
+    config = Path(environ.get("XDG_CONFIG_HOME") or user / ".config")
+    home = environ.get("WEFT_HOME")
+    return Places(home=Path(home).expanduser() if home else data / "weft", config=config / "weft")

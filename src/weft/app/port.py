@@ -1,0 +1,116 @@
+"""The way to a session: the actor in this process, or the one in another."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from weft.events import Status
+from weft.ids import NodeId, SessionId
+from weft.loop import Entry
+from weft.permissions import Mode
+from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription
+from weft.state import SessionState
+
+
+class Port(Protocol):
+    """What a handle needs of a session, wherever it lives."""
+
+    session_id: SessionId
+
+    @property
+    def state(self) -> SessionState:
+        """The state as it is now; only to be read."""
+        ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def error(self) -> str:
+        """Why the session is down; empty when it is not."""
+        ...
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        """The text in flight, and the node it will become."""
+        ...
+
+    @property
+    def permission_mode(self) -> Mode:
+        """The mode that is in force."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """False once the session has stopped or the way to it is gone."""
+        ...
+
+    async def call(self, command: Command) -> Any:
+        """Have a command carried out."""
+        ...
+
+    async def abort(self, reason: str) -> AbortReceipt:
+        """Stop the turn, and wait until everything is settled."""
+        ...
+
+    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+        """A line with all its words."""
+        ...
+
+    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+        """Read events."""
+        ...
+
+    async def ended(self) -> str:
+        """Wait until the session stops, and say why."""
+        ...
+
+
+class LocalPort(Port):
+    """The way to an actor of this process."""
+
+    def __init__(self, actor: SessionActor) -> None:
+        self.actor = actor
+        self.session_id = actor.session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self.actor.state
+
+    @property
+    def status(self) -> Status:
+        return self.actor.status
+
+    @property
+    def error(self) -> str:
+        return self.actor.error
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        return self.actor.draft
+
+    @property
+    def permission_mode(self) -> Mode:
+        return self.actor.gate.mode
+
+    @property
+    def is_open(self) -> bool:
+        return not self.actor.stopped.is_set()
+
+    async def call(self, command: Command) -> Any:
+        return await self.actor.call(command)
+
+    async def abort(self, reason: str) -> AbortReceipt:
+        receipt: AbortReceipt = await self.actor.call(Abort(reason=reason))
+        await self.actor.wait_settled(receipt.turn_id)
+        return receipt
+
+    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+        return await self.actor.line(tip)
+
+    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+        return self.actor.subscribe(after=after, live=live)
+
+    async def ended(self) -> str:
+        await self.actor.stopped.wait()
+        return self.actor.stopped_because

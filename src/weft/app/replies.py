@@ -1,0 +1,140 @@
+"""What comes of a turn, gathered from its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.events import (
+    AnyFact,
+    Fact,
+    FinishReason,
+    InputPromoted,
+    InputRemoved,
+    NewMessage,
+    QueuesRecalled,
+    ToolComplete,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from weft.ids import EntryId, SessionId, TurnId
+from weft.messages import NOTHING_USED, Usage
+
+
+class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of the conversation, as programs like to read it."""
+
+    role: str
+    """user, assistant, tool or system."""
+    content: str
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    """Each with `id`, `name` and `args`."""
+    tool_call_id: str | None = None
+    """Of a tool message: the call that it answers."""
+    is_error: bool = False
+    is_partial: bool = False
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn (or a whole run) ended."""
+
+    text: str
+    """The model's last words."""
+    finish_reason: FinishReason
+    session_id: SessionId
+    model: str = ""
+    usage: Usage = NOTHING_USED
+    cost_usd: float | None = None
+    """None: the price is not known."""
+    duration_ms: int = 0
+    iterations: int = 0
+    """Answers of the model."""
+    tool_calls_made: int = 0
+    messages: tuple[HistoryMessage, ...] = ()
+    deliverable: Any = None
+    detail: str = ""
+    """One sentence where the reason alone says too little."""
+    turn_id: TurnId | None = None
+
+
+Reply = Result
+"""The same thing: what `send_message` gives back."""
+
+
+class TurnTally:
+    """Follows a session's facts until one turn ends, and adds up what it did."""
+
+    def __init__(
+        self, session_id: SessionId, *, turn_id: TurnId | None, entry_id: EntryId | None
+    ) -> None:
+        self._session_id = session_id
+        self._turn_id = turn_id if entry_id is None else None
+        self._entry_id = entry_id
+        self._promoted = False
+        self._started_at = 0.0
+        self._text = ""
+        self._model = ""
+        self._usage = NOTHING_USED
+        self._calls = 0
+        self.taken_back = False
+        """The queued message that this waited for was removed from the queue."""
+
+    def take(self, fact: AnyFact) -> Result | None:
+        """Take one more fact in; the result, when the turn is over."""
+        match fact:
+            case InputPromoted(entries=entries):
+                self._promoted = self._promoted or self._entry_id in entries
+            case InputRemoved(entry_id=entry_id):
+                self.taken_back = self.taken_back or entry_id == self._entry_id
+            case QueuesRecalled(entries=entries):
+                self.taken_back = self.taken_back or self._entry_id in entries
+            case TurnStarted(turn_id=turn_id):
+                self._turn_started(turn_id, fact)
+            case _ if self._turn_id is not None and self._started_at:
+                return self._during(fact)
+            case _:
+                pass
+        return None
+
+    def _turn_started(self, turn_id: TurnId, fact: Fact) -> None:
+        if self._turn_id is None and self._promoted:
+            self._turn_id = turn_id
+        if turn_id == self._turn_id:
+            self._started_at = fact.at
+
+    def go_on(self, at: float) -> None:
+        """The turn had started before; count from here."""
+        self._started_at = at
+
+    def _during(self, fact: AnyFact) -> Result | None:
+        match fact:
+            case NewMessage(node=node) if node.role == "assistant":
+                self._text = node.text or self._text
+                self._model = node.model
+            case UsageRecorded(usage=usage):
+                self._usage = self._usage + usage
+            case ToolComplete():
+                self._calls += 1
+            case TurnFinished(turn_id=turn_id) if turn_id == self._turn_id:
+                return self._result(fact)
+            case _:
+                pass
+        return None
+
+    def _result(self, finished: TurnFinished) -> Result:
+        return Result(
+            text=self._text,
+            finish_reason=finished.reason,
+            session_id=self._session_id,
+            model=self._model,
+            usage=self._usage,
+            cost_usd=self._usage.cost_usd,
+            duration_ms=int((finished.at - self._started_at) * 1000),
+            iterations=finished.iterations,
+            tool_calls_made=self._calls,
+            deliverable=finished.deliverable,
+            detail=finished.detail,
+            turn_id=finished.turn_id,
+        )

@@ -1,0 +1,75 @@
+"""One run from beginning to end, for programs that want an answer and no session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+
+from weft.app.app import open_app
+from weft.app.replies import Result
+from weft.app.session import Session
+from weft.events import Event
+from weft.messages import Content
+from weft.providers import Model
+from weft.session import Subscription
+from weft.store import Store
+from weft.tools import Tool
+
+
+async def run(
+    prompt: Content,
+    *,
+    model: str | Model | None = None,
+    tools: str | Sequence[str | Tool | Callable[..., Any]] = "all",
+    cwd: str | os.PathLike[str] = ".",
+    permission_mode: str = "default",
+    max_turns: int | None = None,
+    max_budget_usd: float | None = None,
+    system_prompt: str | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
+) -> Result:
+    """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
+
+    Nobody is there to ask: what the permission mode does not allow is denied, and the model is told.
+    """
+    async with open_app(cwd, store if store is not None else "memory") as app:
+        session = await app.sessions.start_session(
+            model=model,
+            tools=tools,
+            permission_mode=permission_mode,
+            system_prompt=system_prompt,
+            asking="no",
+        )
+        if on_event is None:
+            return await session.send_message(
+                prompt, max_turns=max_turns, max_budget_usd=max_budget_usd
+            )
+        return await _run_watched(session, prompt, on_event, max_turns, max_budget_usd)
+
+
+async def _run_watched(
+    session: Session,
+    prompt: Content,
+    on_event: Callable[[Event], None],
+    max_turns: int | None,
+    max_budget_usd: float | None,
+) -> Result:
+    events = await session.subscribe(after=0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_hand_out, events, on_event)
+        result = await session.send_message(
+            prompt, max_turns=max_turns, max_budget_usd=max_budget_usd
+        )
+        await session.stop()
+    return result
+
+
+async def _hand_out(events: Subscription, on_event: Callable[[Event], None]) -> None:
+    """Call `on_event` until the session stops; a callback that fails is its own affair."""
+    async with events:
+        async for event in events:
+            on_event(event)

@@ -1,0 +1,587 @@
+"""The session as programs hold it.
+
+A handle is an id and the way to wherever the session lives; it may be kept for as long as one likes.  If the session was unloaded it
+comes back with the next call, and if another process owns it, that process is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from weft.app.port import Port
+from weft.app.replies import HistoryMessage, Reply, TurnTally
+from weft.errors import NoPendingRequest, SessionStopped, UsageError
+from weft.events import Event, FactBase, PermissionAction, PermissionRequest, Status, Todo, Unknown
+from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
+from weft.loop import Entry as LineEntry
+from weft.messages import Content, Usage, as_parts
+from weft.providers import ModelInfo
+from weft.session import (
+    AbortReceipt,
+    Accepted,
+    AddNote,
+    AnswerQuestion,
+    Attach,
+    ChangeSetting,
+    Command,
+    ContinueTurn,
+    DequeueSteering,
+    Detach,
+    EditQueued,
+    MarkNode,
+    Queued,
+    RecallQueues,
+    RemoveQueued,
+    ReorderQueue,
+    RespondToPermission,
+    Say,
+    Subscription,
+)
+from weft.state import Entry, Request, SessionState, TouchedFile, combine_queue_entries_to_text
+
+
+class Host(Protocol):
+    """What a handle needs of the manager it came from."""
+
+    async def port(self, session_id: SessionId) -> Port:
+        """The way to the session; starts a stored one, without calling a model."""
+        ...
+
+    async def stop_session(self, session_id: str) -> None: ...
+
+    async def available_models(self) -> list[ModelInfo]: ...
+
+    def command_names(self) -> list[str]: ...
+
+    def now(self) -> float: ...
+
+    def normal_model(self, model: Any) -> str: ...
+
+
+class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to say about a session in one line."""
+
+    id: SessionId
+    title: str
+    model: str
+    provider: str
+    created: float
+    last_message: float
+    message_count: int
+    turn_count: int
+    first_prompt: str
+    cost_usd: float | None
+    status: Status
+    project_path: str
+    parent_id: SessionId | None = None
+
+
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the session used: in all, and cut three ways."""
+
+    total: Usage
+    by_model: dict[str, Usage]
+    by_turn: dict[str, Usage]
+    branch: Usage
+    """What made the present line."""
+
+
+class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a screen needs to draw itself; events after `seq` bring it on from there."""
+
+    seq: int
+    status: Status
+    model: str
+    mode: str
+    permission_mode: str
+    thinking: str
+    draft_node: NodeId | None
+    draft: str
+    queue: tuple[Entry, ...]
+    steering_length: int
+    follow_up_length: int
+    requests: tuple[Request, ...]
+    pending_approval: PermissionRequest | None
+    error: str
+    context_used: int
+    cost_usd: float | None
+    title: str
+
+
+class Session:
+    """One session.  Every changing call is durable before it returns; cancelling a call undoes nothing."""
+
+    def __init__(self, session_id: SessionId, host: Host, port: Port | None = None) -> None:
+        self.id = session_id
+        self._host = host
+        self._port_now = port
+        self._client = ""
+        self._subscription: Subscription | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    def session_id(self) -> SessionId:
+        """The stable id."""
+        return self.id
+
+    async def wait(self) -> str:
+        """Wait until the session stops; returns why."""
+        return await (await self._port()).ended()
+
+    # -- talking
+
+    async def send_message(
+        self,
+        content: Content,
+        *,
+        queue: bool = True,
+        input_id: str | None = None,
+        **options: Any,
+    ) -> Reply:
+        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, …) hold for this message.
+
+        A busy session queues it as a follow-up.  A cancel ends the wait, not the turn.
+
+        Raises:
+            SessionBusy: a turn runs and `queue` is False.
+        """
+        port = await self._port()
+        command = Say(
+            parts=as_parts(content),
+            when_busy="follow_up" if queue else "refuse",
+            options=self._options(options),
+            waits=True,
+            input_id=_input_id(input_id),
+            client=self._client,
+        )
+        accepted = _accepted(await port.call(command))
+        return await self._reply(port, accepted)
+
+    async def send_prompt(
+        self, content: Content, *, input_id: str | None = None, **options: Any
+    ) -> Accepted:
+        """Start a turn, or steer the one that runs; returns as soon as the prompt is durable."""
+        return await self._say(content, "steering", input_id, options)
+
+    async def queue_steering(self, content: Content, *, input_id: str | None = None) -> Accepted:
+        """Say something that reaches the model before its next call; idle, the same as `send_prompt`."""
+        return await self._say(content, "steering", input_id, {})
+
+    async def queue_follow_up(
+        self, content: Content, *, input_id: str | None = None, **options: Any
+    ) -> Accepted:
+        """Say something that is sent when the turn ends; idle, the same as `send_prompt`."""
+        return await self._say(content, "follow_up", input_id, options)
+
+    async def _say(
+        self,
+        content: Content,
+        when_busy: Literal["steering", "follow_up"],
+        input_id: str | None,
+        options: dict[str, Any],
+    ) -> Accepted:
+        answer = await self._call(
+            Say(
+                parts=as_parts(content),
+                when_busy=when_busy,
+                options=self._options(options),
+                input_id=_input_id(input_id),
+                client=self._client,
+            )
+        )
+        return _accepted(answer)
+
+    async def get_queued_messages(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """Both queues (steering, follow-up), only to look at."""
+        queue = (await self._port()).state.queue
+        return queue.waiting("steering"), queue.waiting("follow_up")
+
+    async def recall_queues(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """Both queues, emptied."""
+        queued = msgspec.convert(await self._call(RecallQueues(client=self._client)), Queued)
+        return queued.steering, queued.follow_up
+
+    async def clear_queues(self) -> None:
+        """Empty both queues."""
+        await self.recall_queues()
+
+    async def dequeue_steering(self) -> Entry | None:
+        """Take back the next steering message; None when there is none."""
+        answer = await self._call(DequeueSteering(client=self._client))
+        return None if answer is None else msgspec.convert(answer, Entry)
+
+    @staticmethod
+    def combine_queue_entries_to_text(entries: Sequence[Entry]) -> str:
+        """One string for showing entries or putting them back into an input box."""
+        return combine_queue_entries_to_text(entries)
+
+    async def edit_queued(self, entry_id: str, content: Content) -> None:
+        """Change what a queued message says."""
+        parts = as_parts(content)
+        if not parts:
+            raise UsageError("the message would be empty; remove_queued takes it away")
+        await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, client=self._client))
+
+    async def remove_queued(self, entry_id: str) -> None:
+        """Take a message out of the queue."""
+        await self._call(RemoveQueued(entry_id=EntryId(entry_id), client=self._client))
+
+    async def reorder_queue(self, ids: Sequence[str]) -> None:
+        """Put the named messages first, in this order."""
+        entries = tuple(EntryId(each) for each in ids)
+        await self._call(ReorderQueue(entries=entries, client=self._client))
+
+    async def abort(self, reason: str = "") -> AbortReceipt:
+        """Stop the turn, if one runs; returns when everything is settled (within a second)."""
+        receipt = await (await self._port()).abort(reason)
+        return msgspec.convert(receipt, AbortReceipt)
+
+    async def continue_turn(self, **options: Any) -> Accepted:
+        """Go on from exactly what is stored, after an interruption, an abort or a limit."""
+        command = ContinueTurn(options=self._options(options), client=self._client)
+        return _accepted(await self._call(command))
+
+    async def continue_and_wait(self, **options: Any) -> Reply:
+        """`continue_turn`, and wait for the turn's end."""
+        port = await self._port()
+        command = ContinueTurn(options=self._options(options), client=self._client)
+        return await self._reply(port, _accepted(await port.call(command)), continued=True)
+
+    async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
+        """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
+        self._client = self._client or new_id("cli", self._host.now())
+        await self._call(Attach(role=role, client=self._client))
+        return self._client
+
+    async def detach(self) -> None:
+        """Go."""
+        if self._client:
+            await self._call(Detach(client=self._client))
+            self._client = ""
+
+    async def claim_driver(self) -> None:
+        """Drive from now on; who drove before watches."""
+        await self.attach("driver")
+
+    async def approve_plan(self) -> None:
+        """Approve the plan that waits."""
+        raise NoPendingRequest("no plan waits for approval")
+
+    async def edit_plan(self, plan: Any) -> None:
+        """Change the plan that waits."""
+        raise NoPendingRequest("no plan waits for approval")
+
+    async def reject_plan(self, reason: str = "") -> None:
+        """Turn the plan down."""
+        raise NoPendingRequest("no plan waits for approval")
+
+    async def background_commands(self) -> list[Any]:
+        """Shells that go on beside the turn."""
+        return []
+
+    async def kill_background(self, background_id: str) -> None:
+        """End a shell that goes on beside the turn."""
+        raise UsageError(f"no background command {background_id!r} runs")
+
+    async def set_budget(self, usd: float | None = None, tokens: int | None = None) -> None:
+        """Limit what the session may spend; no limit where None."""
+        if (usd is not None and usd <= 0) or (tokens is not None and tokens <= 0):
+            raise UsageError("a budget must be more than nothing")
+        budget = {"max_budget_usd": usd, "max_tokens": tokens}
+        value = {name: limit for name, limit in budget.items() if limit is not None}
+        await self._set("budget", value or None)
+
+    async def pin(self, message_id: str) -> None:
+        """Keep a message in the model's context whatever is compacted."""
+        command = MarkNode(node=NodeId(message_id), mark="pin", client=self._client)
+        await self._call(command)
+
+    async def todos(self) -> tuple[Todo, ...]:
+        """The task list that the model keeps."""
+        return (await self._port()).state.todos.items
+
+    async def add_system_message(
+        self,
+        text: str,
+        level: Literal["info", "warning", "error"] = "info",
+        *,
+        to_model: bool = False,
+    ) -> None:
+        """Say something as the system: shown and kept; with `to_model`, in the model's context too."""
+        await self._call(AddNote(text=text, level=level, to_model=to_model, client=self._client))
+
+    async def respond_to_permission(
+        self,
+        action: PermissionAction,
+        *,
+        request_id: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        """Answer a request for leave.  `meta` may carry a `reason` for the model.
+
+        Raises:
+            NoPendingRequest: it is not open (any more); nothing was approved.
+            UsageError: several are open and none was named.
+        """
+        if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
+            raise UsageError(
+                f"no answer {action!r}; there are allow_once, allow_turn, allow_always and deny"
+            )
+        await self._call(
+            RespondToPermission(
+                action=action,
+                request_id=RequestId(request_id) if request_id else None,
+                reason=str((meta or {}).get("reason", "")),
+                save=bool((meta or {}).get("save", False)),
+                client=self._client,
+            )
+        )
+
+    async def respond_to_approval(
+        self,
+        decision: Literal["approve", "reject", "approve_all"],
+        *,
+        request_id: str | None = None,
+    ) -> None:
+        """The other spelling of `respond_to_permission`."""
+        actions: dict[str, PermissionAction] = {
+            "approve": "allow_once",
+            "reject": "deny",
+            "approve_all": "allow_always",
+        }
+        if decision not in actions:
+            raise UsageError(f"no decision {decision!r}; there are {', '.join(actions)}")
+        await self.respond_to_permission(actions[decision], request_id=request_id)
+
+    async def answer_question(self, request_id: str, answer: str) -> None:
+        """Answer what the model asked."""
+        await self._call(
+            AnswerQuestion(request_id=RequestId(request_id), answer=answer, client=self._client)
+        )
+
+    # -- reading
+
+    async def messages(self) -> list[HistoryMessage]:
+        """The whole present line, oldest first."""
+        return [message for _, message in await self.messages_with_ids()]
+
+    get_history = messages
+
+    async def messages_with_ids(self) -> list[tuple[str, HistoryMessage]]:
+        """The same, each with its stable id."""
+        port = await self._port()
+        return history(await port.line(), port.state)
+
+    async def get_status(self) -> Status:
+        """idle, thinking, executing_tool, awaiting_permission, interrupted or error."""
+        return (await self._port()).status
+
+    async def editor_snapshot(self) -> EditorSnapshot:
+        """What a screen needs to draw itself."""
+        port = await self._port()
+        state = port.state
+        node, text = port.draft or (None, "")
+        requests = tuple(state.turn.requests.values())
+        used = [row.usage for row in state.ledger.rows if row.purpose == "turn"][-1:]
+        return EditorSnapshot(
+            seq=state.seq,
+            status=port.status,
+            model=state.settings.model,
+            mode=state.settings.mode,
+            permission_mode=port.permission_mode,
+            thinking=state.settings.thinking,
+            draft_node=node,
+            draft=text,
+            queue=tuple(state.queue.entries.values()),
+            steering_length=len(state.queue.waiting("steering")),
+            follow_up_length=len(state.queue.waiting("follow_up")),
+            requests=requests,
+            pending_approval=next(
+                (each for each in requests if isinstance(each, PermissionRequest)), None
+            ),
+            error=port.error,
+            context_used=used[0].total_tokens if used else 0,
+            cost_usd=state.ledger.total.cost_usd,
+            title=state.settings.title,
+        )
+
+    async def metadata(self) -> SessionMetadata:
+        """Title, model, counts, cost and status."""
+        port = await self._port()
+        state, about = port.state, port.state.about
+        origin = about.parent or about.fork
+        return SessionMetadata(
+            id=self.id,
+            title=state.settings.title,
+            model=state.settings.model,
+            provider=state.settings.model.partition(":")[0],
+            created=about.created,
+            last_message=about.last_message,
+            message_count=about.message_count,
+            turn_count=about.turn_count,
+            first_prompt=about.first_prompt,
+            cost_usd=state.ledger.total.cost_usd,
+            status=port.status,
+            project_path=about.project_path,
+            parent_id=origin.session_id if origin is not None else None,
+        )
+
+    async def usage(self) -> UsageReport:
+        """Tokens and money: in all, per model, per turn, and for the present line."""
+        state = (await self._port()).state
+        return UsageReport(
+            total=state.ledger.total,
+            by_model=state.ledger.by_model(),
+            by_turn={str(turn or ""): used for turn, used in state.ledger.by_turn().items()},
+            branch=state.ledger.on_line(state.tree.line(state.tree.head)),
+        )
+
+    async def touched_files(self) -> list[TouchedFile]:
+        """The files that tools changed, newest first."""
+        return (await self._port()).state.files.newest_first()
+
+    async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+        """Events: those after the cursor, then new ones; no gap, no repeat.  `live=False` leaves signals out."""
+        self._subscription = (await self._port()).subscribe(after=after, live=live)
+        return self._subscription
+
+    async def unsubscribe(self) -> None:
+        """End the newest subscription of this handle."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    async def get_provider(self) -> str:
+        """The provider of the session's model."""
+        return (await self._port()).state.settings.model.partition(":")[0]
+
+    async def get_available_models(self) -> list[ModelInfo]:
+        """Every model that could be used."""
+        return await self._host.available_models()
+
+    async def get_commands(self) -> list[str]:
+        """The slash commands that screens offer."""
+        return self._host.command_names()
+
+    # -- steering the model
+
+    async def update_model(self, model: Any) -> None:
+        """Use another model from the next call on; history stays."""
+        await self._set("model", self._host.normal_model(model))
+
+    set_model = update_model
+
+    async def set_thinking_level(self, level: str) -> None:
+        """How hard the model thinks: off, low, medium, high or max."""
+        await self._set("thinking", level)
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """plan, default, accept_edits, auto or bypass."""
+        await self._set("permission_mode", mode)
+
+    async def stop(self) -> None:
+        """End the session's life in this process; its record stays."""
+        await self._host.stop_session(self.id)
+
+    # -- the way
+
+    async def _set(self, name: str, value: Any) -> None:
+        await self._call(ChangeSetting(name=name, value=value, client=self._client))
+
+    async def _port(self) -> Port:
+        if self._port_now is None or not self._port_now.is_open:
+            self._port_now = await self._host.port(self.id)
+        return self._port_now
+
+    async def _call(self, command: Command) -> Any:
+        return await (await self._port()).call(command)
+
+    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options as the log keeps them."""
+        kept = {name: value for name, value in options.items() if value is not None}
+        if "model" in kept:
+            kept["model"] = self._host.normal_model(kept["model"])
+        unknown = sorted(set(kept) - MESSAGE_OPTIONS)
+        if unknown:
+            raise UsageError(
+                f"no option {unknown[0]!r}; a message takes {', '.join(sorted(MESSAGE_OPTIONS))}"
+            )
+        return kept
+
+    async def _reply(self, port: Port, accepted: Accepted, *, continued: bool = False) -> Reply:
+        tally = TurnTally(self.id, turn_id=accepted.turn_id, entry_id=accepted.entry_id)
+        if continued:
+            tally.go_on(self._host.now())
+        async with port.subscribe(after=accepted.seq, live=False) as events:
+            async for event in events:
+                reply = _take(tally, event)
+                if reply is not None:
+                    said = tuple(await self.messages())
+                    return msgspec.structs.replace(reply, messages=said)
+                if tally.taken_back:
+                    raise UsageError("the queued message was taken back before it was sent")
+        raise SessionStopped(self.id, await port.ended())
+
+
+MESSAGE_OPTIONS = frozenset(
+    {"model", "tools", "max_turns", "max_budget_usd", "max_tokens", "thinking", "retries"}
+)
+"""What may be set for one message."""
+
+
+def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:
+    """A line as programs read it: answers, each call's result behind its answer, and the system's notes."""
+    notes: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
+    for note in state.tree.notes:
+        message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")
+        notes.setdefault(note.node, []).append((f"note_{note.seq}", message))
+    found = notes.get(None, [])
+    for entry in line:
+        found += _rows(entry)
+        found += notes.get(entry.node.id, [])
+    return found
+
+
+def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
+    node = entry.node
+    rows = [
+        (
+            str(node.id),
+            HistoryMessage(
+                role=node.role,
+                content=node.text,
+                tool_calls=tuple(
+                    {"id": call.call_uid, "name": call.name, "args": call.args}
+                    for call in node.calls
+                ),
+                is_partial=node.is_partial,
+            ),
+        )
+    ]
+    for call in node.calls:
+        result = entry.results.get(call.call_uid)
+        if result is not None:
+            message = HistoryMessage(
+                role="tool",
+                content=result.text,
+                tool_call_id=call.call_uid,
+                is_error=result.is_error,
+            )
+            rows.append((str(call.call_uid), message))
+    return rows
+
+
+def _take(tally: TurnTally, event: Event) -> Reply | None:
+    return tally.take(event) if isinstance(event, FactBase | Unknown) else None
+
+
+def _input_id(given: str | None) -> InputId | None:
+    return InputId(given) if given else None
+
+
+def _accepted(answer: Any) -> Accepted:
+    return msgspec.convert(answer, Accepted)

@@ -1,0 +1,183 @@
+"""Turns for sessions: the model, the tools, the prompt and the limits that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import msgspec
+
+from weft.app.config import Config
+from weft.app.models import Models
+from weft.app.prompt import system_prompt
+from weft.clock import Clock
+from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
+from weft.errors import ToolError, UsageError
+from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
+from weft.ids import CallUid, TurnId, new_node_id
+from weft.loop import Commit, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.session import Workshop
+from weft.state import SessionState
+from weft.tools import FunctionTool, ReadLog, Tool, ToolContext, builtin_tools
+from weft.workspace import Runner, Workspace
+
+
+class SessionWorkshop(Workshop):
+    """Makes the turns of one session."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        models: Models,
+        clock: Clock,
+        workspace: Workspace,
+        runner: Runner,
+        tools: Mapping[str, Tool],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._config = config
+        self._models = models
+        self._clock = clock
+        self._workspace = workspace
+        self._runner = runner
+        self._tools = tools
+        self._redact = redact
+        self._reads = ReadLog()
+        self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
+
+    # -- what the settings name
+
+    def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
+        """The model of a turn: its own option, the session's, or the configured default."""
+        name = options.get("model") or state.settings.model or self._config.get("model.default")
+        return self._models.normal(str(name))
+
+    def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
+        wanted = options.get("tools", state.settings.get("tools", "all"))
+        if wanted == "all":
+            return dict(self._tools)
+        unknown = [name for name in wanted if name not in self._tools]
+        if unknown:
+            raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(self._tools))}")
+        return {name: self._tools[name] for name in wanted}
+
+    def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
+        """System prompt and tools of a turn, rendered once for each different one."""
+        system = state.settings.get("system_prompt")
+        if system is None:
+            system = system_prompt(state.about.project_path)
+        tools = self._tools_of(state, options)
+        key = (str(system), tuple(tools))
+        if key not in self._rendered:
+            self._rendered[key] = render_prefix(
+                Prefix(
+                    system=str(system),
+                    tools=tuple(
+                        PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
+                        for tool in tools.values()
+                    ),
+                )
+            )
+        return self._rendered[key]
+
+    # -- the contract
+
+    def opening(self, state: SessionState, started: TurnStarted) -> Commit:
+        name = self.model_name(state, started.options)
+        self._models.resolve(name)
+        rendered = self.prefix(state, started.options)
+        call = ModelCallStarted(
+            turn_id=started.turn_id,
+            node=new_node_id(self._clock.now()),
+            model=name,
+            prefix=rendered.id,
+        )
+        if rendered.id == state.prefix:
+            return Commit(facts=(call,))
+        frozen = PrefixFrozen(prefix=rendered.id, reason="first call" if not state.prefix else "")
+        return Commit(facts=(frozen, call), blobs={rendered.id: rendered.data})
+
+    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
+        options = state.turn.open.options if state.turn.open is not None else {}
+        name = self.model_name(state, options)
+        environment = TurnEnvironment(
+            journal=journal,
+            model=self._models.resolve(name),
+            model_name=name,
+            prefix=self.prefix(state, options),
+            tools=self._tools_of(state, options),
+            tool_context=lambda call_uid: self._tool_context(call_uid, journal),
+            gate=gate,
+            clock=self._clock,
+            sleep=anyio.sleep,
+            redact=self._redact,
+            limits=self._limits(state, options),
+            thinking=str(options.get("thinking", state.settings.thinking)),
+        )
+        return Turn(environment, turn_id)
+
+    def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
+        given = {
+            "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
+            **(state.settings.get("budget") or {}),
+            **{key: options[key] for key in Limits.__struct_fields__ if key in options},
+        }
+        return msgspec.convert(given, Limits)
+
+    def _tool_context(self, call_uid: CallUid, journal: Journal) -> ToolContext:
+        return ToolContext(
+            workspace=self._workspace,
+            runner=self._runner,
+            reads=self._reads,
+            call_uid=call_uid,
+            emit=lambda chunk: journal.signal(
+                ToolOutput(call_uid=call_uid, chunk=self._redact(chunk))
+            ),
+            todos=journal.state.todos.items,
+        )
+
+    async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
+        return {path: await self._hash(path) for path in paths}
+
+    async def _hash(self, path: str) -> str:
+        try:
+            found = await self._workspace.peek(path)
+        except ToolError:
+            return "unreadable"
+        return found.hash if found is not None else ""
+
+
+def tool_table(
+    wanted: str | Sequence[str | Tool | Callable[..., Any]],
+) -> tuple[dict[str, Tool], str | list[str]]:
+    """The tools a session has at hand, and how its log names the wish: "all", or a list of names.
+
+    Raises:
+        UsageError: a name is not a tool's.
+    """
+    table = builtin_tools()
+    if isinstance(wanted, str):
+        if wanted != "all":
+            raise UsageError(f'tools is "all" or a list, not {wanted!r}')
+        return table, "all"
+    names: list[str] = []
+    for each in wanted:
+        if isinstance(each, str):
+            if each not in table:
+                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
+            names.append(each)
+            continue
+        made = _as_tool(each)
+        table[made.name] = made
+        names.append(made.name)
+    return table, names
+
+
+def _as_tool(given: Tool | Callable[..., Any]) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if callable(given):
+        return FunctionTool(given)
+    raise UsageError(f"{given!r} is no tool: give a name, a function or a Tool")
