@@ -15,6 +15,7 @@ from weft.permissions.policy import (
     decide,
     grant_pattern,
 )
+from weft.permissions.protected import is_protected
 
 __all__ = [
     "MODES",
@@ -27,4 +28,5 @@ __all__ = [
     "Verdict",
     "decide",
     "grant_pattern",
+    "is_protected",
 ]

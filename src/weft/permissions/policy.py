@@ -31,6 +31,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     has_effect: bool = True
     outside: bool = False
     """The target lies outside the folders the session may work in."""
+    protected: bool = False
+    """The target is a file that programs obey or run by themselves (`is_protected`): a rule that allows the tool does not cover it."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,14 +76,14 @@ def decide(
     action: Action, *, mode: Mode, rules: Iterable[Rule] = (), grants: Iterable[Grant] = ()
 ) -> Decision:
     """Judge one action; the strictest voice wins."""
+    rules = tuple(rules)
     voices = [_by_mode(action, mode)]
     voices += [Decision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)]
     strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
     if strictest.verdict != "ask":
         return strictest
-    if any(rule.verdict == "allow" and rule.covers(action) for rule in rules) and not any(
-        rule.verdict == "ask" and rule.covers(action) for rule in rules
-    ):
+    verdicts = {rule.verdict for rule in rules if _speaks_of(rule, action)}
+    if "allow" in verdicts and "ask" not in verdicts:
         return Decision("allow", "a rule allows it")
     if any(grant.pattern == grant_pattern(action) for grant in grants):
         return Decision("allow", "you allowed it before")
@@ -96,11 +98,20 @@ def _by_mode(action: Action, mode: Mode) -> Decision:
         return Decision("allow", "bypass mode asks nothing")
     if action.outside:
         return Decision("ask", f"{action.target} is outside the project")
+    if action.protected and action.has_effect:
+        return Decision("ask", f"programs obey {action.target} or run it by themselves")
     if not action.has_effect:
         return Decision("allow", "it changes nothing")
     if action.kind == "edit" and mode in ("accept_edits", "auto"):
         return Decision("allow", f"{mode} mode lets files be edited")
     return Decision("ask", "")
+
+
+def _speaks_of(rule: Rule, action: Action) -> bool:
+    """Does the rule mean this action?  One that allows must name a protected target itself, not sweep it up with others."""
+    if rule.verdict == "allow" and action.protected and action.has_effect:
+        return rule.tool == action.tool and rule.pattern == action.target
+    return rule.covers(action)
 
 
 def _because_of(rule: Rule) -> str:

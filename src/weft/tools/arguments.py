@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from weft.errors import FinalToolError, UsageError
+from weft.errors import BadArguments, UsageError
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -85,7 +85,7 @@ def parse(kind: type[T], args: dict[str, Any]) -> T:
     send one for everything.
 
     Raises:
-        FinalToolError: with a sentence that says what is wrong and what the tool takes.
+        BadArguments: with a sentence that says what is wrong and what the tool takes.
     """
     try:
         return msgspec.convert(args, kind, strict=False)
@@ -95,7 +95,7 @@ def parse(kind: type[T], args: dict[str, Any]) -> T:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise FinalToolError(_sentence(kind, str(error))) from error
+        raise BadArguments(_sentence(kind, str(error))) from error
 
 
 def _without_nulls(value: Any, schema: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
-from weft.permissions import Action
+from weft.permissions import Action, is_protected
 from weft.tools.base import Outcome, Prepared, ToolContext
 from weft.tools.diff import unified
 from weft.tools.text import Decoded, decode, in_lf
@@ -39,6 +39,7 @@ def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> Action
         target=path,
         has_effect=edits,
         outside=context.workspace.is_outside(path),
+        protected=is_protected(path),
     )
 
 

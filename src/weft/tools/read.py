@@ -50,9 +50,10 @@ class ReadTool(Tool):
                 near = await near_names(path, context.workspace)
                 raise FinalToolError(f"there is no file {path!r}{near}")
             shown = render(state, given.offset, given.limit)
-            if not state.truncated:
-                context.reads.saw(state.path, state.hash)
-            return Outcome(text=shown)
+            if state.truncated:
+                return Outcome(text=shown)
+            context.reads.saw(state.path, state.hash)
+            return Outcome(text=shown, data={"read": {state.path: state.hash}})
 
         return Prepared(action=action(self.name, path, context, edits=False), run=run)
 
