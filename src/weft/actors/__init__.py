@@ -2,6 +2,15 @@
 
 from weft.actors.hub import Hub, Inbox
 from weft.actors.mailbox import Envelope, Mailbox
-from weft.actors.supervisor import Budget, Supervisor
+from weft.actors.supervisor import Budget, StrayCancellation, Supervisor, no_strays
 
-__all__ = ["Budget", "Envelope", "Hub", "Inbox", "Mailbox", "Supervisor"]
+__all__ = [
+    "Budget",
+    "Envelope",
+    "Hub",
+    "Inbox",
+    "Mailbox",
+    "StrayCancellation",
+    "Supervisor",
+    "no_strays",
+]

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -18,6 +19,8 @@ from anyio.abc import TaskGroup
 from weft.clock import Clock, SystemClock
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Budget:
@@ -88,18 +91,20 @@ class Supervisor:
             self._group = None
 
 
-async def _outcome(run: Callable[[], Awaitable[None]]) -> Exception | None:
-    """How a run ended: None is well, else what it failed with."""
+class StrayCancellation(RuntimeError):
+    """Something that was awaited had been cancelled elsewhere; nobody cancelled the task itself."""
+
+
+async def no_strays(work: Awaitable[T]) -> T:
+    """Await `work`; a cancellation that nobody asked of this task comes out as `StrayCancellation`, an error like any other.
+
+    Foreign code (a tool, a hook, a client library) may await a future that it cancelled itself.  Passed on as a cancellation, that would end
+    the task without a word; `except Exception` would not see it.
+    """
     try:
-        await run()
-    except Exception as error:
-        return error
+        return await work
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if task is None or task.cancelling():
             raise
-        # Nobody cancelled this task: it awaited something that was cancelled elsewhere, which is a crash like any other.
-        stray = RuntimeError("it awaited something that was cancelled elsewhere")
-        stray.__cause__ = error
-        return stray
-    return None
+        raise StrayCancellation("it awaited something that was cancelled elsewhere") from error

@@ -48,6 +48,9 @@ _facts: msgspec.json.Decoder[Fact] = msgspec.json.Decoder(Fact)
 _events: msgspec.json.Decoder[Fact | Signal] = msgspec.json.Decoder(Fact | Signal)
 _head = msgspec.json.Decoder(_Head)
 
+_DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What bytes that we never wrote may raise: no JSON, no fact, no UTF-8, nested without end."""
+
 
 def encode(event: Event) -> bytes:
     """The stored (and wire) form of a fact or signal."""
@@ -61,36 +64,37 @@ def kind_of(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
-def decode(body: bytes) -> AnyFact:
-    """A stored fact.
+def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyFact:
+    """A stored fact.  `stream` and `seq` say where it was found, for bytes that cannot say so themselves.
 
     Raises:
         Corrupt: the bytes are no fact, or a known kind has content that does not fit it.
     """
     try:
         return _facts.decode(body)
-    except msgspec.MsgspecError as error:
-        return _decode_old_or_unknown(body, error)
+    except _DAMAGE as error:
+        return _decode_old_or_unknown(body, error, stream, seq)
 
 
 def decode_event(body: bytes) -> Event:
     """A fact or signal from the wire; an unknown kind with a `seq` is kept as `Unknown`."""
     try:
         return _events.decode(body)
-    except msgspec.MsgspecError as error:
+    except _DAMAGE as error:
         return _decode_old_or_unknown(body, error)
 
 
-def _decode_old_or_unknown(body: bytes, error: msgspec.MsgspecError) -> AnyFact:
+def _decode_old_or_unknown(
+    body: bytes, error: Exception, stream: str = "fact", seq: int | None = None
+) -> AnyFact:
     try:
         head = _head.decode(body)
-    except msgspec.MsgspecError:
-        raise Corrupt("fact", f"not a fact: {error}") from error
+    except _DAMAGE:
+        raise Corrupt(stream, f"not a fact: {error}", seq=seq) from error
     if head.kind in FACTS:
         raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error
     if head.kind in UPCASTERS:
-        newer: dict[str, Any] = upcast(msgspec.json.decode(body))
-        return msgspec.convert(newer, Fact)  # type: ignore[no-any-return]  # a union type is fine at run time
+        return _decode_old(body, head)
     return Unknown(
         kind=head.kind,
         session_id=SessionId(head.session_id),
@@ -98,3 +102,12 @@ def _decode_old_or_unknown(body: bytes, error: msgspec.MsgspecError) -> AnyFact:
         at=head.at,
         raw=bytes(body),
     )
+
+
+def _decode_old(body: bytes, head: _Head) -> Fact:
+    try:
+        newer: dict[str, Any] = upcast(msgspec.json.decode(body), UPCASTERS)
+        return msgspec.convert(newer, Fact)  # type: ignore[no-any-return]  # a union type is fine at run time
+    except (*_DAMAGE, LookupError, TypeError, ValueError) as error:
+        # An upcaster is written for what was stored; whatever it stumbles over is damage.
+        raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error

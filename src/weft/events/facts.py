@@ -384,6 +384,8 @@ class CompactionUndone(FactBase, frozen=True, tag="compaction_undone"):
 
     compaction: int
     """`seq` of the compaction."""
+    log: SessionId | None = None
+    """The log that holds it; None is this one, another name one that a fork shares."""
 
 
 class PrefixFrozen(FactBase, frozen=True, tag="prefix_frozen"):

@@ -162,7 +162,8 @@ def restore(data: bytes) -> SessionState:
     return _decoder.decode(data)
 
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(SessionState)
+# JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(SessionState)
 
 assert set(_FOLDED_BY) <= set(FACTS.values())

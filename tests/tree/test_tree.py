@@ -1,0 +1,242 @@
+"""The tree of a conversation: acyclic, reachable, and never missing what was recorded."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from tests.pen import A, History
+from tests.strategies import forks, histories
+from weft.errors import UsageError
+from weft.events import (
+    Compacted,
+    CompactionUndone,
+    Fact,
+    HeadMoved,
+    NewMessage,
+    NodeEdited,
+    NodeMarked,
+    Rewound,
+    SubtreeDeleted,
+    SubtreeRestored,
+    SystemNote,
+    ToolComplete,
+)
+from weft.ids import CallUid, NodeId, SessionId
+from weft.messages import Node, Role, ToolCall, ToolResult
+from weft.state import fold
+from weft.tree import Place, Tree
+
+any_history = histories() | forks()
+
+
+def tree_of(history: History) -> Tree:
+    return fold(history.facts, history.empty()).tree
+
+
+# --- for every history
+
+
+@given(history=any_history)
+def test_every_node_has_one_way_up_and_it_ends(history: History) -> None:
+    tree = tree_of(history)
+    for node in tree.nodes:
+        line = tree.line(node)
+        assert len(line) == len(set(line)) <= len(tree.nodes)
+        assert line[0] in tree.roots
+        assert line[-1] == node
+
+
+@given(history=any_history)
+def test_every_node_is_reached_from_the_roots_exactly_once(history: History) -> None:
+    tree = tree_of(history)
+    found: list[NodeId] = []
+    ahead = list(tree.roots)
+    while ahead:
+        found.append(ahead.pop())
+        ahead += tree.nodes[found[-1]].children
+    assert sorted(found) == sorted(tree.nodes) == sorted(history.plain.parents)
+
+
+@given(history=any_history)
+def test_each_node_hangs_where_it_was_said(history: History) -> None:
+    tree = tree_of(history)
+    assert {node: each.parent for node, each in tree.nodes.items()} == history.plain.parents
+
+
+@given(history=any_history)
+def test_head_and_refs_name_nodes_that_exist(history: History) -> None:
+    tree = tree_of(history)
+    assert tree.head == history.plain.head
+    assert {name: ref.node for name, ref in tree.refs.items()} == history.plain.refs
+    named = {tree.head, *(ref.node for ref in tree.refs.values())} - {None}
+    assert named <= set(tree.nodes)
+
+
+@given(history=any_history)
+def test_no_result_is_lost_and_the_first_one_counts(history: History) -> None:
+    tree = tree_of(history)
+    settled = {
+        uid: (place.log, place.seq)
+        for node in tree.nodes.values()
+        for uid, place in node.results.items()
+    }
+    assert settled == history.plain.settled
+    for node, each in tree.nodes.items():
+        calls = [uid for uid, owner in history.plain.calls.items() if owner == node]
+        assert list(each.calls) == calls
+        assert [uid for uid in calls if uid not in settled] == list(tree.unsettled(node))
+
+
+@given(history=any_history)
+def test_every_place_is_where_the_words_are(history: History) -> None:
+    written = {(fact.session_id, fact.seq): fact for fact in history.facts}
+    tree = tree_of(history)
+    for node, each in tree.nodes.items():
+        first, *later = [*each.earlier, each.at]
+        born = written[first.log, first.seq]
+        assert isinstance(born, NewMessage)
+        assert born.node.id == node
+        for revision, place in enumerate(later, start=1):
+            edit = written[place.log, place.seq]
+            assert isinstance(edit, NodeEdited)
+            assert (edit.node, edit.revision) == (node, revision)
+        for uid, place in each.results.items():
+            result = written[place.log, place.seq]
+            assert isinstance(result, ToolComplete)
+            assert result.call_uid == uid
+
+
+@given(history=any_history)
+def test_marks_revisions_and_deletions_are_what_was_said_last(history: History) -> None:
+    tree = tree_of(history)
+    marks = {(node, m): v for node, each in tree.nodes.items() for m, v in each.marks.items()}
+    assert marks == history.plain.marks
+    assert {n: each.revision for n, each in tree.nodes.items()} == history.plain.revisions
+    assert set(tree.deleted) == set(history.plain.deleted)
+
+
+@given(history=any_history)
+def test_a_node_is_hidden_exactly_when_it_or_one_above_it_is_deleted(history: History) -> None:
+    tree = tree_of(history)
+    for node in tree.nodes:
+        assert tree.is_hidden(node) == bool(set(tree.line(node)) & set(history.plain.deleted))
+    for parent in (None, *tree.nodes):
+        assert set(tree.children(parent)).isdisjoint(history.plain.deleted)
+
+
+@given(history=any_history)
+def test_the_compaction_of_a_line_is_the_newest_that_speaks_of_it(history: History) -> None:
+    tree = tree_of(history)
+    assert [(c.at.log, c.at.seq) for c in tree.compactions] == history.plain.compactions
+    for tip in (None, *tree.nodes):
+        fitting = [c for c in tree.compactions if c.upto in tree.line(tip)]
+        assert tree.compaction_for(tip) == (fitting[-1] if fitting else None)
+
+
+# --- one by one
+
+
+def said(name: str, parent: str | None = None, role: Role = "user", *calls: str) -> NewMessage:
+    """A message by its name."""
+    return NewMessage(
+        node=Node(
+            id=NodeId(name),
+            role=role,
+            parent=NodeId(parent) if parent else None,
+            parts=tuple(ToolCall(call_uid=CallUid(uid), name="t") for uid in calls),
+        )
+    )
+
+
+def grown(*facts: Fact) -> Tree:
+    """The tree after these facts, numbered as they come."""
+    tree = Tree()
+    for seq, fact in enumerate(facts, start=1):
+        tree.apply(msgspec.structs.replace(fact, session_id=fact.session_id or A, seq=seq))
+    return tree
+
+
+def test_the_head_follows_what_is_said_unless_it_is_told_not_to() -> None:
+    tree = grown(said("a"), said("b", "a"))
+    assert tree.head == "b"
+    aside = msgspec.structs.replace(said("c", "a"), advance=False)
+    assert grown(said("a"), said("b", "a"), aside).head == "b"
+
+
+def test_going_back_keeps_the_line_that_was_left() -> None:
+    tree = grown(said("a"), said("b", "a"), HeadMoved(node=NodeId("a")), said("c", "a"))
+    assert tree.line(tree.head) == ["a", "c"]
+    assert tree.children(NodeId("a")) == ("b", "c")
+
+
+def test_a_rewind_of_files_alone_leaves_the_head() -> None:
+    back = Rewound(to=NodeId("a"), conversation=False)
+    assert grown(said("a"), said("b", "a"), back).head == "b"
+    assert grown(said("a"), said("b", "a"), Rewound(to=NodeId("a"))).head == "a"
+
+
+def test_a_message_that_comes_twice_counts_once() -> None:
+    tree = grown(said("a"), said("b", "a"), said("b", "a"))
+    assert tree.nodes[NodeId("a")].children == ["b"]
+
+
+def test_a_second_result_of_a_call_changes_nothing() -> None:
+    def result(text: str) -> ToolComplete:
+        return ToolComplete(
+            call_uid=CallUid("x"),
+            node=NodeId("a"),
+            result=ToolResult(call_uid=CallUid("x"), text=text),
+        )
+
+    tree = grown(said("a", None, "assistant", "x", "y"), result("one"), result("two"))
+    assert tree.nodes[NodeId("a")].results == {"x": Place(A, 2)}
+    assert tree.unsettled(NodeId("a")) == ("y",)
+
+
+def test_a_deleted_subtree_comes_back_whole() -> None:
+    facts = (said("a"), said("b", "a"), said("c", "b"), SubtreeDeleted(node=NodeId("b")))
+    hidden = grown(*facts)
+    assert [hidden.is_hidden(NodeId(each)) for each in "abc"] == [False, True, True]
+    back = grown(*facts, SubtreeRestored(node=NodeId("b")))
+    assert [back.is_hidden(NodeId(each)) for each in "abc"] == [False, False, False]
+
+
+def test_a_mark_is_taken_away_by_none() -> None:
+    mark = NodeMarked(node=NodeId("a"), mark="bookmark", value=True)
+    off = NodeMarked(node=NodeId("a"), mark="bookmark")
+    assert grown(said("a"), mark).nodes[NodeId("a")].marks == {"bookmark": True}
+    assert grown(said("a"), mark, off).nodes[NodeId("a")].marks == {}
+
+
+def test_undoing_a_compaction_undoes_that_one_and_not_its_namesake_in_a_shared_log() -> None:
+    source = SessionId("ses_source")
+    shared = Compacted(upto=NodeId("a"), summary="shared")
+    own = Compacted(upto=NodeId("a"), summary="own")
+    tree = grown(said("a"))
+    tree.apply(msgspec.structs.replace(shared, session_id=source, seq=5))
+    tree.apply(msgspec.structs.replace(own, session_id=A, seq=5))
+    undone = msgspec.structs.replace(CompactionUndone(compaction=5), session_id=A, seq=6)
+    tree.apply(undone)
+    assert [c.at for c in tree.compactions] == [Place(source, 5)]
+    tree.apply(msgspec.structs.replace(undone, seq=7, log=source))
+    assert tree.compactions == []
+
+
+def test_notes_are_kept_where_they_were_said() -> None:
+    tree = grown(
+        said("a"),
+        SystemNote(text="for people", node=NodeId("a"), level="warning"),
+        SystemNote(text="for the model", to_model=True, node=NodeId("a")),
+    )
+    assert [(note.seq, note.node, note.text, note.to_model) for note in tree.notes] == [
+        (2, "a", "for people", False),
+        (3, "a", "for the model", True),
+    ]
+
+
+def test_a_node_that_is_not_there_is_the_callers_mistake() -> None:
+    with pytest.raises(UsageError, match="'nod_x'"):
+        grown(said("a")).require(NodeId("nod_x"))
+    assert grown(said("a")).require(NodeId("a")).role == "user"
