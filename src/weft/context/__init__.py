@@ -3,7 +3,17 @@
 Pure functions of what they are given.  Knows no provider: vendors' words are theirs.
 """
 
-from weft.context.build import CUT_OFF, GO_ON, NO_RESULT, Entry, Target, build, render
+from weft.context.build import (
+    CUT_OFF,
+    GO_ON,
+    NO_RESULT,
+    Composed,
+    Composer,
+    Entry,
+    Target,
+    build,
+    render,
+)
 from weft.context.estimate import estimate, estimate_text
 from weft.context.prefix import Prefix, PrefixTool, RenderedPrefix, load_prefix, render_prefix
 
@@ -11,6 +21,8 @@ __all__ = [
     "CUT_OFF",
     "GO_ON",
     "NO_RESULT",
+    "Composed",
+    "Composer",
     "Entry",
     "Prefix",
     "PrefixTool",

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from weft.context.estimate import estimate
 from weft.ids import CallUid, NodeId
 from weft.messages import (
     File,
@@ -52,6 +53,50 @@ class Target(msgspec.Struct, frozen=True):
     model: str
 
 
+class Composed(msgspec.Struct, frozen=True):
+    """The messages of a request, and about how many tokens they are."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+class Composer:
+    """Builds the messages for one target again and again, and renders each entry of a growing line only once."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._rendered: dict[NodeId, tuple[Entry, list[Message], int]] = {}
+
+    def compose(
+        self,
+        line: Sequence[Entry],
+        *,
+        summary: str = "",
+        notes: Mapping[NodeId | None, Sequence[str]] | None = None,
+    ) -> Composed:
+        """The summary of what was compacted, then the line, with the notes where they were said."""
+        notes = notes or {}
+        said: list[Message] = [_user(summary)] if summary else []
+        said += [_user(text) for text in notes.get(None, ())]
+        tokens = estimate(said)
+        for entry in line:
+            messages, size = self._render(entry)
+            said += messages
+            tokens += size
+            if entry.node.id in notes:
+                noted = [_user(text) for text in notes[entry.node.id]]
+                said += noted
+                tokens += estimate(noted)
+        return Composed(_with_legal_ends(said), tokens)
+
+    def _render(self, entry: Entry) -> tuple[list[Message], int]:
+        known = self._rendered.get(entry.node.id)
+        if known is None or known[0] is not entry:
+            messages = render(entry, self._target)
+            known = self._rendered[entry.node.id] = (entry, messages, estimate(messages))
+        return known[1], known[2]
+
+
 def build(
     line: Sequence[Entry],
     target: Target,
@@ -60,14 +105,11 @@ def build(
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
 ) -> tuple[Message, ...]:
     """The messages for `target`: the summary of what was compacted, then the line."""
-    said: list[Message] = []
-    if summary:
-        said.append(_user(summary))
-    notes = notes or {}
-    said += [_user(text) for text in notes.get(None, ())]
-    for entry in line:
-        said += render(entry, target)
-        said += [_user(text) for text in notes.get(entry.node.id, ())]
+    return Composer(target).compose(line, summary=summary, notes=notes).messages
+
+
+def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:
+    """The first message is the user's, and so is the last, unless results stand there."""
     if not said or (isinstance(said[0], Said) and said[0].role == "assistant"):
         said.insert(0, _user(BEGINNING))
     last = said[-1]

@@ -19,9 +19,9 @@ def estimate_text(characters: int) -> int:
     return (characters + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 
-def estimate(messages: Iterable[Message], prefix_characters: int = 0) -> int:
-    """Tokens of a whole request."""
-    characters = prefix_characters
+def estimate(messages: Iterable[Message]) -> int:
+    """Tokens of some messages."""
+    characters = 0
     images = 0
     for message in messages:
         if isinstance(message, Results):

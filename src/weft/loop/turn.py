@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 import msgspec
 
-from weft.context import Entry, Target, build, estimate, estimate_text
+from weft.context import Composed, Composer, Entry, Target, estimate_text
 from weft.errors import AuthFailed, ContextTooLong
 from weft.events import (
     ContextUsage,
@@ -44,7 +44,7 @@ from weft.loop.steps import (
     tip_after,
     usage_recorded,
 )
-from weft.messages import Message, Node, Text, ToolCall, ToolResult, Usage
+from weft.messages import Node, Text, ToolCall, ToolResult, Usage
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 
@@ -78,7 +78,7 @@ class Turn:
         self._mistakes = 0
         self._watch = _ProgressWatch(environment.limits.repeats)
         info = environment.model.info
-        self._target = Target(info.provider, info.name)
+        self._composer = Composer(Target(info.provider, info.name))
 
     async def run(self) -> None:
         """Work until the turn is finished; the end is always a `TurnFinished` in the log.
@@ -123,21 +123,21 @@ class Turn:
         """The model's answer, noted and in the line; None when the turn has ended instead."""
         node = await self._open_call()
         self._env.journal.status("thinking")
-        messages = self._messages()
+        composed = self._compose()
         request = self._request = Request(self._env, node)
         self._in_flight = node
         try:
-            answer = await request.answer(self._model_request(messages))
+            answer = await request.answer(self._model_request(composed))
         except BrokenAnswer as broken:
             self._retries += broken.retries
-            await self._give_up(node, broken, messages)
+            await self._give_up(node, broken, composed)
             return None
         self._retries += request.retries
         self._request = self._in_flight = None
         if not answer.parts:
-            self._note_usage(node, answer, messages)
+            self._note_usage(node, answer, composed)
             return answer
-        self._note_answer(node, answer, messages)
+        self._note_answer(node, answer, composed)
         return answer
 
     async def _open_call(self) -> NodeId:
@@ -155,22 +155,22 @@ class Turn:
         self._take_into_line(stored)
         return started.node
 
-    def _messages(self) -> tuple[Message, ...]:
+    def _compose(self) -> Composed:
         notes: dict[NodeId | None, list[str]] = {}
         for note in self._env.journal.state.tree.notes:
             if note.to_model:
                 notes.setdefault(note.node, []).append(note.text)
-        return build(self._line, self._target, notes=notes)
+        return self._composer.compose(self._line, notes=notes)
 
-    def _model_request(self, messages: tuple[Message, ...]) -> ModelRequest:
+    def _model_request(self, composed: Composed) -> ModelRequest:
         prefix = self._env.prefix
-        used = estimate(messages, len(prefix.data))
+        used = self._input_tokens(composed)
         self._env.journal.signal(
             ContextUsage(used=used, window=self._env.model.info.context_window)
         )
         return ModelRequest(
             model=self._env.model.info.name,
-            messages=messages,
+            messages=composed.messages,
             system=prefix.prefix.system,
             tools=tuple(
                 ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
@@ -180,17 +180,17 @@ class Turn:
             session_id=self._env.journal.state.session_id,
         )
 
-    def _note_answer(self, node: NodeId, answer: Answer, messages: tuple[Message, ...]) -> None:
-        usage, _ = self._cost(answer, messages)
+    def _note_answer(self, node: NodeId, answer: Answer, composed: Composed) -> None:
+        usage, _ = self._cost(answer, composed)
         added = answer_node(
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
         self._notebook.note(added)
         self._line.append(Entry(node=added.node, results={}))
-        self._note_usage(node, answer, messages)
+        self._note_usage(node, answer, composed)
 
-    def _note_usage(self, node: NodeId, answer: Answer, messages: tuple[Message, ...]) -> None:
-        usage, estimated = self._cost(answer, messages)
+    def _note_usage(self, node: NodeId, answer: Answer, composed: Composed) -> None:
+        usage, estimated = self._cost(answer, composed)
         self._notebook.note(
             usage_recorded(
                 usage,
@@ -201,26 +201,27 @@ class Turn:
             )
         )
 
-    def _cost(self, answer: Answer, messages: tuple[Message, ...]) -> tuple[Usage, bool]:
+    def _input_tokens(self, composed: Composed) -> int:
+        return composed.tokens + estimate_text(len(self._env.prefix.data))
+
+    def _cost(self, answer: Answer, composed: Composed) -> tuple[Usage, bool]:
         """What the answer used, in money too; an estimate where the vendor did not say."""
         usage = answer.usage
         if usage is None:
             characters = sum(len(part.text) for part in answer.parts if isinstance(part, Text))
             usage = Usage(
-                input_tokens=estimate(messages, len(self._env.prefix.data)),
+                input_tokens=self._input_tokens(composed),
                 output_tokens=estimate_text(characters),
             )
         if usage.cost_usd is None:
             usage = msgspec.structs.replace(usage, cost_usd=self._env.model.info.cost(usage))
         return usage, answer.usage is None
 
-    async def _give_up(
-        self, node: NodeId, broken: BrokenAnswer, messages: tuple[Message, ...]
-    ) -> None:
+    async def _give_up(self, node: NodeId, broken: BrokenAnswer, composed: Composed) -> None:
         """The model cannot be reached: keep what it said so far, and end the turn."""
         self._request = self._in_flight = None
         if broken.partial.parts:
-            self._note_answer(node, broken.partial, messages)
+            self._note_answer(node, broken.partial, composed)
         error = broken.error
         reason: FinishReason = "provider_error"
         if isinstance(error, AuthFailed):
@@ -312,7 +313,7 @@ class Turn:
         request, node = self._request, self._in_flight
         if request is not None and node is not None and (parts := request.builder.partial()):
             partial = Answer(parts=parts, usage=request.builder.usage, stop=None)
-            self._note_answer(node, partial, self._messages())
+            self._note_answer(node, partial, self._compose())
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             settled = settle_open_calls(
