@@ -37,12 +37,22 @@ def apply(text: str, change: Change) -> tuple[str, int]:
     if old == new:
         raise FinalToolError("old_string and new_string are the same; there is nothing to change")
     view = in_lf(text)
-    count = view.count(old)
-    if count == 0:
+    places = _places(view, old)
+    if not places:
         raise FinalToolError(_miss(view, old))
-    if count > 1 and not change.replace_all:
-        raise FinalToolError(_ambiguous(view, old, count))
-    return _replace(text, view, old, new), count
+    if len(places) > 1 and not change.replace_all:
+        raise FinalToolError(_ambiguous(view, places))
+    return _replace(text, view, old, new), view.count(old)
+
+
+def _places(view: str, old: str) -> list[int]:
+    """Where the old text occurs, the first few; overlapping ones too, for `aa` in `aaa` is no less ambiguous."""
+    places: list[int] = []
+    position = view.find(old)
+    while position >= 0 and len(places) <= _MAX_PLACES:
+        places.append(position)
+        position = view.find(old, position + 1)
+    return places
 
 
 def _replace(text: str, view: str, old: str, new: str) -> str:
@@ -64,15 +74,11 @@ def _replace(text: str, view: str, old: str, new: str) -> str:
     return "".join([*pieces, marked[done:]]).replace(_CRLF, "\r\n")
 
 
-def _ambiguous(view: str, old: str, count: int) -> str:
-    lines: list[str] = []
-    position = view.find(old)
-    while position >= 0 and len(lines) < _MAX_PLACES:
-        lines.append(str(view.count("\n", 0, position) + 1))
-        position = view.find(old, position + len(old))
-    more = ", …" if count > len(lines) else ""
+def _ambiguous(view: str, places: list[int]) -> str:
+    lines = [str(view.count("\n", 0, place) + 1) for place in places[:_MAX_PLACES]]
+    many = str(len(places)) if len(places) <= _MAX_PLACES else f"more than {_MAX_PLACES}"
     return (
-        f"old_string occurs {count} times (at lines {', '.join(lines)}{more}); nothing was changed.  "
+        f"old_string occurs {many} times (at lines {', '.join(lines)}); nothing was changed.  "
         "Add lines around it until it is unique, or set replace_all"
     )
 

@@ -1,0 +1,237 @@
+"""list, find and grep: with ripgrep, with git, and with neither."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Bench
+from weft.errors import FinalToolError
+from weft.tools.glob import matcher
+
+pytestmark = pytest.mark.anyio
+
+WAYS = ["rg", "git", "walk"]
+
+
+def only(tmp_path: Path, *programs: str) -> dict[str, str]:
+    """An environment whose search path holds nothing but these programs."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for program in ("sh", "bash", *programs):
+        found = shutil.which(program)
+        if found is None:
+            pytest.skip(f"this machine has no {program}")
+        (folder / program).symlink_to(found)
+    return {"PATH": str(folder)}
+
+
+def git(root: Path, *args: str) -> None:
+    subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture(params=WAYS)
+def project(
+    request: pytest.FixtureRequest, tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
+) -> Bench:
+    """The same project, searched in each way."""
+    bench = bench_with(only(tmp_path, *{"rg": ["rg"], "git": ["git"], "walk": []}[request.param]))
+    bench.write("README.md", "Weft\n")
+    bench.write("src/app.py", "import os\n\ndef main():\n    return os.getpid()\n")
+    bench.write("src/deep/util.py", "def helper():\n    return 'MAIN'\n")
+    bench.write("tests/test_app.py", "def test_main():\n    assert main\n")
+    bench.write("data.bin", b"main\0main")
+    bench.write("-e", "main -e\n")
+    git(bench.root, "init", "-q")
+    return bench
+
+
+def ignoring(bench: Bench) -> None:
+    bench.write(".gitignore", "build/\n*.log\n!keep.log\n")
+    bench.write("build/out.py", "main\n")
+    bench.write("a.log", "main\n")
+    bench.write("keep.log", "main\n")
+
+
+async def test_files_are_found_by_pattern(project: Bench) -> None:
+    assert (await project.text("find", pattern="*.py")).split("\n") == [
+        "src/app.py",
+        "src/deep/util.py",
+        "tests/test_app.py",
+    ]
+    assert (
+        await project.text("find", pattern="src/**/*.py", path=".")
+        == "src/app.py\nsrc/deep/util.py"
+    )
+    assert await project.text("find", pattern="*.{md,py}", path="src/deep") == "src/deep/util.py"
+    assert await project.text("find", pattern="*.rs") == "(no file fits)"
+
+
+async def test_lines_are_found_by_expression(project: Bench) -> None:
+    assert await project.text("grep", pattern=r"def \w*main") == (
+        "src/app.py:3:def main():\ntests/test_app.py:1:def test_main():"
+    )
+    assert await project.text("grep", pattern="main", path="src", ignore_case=True) == (
+        "src/app.py:3:def main():\nsrc/deep/util.py:2:    return 'MAIN'"
+    )
+    assert (
+        await project.text("grep", pattern="main", glob="*_app.py", files_only=True)
+        == "tests/test_app.py"
+    )
+    assert (
+        await project.text("grep", pattern="helper", path="src/deep/util.py")
+        == "src/deep/util.py:1:def helper():"
+    )
+    assert await project.text("grep", pattern="getpid", context=1, path="src") == (
+        "src/app.py-3-def main():\nsrc/app.py:4:    return os.getpid()"
+    )
+    assert await project.text("grep", pattern="nowhere") == "(no match)"
+
+
+async def test_what_the_model_writes_never_becomes_an_option(project: Bench) -> None:
+    marker = project.root / "marker"
+    hostile = f"--pre=touch {marker}"
+    for pattern in ("-e", "--files", hostile, "--hostname-bin=x", "@file", "-f/etc/passwd"):
+        await project.run("grep", pattern=pattern)
+    assert await project.text("grep", pattern="-e", path="-e") == "-e:1:main -e"
+    await project.run("grep", pattern="main", glob=hostile)
+    await project.run("find", pattern=hostile)
+    assert not marker.exists()
+
+
+async def test_a_bad_expression_is_told(project: Bench) -> None:
+    with pytest.raises(FinalToolError, match="no regular expression"):
+        await project.run("grep", pattern="(unclosed")
+
+
+async def test_results_are_capped(project: Bench) -> None:
+    project.write("many.txt", "needle\n" * 500)
+    text = await project.text("grep", pattern="needle", limit=10)
+    assert text.count("needle") == 10
+    assert "more than 10 lines" in text
+    project.write("wide.txt", "haystack " + "x" * 5000 + "\n")
+    assert len(await project.text("grep", pattern="haystack")) < 1000
+
+
+async def test_a_missing_path_is_told(project: Bench) -> None:
+    with pytest.raises(
+        FinalToolError, match="there is no file or folder 'sorc'; did you mean 'src'"
+    ):
+        await project.run("grep", pattern="x", path="sorc")
+
+
+async def test_links_are_not_searched_through(project: Bench) -> None:
+    outside = project.root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text("main secret\n")
+    (project.root / "link").symlink_to(outside)
+    (project.root / "one.py").symlink_to(outside / "secret.py")
+    assert "secret" not in await project.text("grep", pattern="main|secret")
+    with pytest.raises(FinalToolError, match="leads out"):
+        await project.run("grep", pattern="main", path="link")
+
+
+@pytest.mark.parametrize("project", ["rg", "git"], indirect=True)
+async def test_ignored_files_are_left_out(project: Bench) -> None:
+    ignoring(project)
+    found = (await project.text("find", pattern="**")).split("\n")
+    assert "keep.log" in found
+    assert not {"build/out.py", "a.log"} & set(found)
+    assert "build" not in await project.text("grep", pattern="main")
+
+
+@pytest.mark.parametrize("project", ["git"], indirect=True)
+async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found(
+    project: Bench,
+) -> None:
+    git(project.root, "add", "-A")
+    (project.root / "src/app.py").unlink()
+    marker = project.root.parent / "ran"
+    script = project.root.parent / "evil.sh"
+    script.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    script.chmod(0o755)
+    for name in (
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "diff.external",
+        "filter.x.clean",
+    ):
+        git(project.root, "config", name, str(script))
+    git(project.root, "config", "core.hooksPath", str(script.parent))
+    (script.parent / "post-index-change").symlink_to(script)
+    project.write(".gitattributes", "* filter=x\n")
+    found = (await project.text("find", pattern="*.py")).split("\n")
+    assert found == ["src/deep/util.py", "tests/test_app.py"]
+    assert not marker.exists()
+
+
+async def test_our_own_git_is_never_one_from_the_project(
+    tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
+) -> None:
+    own = tmp_path / "project" / "bin"
+    own.mkdir(parents=True)
+    marker = tmp_path / "ran"
+    for name in ("git", "rg"):
+        (own / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (own / name).chmod(0o755)
+    bench = bench_with({"PATH": f"{own}:{os.environ['PATH']}"})
+    await bench.run("find", pattern="*")
+    await bench.run("grep", pattern="x")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("project", ["walk"], indirect=True)
+@pytest.mark.timeout(100)
+async def test_a_pattern_that_never_ends_is_stopped_and_blocks_nobody(
+    project: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.tools.grep._SECONDS", 1.0)
+    project.write("bad.txt", "a" * 200 + "!\n")
+    assert "stopped after" in await project.text("grep", pattern="(a+)+$", path="bad.txt")
+
+
+async def test_a_folder_is_listed_folders_first(bench: Bench) -> None:
+    bench.write("b.txt", "")
+    bench.write("z/x", "")
+    (bench.root / "link").symlink_to("z")
+    assert await bench.text("list") == "z/\nb.txt\nlink@"
+    assert await bench.text("list", path="z") == "x"
+    (bench.root / "empty").mkdir()
+    assert "empty" in await bench.text("list", path="empty")
+    with pytest.raises(FinalToolError, match="not a folder"):
+        await bench.run("list", path="b.txt")
+    assert not (await bench.prepare("list", path=".")).action.has_effect
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fits_not"),
+    [
+        ("*.py", ["a.py", "x/y/a.py"], ["a.pyc", "py"]),
+        ("/a.py", ["a.py"], ["x/a.py"]),
+        ("src/*.py", ["src/a.py"], ["src/x/a.py", "a.py"]),
+        ("src/**", ["src/a", "src/x/y"], ["src", "a"]),
+        ("**/test_*", ["test_a", "x/y/test_b"], ["x/tests"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["a", "b", "a/bb"]),
+        ("[ab]?.{c,h}", ["ax.c", "x/by.h"], ["cx.c", "a.c"]),
+        ("./x", ["x"], ["y"]),
+        ("**", ["a", "a/b"], []),
+    ],
+)
+def test_a_name_pattern_means_what_hands_expect(
+    pattern: str, fits: list[str], fits_not: list[str]
+) -> None:
+    matches = matcher(pattern)
+    assert [name for name in fits if not matches(name)] == []
+    assert [name for name in fits_not if matches(name)] == []
+
+
+def test_a_name_pattern_takes_no_time_whatever_it_is() -> None:
+    assert not matcher("*a" * 30 + "b")("a" * 200)
+    assert not matcher("**/a/" * 30 + "b")("a/" * 200 + "c")
+    assert matcher("{a,b}" * 12)("x") is False

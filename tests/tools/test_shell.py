@@ -1,0 +1,74 @@
+"""The shell tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.conftest import Bench
+from weft.errors import BadArguments, FinalToolError
+from weft.permissions import decide
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_output_comes_back_and_is_shown_while_it_runs(bench: Bench) -> None:
+    outcome = await bench.run("shell", command="echo hello; echo problem >&2")
+    assert outcome.text == "hello\nproblem"
+    assert not outcome.is_error
+    assert "".join(bench.shown) == "hello\nproblem\n"
+
+
+async def test_how_it_ended_is_said(bench: Bench) -> None:
+    failed = await bench.run("shell", command="echo x; exit 3")
+    assert (failed.text, failed.is_error, failed.data["exit_code"]) == ("x\n(exit code 3)", True, 3)
+    assert await bench.text("shell", command="true") == "(no output)"
+    assert "(killed by signal 9)" in await bench.text("shell", command="kill -9 $$")
+    late = await bench.run("shell", command="sleep 600", timeout_seconds=0.2)
+    assert "took too long" in late.text
+    assert late.is_error
+
+
+async def test_it_runs_in_the_project_or_a_folder_of_it(bench: Bench) -> None:
+    bench.write("a b/x", "")
+    assert await bench.text("shell", command="pwd") == str(bench.root)
+    prepared = await bench.prepare("shell", command="pwd", cwd="a b")
+    assert (await prepared.run()).text == str(bench.root / "a b")
+    assert prepared.preview == prepared.action.target == "cd 'a b'\npwd"
+    with pytest.raises(FinalToolError, match="no folder"):
+        await bench.run("shell", command="pwd", cwd="none")
+    (bench.root / "out").symlink_to("/")
+    with pytest.raises(FinalToolError, match="leads out"):
+        await bench.prepare("shell", command="pwd", cwd="out")
+    assert (await bench.prepare("shell", command="pwd", cwd="/")).action.outside
+
+
+async def test_it_is_shown_exactly_and_always_asks(bench: Bench) -> None:
+    command = "git   diff;   echo '  '"
+    prepared = await bench.prepare("shell", command=command)
+    assert prepared.preview == prepared.action.target == command
+    assert decide(prepared.action, mode="accept_edits").verdict == "ask"
+    assert decide(prepared.action, mode="plan").verdict == "deny"
+
+
+async def test_long_output_is_cut_and_kept_whole(bench: Bench) -> None:
+    outcome = await bench.run("shell", command="seq 1 100000")
+    assert "bytes are not shown" in outcome.text
+    assert outcome.full_text is not None
+    assert outcome.full_text.decode().split()[-1] == "100000"
+
+
+async def test_bash_is_there_when_the_machine_has_it(bench: Bench) -> None:
+    assert await bench.text("shell", command="[[ a == a ]] && echo ${BASH_VERSION:+bash}") == "bash"
+
+
+@pytest.mark.parametrize(
+    "args", [{"command": "true", "timeout_seconds": 601}, {"command": "true", "x": 1}, {}]
+)
+async def test_wrong_arguments_start_nothing(bench: Bench, args: dict[str, object]) -> None:
+    with pytest.raises(BadArguments):
+        await bench.prepare("shell", **args)
+
+
+async def test_an_empty_command_is_refused(bench: Bench) -> None:
+    with pytest.raises(FinalToolError, match="empty"):
+        await bench.prepare("shell", command=" \n")
