@@ -1,0 +1,64 @@
+"""The seam: a request in, a reply whose body streams out."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to wait, in seconds."""
+
+    connect: float = 10.0
+    """For the connection, the proxy's consent and the TLS handshake together."""
+    idle: float = 60.0
+    """For the next bytes of a reply."""
+
+
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request.  `host`, `content-length` and `accept-encoding` are added to the headers."""
+
+    url: str
+    """`http://…` or `https://…`."""
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    unix_socket: str = ""
+    """Path of a socket to speak through, instead of the network; the URL then gives only host name and path."""
+    timeouts: Timeouts = Timeouts()
+
+
+class Reply(Protocol):
+    """The head of a reply, and its body as it comes."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; of repeated ones the last."""
+
+    async def read(self) -> bytes:
+        """The next bytes of the body, decompressed; empty at its end.
+
+        Raises:
+            ProviderUnavailable: the connection was reset, ended early or fell silent.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """A way to send requests."""
+
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Reply]:
+        """Send the request; entered when the head of the reply is there.
+
+        Leaving closes the connection at once, unless the body was read to its end and the server keeps it open.
+
+        Raises:
+            ProviderUnavailable: the server could not be reached, or broke off.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,119 @@
+"""Which proxy a request goes through, if any.  Pure: the environment's values are handed in."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from weft.errors import UsageError
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a URL points."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With the query."""
+
+    @property
+    def authority(self) -> str:
+        """Host and port as they stand in a request; the port only where it is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = self.port == (443 if self.scheme == "https" else 80)
+        return host if usual else f"{host}:{self.port}"
+
+
+def target(url: str) -> Target:
+    """Take a URL apart.
+
+    Raises:
+        UsageError: it is no http or https URL.
+    """
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+        raise UsageError(f"{url!r} is not an address; it looks like https://host/path")
+    path = parts.path or "/"
+    if parts.query:
+        path = f"{path}?{parts.query}"
+    return Target(
+        parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), path
+    )
+
+
+class Proxy(msgspec.Struct, frozen=True):
+    """A proxy to go through."""
+
+    host: str
+    port: int
+    authorization: str = ""
+    """The value of `proxy-authorization`, where the proxy's URL names a user."""
+
+
+class Proxies(msgspec.Struct, frozen=True, kw_only=True):
+    """The proxies in force, as the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` give them."""
+
+    https: str = ""
+    http: str = ""
+    no_proxy: str = ""
+
+    def for_target(self, where: Target) -> Proxy | None:
+        """The proxy for a target; None goes straight.  This machine itself is never reached through one.
+
+        Raises:
+            UsageError: the proxy's address is not one that we can use.
+        """
+        address = self.https if where.scheme == "https" else self.http
+        if not address or _is_loopback(where.host) or self._is_excepted(where):
+            return None
+        return _proxy(address)
+
+    def _is_excepted(self, where: Target) -> bool:
+        for entry in self.no_proxy.replace(" ", ",").split(","):
+            name, _, port = entry.strip().lower().partition(":")
+            if not name or (port.isdigit() and int(port) != where.port):
+                continue
+            if name == "*" or _matches(where.host.lower(), name):
+                return True
+        return False
+
+
+def _matches(host: str, name: str) -> bool:
+    if "/" in name:
+        try:
+            return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+        except ValueError:
+            return False
+    bare = name.removeprefix("*").removeprefix(".")
+    return host == bare or host.endswith(f".{bare}")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _proxy(address: str) -> Proxy:
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    if parts.scheme != "http" or not parts.hostname:
+        # Not the address itself: it may hold a password.
+        raise UsageError(
+            f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks like http://host:port"
+        )
+    authorization = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = "Basic " + base64.b64encode(pair.encode()).decode()
+    return Proxy(parts.hostname, parts.port or 80, authorization)

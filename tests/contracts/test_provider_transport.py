@@ -1,0 +1,675 @@
+"""The HTTP client over real sockets: what it must survive, and what it must not do."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+import trustme
+
+from tests.providers.loopback import Handler, Line, Server, serving
+from weft.errors import ProviderUnavailable, UsageError
+from weft.providers.transport import Client, HttpRequest, Proxies, Reply, Timeouts
+
+pytestmark = pytest.mark.anyio
+
+SHORT = Timeouts(connect=0.05, idle=0.05)
+
+
+async def body_of(reply: Reply) -> bytes:
+    parts = []
+    while data := await reply.read():
+        parts.append(data)
+    return b"".join(parts)
+
+
+async def fetch(client: Client, url: str, **more: object) -> bytes:
+    request = HttpRequest(url=url, body=b"{}", **more)  # type: ignore[arg-type]  # the test's own
+    with anyio.fail_after(10):
+        async with client.send(request) as reply:
+            return await body_of(reply)
+
+
+@asynccontextmanager
+async def served(handler: Handler) -> AsyncGenerator[tuple[Client, Server]]:
+    client = Client()
+    async with serving(handler) as server:
+        yield client, server
+        await client.aclose()
+
+
+async def says_ok(line: Line) -> None:
+    while await line.request():
+        await line.reply(b"ok")
+
+
+# --- framing ---------------------------------------------------------------------------
+
+
+async def test_a_request_goes_out_whole_and_the_reply_comes_back() -> None:
+    async with served(says_ok) as (client, server):
+        request = HttpRequest(
+            url=f"{server.url}/v1/x?a=1", headers=(("x-key", "k"),), body=b'{"a":1}'
+        )
+        async with client.send(request) as reply:
+            assert (reply.status, await body_of(reply)) == (200, b"ok")
+    asked = server.asked[0]
+    assert (asked.method, asked.path, asked.body) == ("POST", "/v1/x?a=1", b'{"a":1}')
+    assert asked.headers["x-key"] == "k"
+    assert asked.headers["host"] == f"127.0.0.1:{server.port}"
+    assert asked.headers["accept-encoding"] == "identity"
+
+
+async def test_a_get_has_no_body_and_no_length() -> None:
+    async with (
+        served(says_ok) as (client, server),
+        client.send(HttpRequest(url=server.url, method="GET")) as reply,
+    ):
+        await body_of(reply)
+    assert "content-length" not in server.asked[0].headers
+    assert server.asked[0].path == "/"
+
+
+async def test_chunks_arrive_as_they_are_sent() -> None:
+    go_on = anyio.Event()
+
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.start_events()
+        await line.chunk(b"one")
+        await go_on.wait()
+        await line.chunk(b"two")
+        await line.end_chunks()
+
+    async with served(handler) as (client, server):
+        with anyio.fail_after(5):
+            async with client.send(HttpRequest(url=server.url)) as reply:
+                assert await reply.read() == b"one"
+                go_on.set()
+                assert await body_of(reply) == b"two"
+
+
+async def test_a_reply_cut_into_single_bytes_is_the_same_reply() -> None:
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+
+    async def handler(line: Line) -> None:
+        await line.request()
+        for at in range(len(whole)):
+            await line.send(whole[at : at + 1])
+        await line.until_gone()
+
+    async with (
+        served(handler) as (client, server),
+        client.send(HttpRequest(url=server.url)) as reply,
+    ):
+        assert await body_of(reply) == b"abcd"
+        assert reply.headers["x-a"] == "b"
+
+
+async def test_a_body_without_length_ends_with_the_connection() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+
+    async with served(handler) as (client, server):
+        assert await fetch(client, server.url) == b"all of it"
+
+
+async def test_hints_before_the_reply_are_passed_over() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: x\r\n\r\n")
+        await line.reply(b"ok", status=201)
+
+    async with (
+        served(handler) as (client, server),
+        client.send(HttpRequest(url=server.url)) as reply,
+    ):
+        assert (reply.status, await body_of(reply)) == (201, b"ok")
+        assert "link" not in reply.headers
+
+
+# --- keeping connections ---------------------------------------------------------------
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with served(says_ok) as (client, server):
+        for _ in range(3):
+            assert await fetch(client, server.url) == b"ok"
+    assert server.connections == 1
+    assert len(server.asked) == 3
+
+
+async def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(b"ok", headers="connection: close\r\n")
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        for _ in range(2):
+            assert await fetch(client, server.url) == b"ok"
+    assert server.connections == 2
+
+
+async def test_a_connection_that_died_while_it_waited_is_replaced_unseen() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(b"ok")
+        await line.request()  # and hangs up on it
+
+    async with served(handler) as (client, server):
+        assert await fetch(client, server.url) == b"ok"
+        assert await fetch(client, server.url) == b"ok"
+    assert server.connections == 2
+
+
+async def test_a_reply_that_broke_off_is_never_asked_for_twice() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(b"ok")
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\n")
+        await line.reset()
+
+    async with served(handler) as (client, server):
+        await fetch(client, server.url)
+        with pytest.raises(ProviderUnavailable):
+            await fetch(client, server.url)
+    assert server.connections == 1
+
+
+async def test_an_answer_to_nothing_spoils_the_connection() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        good = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+        await line.send(good + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        assert await fetch(client, server.url) == b"ok"
+        assert await fetch(client, server.url) == b"ok"
+    assert server.connections == 2
+
+
+async def test_fifty_requests_at_once_each_get_their_own_answer() -> None:
+    async def handler(line: Line) -> None:
+        while asked := await line.request():
+            await line.reply(asked.path.encode())
+
+    async with served(handler) as (client, server):
+        seen: dict[int, bytes] = {}
+
+        async def one(number: int) -> None:
+            seen[number] = await fetch(client, f"{server.url}/{number}")
+
+        for _ in range(2):
+            async with anyio.create_task_group() as group:
+                for number in range(50):
+                    group.start_soon(one, number)
+            assert seen == {number: f"/{number}".encode() for number in range(50)}
+    assert server.connections <= 50
+
+
+# --- faults ----------------------------------------------------------------------------
+
+
+async def reset_in_the_middle(line: Line) -> None:
+    await line.start_events()
+    await line.chunk(b"half")
+    await line.reset()
+
+
+async def end_in_the_middle(line: Line) -> None:
+    await line.start_events()
+    await line.chunk(b"half")
+    await line.close()
+
+
+async def too_short(line: Line) -> None:
+    await line.send(b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\nhalf")
+    await line.close()
+
+
+async def broken_chunks(line: Line) -> None:
+    await line.start_events()
+    await line.chunk(b"half")
+    await line.send(b"zz\r\nnot a chunk\r\n")
+    await line.until_gone()
+
+
+@pytest.mark.parametrize(
+    "fault", [reset_in_the_middle, end_in_the_middle, too_short, broken_chunks]
+)
+async def test_a_body_that_breaks_off_raises_after_what_came(fault: Handler) -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await fault(line)
+
+    async with served(handler) as (client, server):
+        with anyio.fail_after(5):
+            async with client.send(HttpRequest(url=server.url)) as reply:
+                heard = b""
+                with pytest.raises(ProviderUnavailable) as caught:  # noqa: PT012 - after any piece
+                    while True:
+                        heard += await reply.read()
+    assert heard == b"half"
+    assert caught.value.retryable
+
+
+async def closes_at_once(line: Line) -> None:
+    await line.request()
+
+
+async def resets_at_once(line: Line) -> None:
+    await line.request()
+    await line.reset()
+
+
+async def speaks_another_language(line: Line) -> None:
+    await line.request()
+    await line.send(b"SSH-2.0-OpenSSH_9.2\r\n")
+    await line.until_gone()
+
+
+async def never_ends_its_head(line: Line) -> None:
+    await line.request()
+    await line.send(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        await line.send(b"x-more: " + b"y" * 4000 + b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (closes_at_once, "closed the connection without an answer"),
+        (resets_at_once, "closed the connection without an answer"),
+        (speaks_another_language, "not HTTP"),
+        (never_ends_its_head, "endless head|not HTTP"),
+    ],
+)
+async def test_no_proper_answer_is_unavailable(handler: Handler, message: str) -> None:
+    async with served(handler) as (client, server):
+        with pytest.raises(ProviderUnavailable, match=message):
+            await fetch(client, server.url)
+
+
+async def test_nobody_listening_is_unavailable() -> None:
+    async with served(says_ok) as (client, server):
+        pass
+    with pytest.raises(ProviderUnavailable, match=f"could not reach 127.0.0.1:{server.port}"):
+        await fetch(client, server.url)
+
+
+async def test_an_unknown_host_is_unavailable() -> None:
+    async def unknown(host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.raises(ProviderUnavailable, match=r"nowhere\.invalid:80: Name or service not"):
+        await fetch(Client(resolve=unknown), "http://nowhere.invalid/")
+
+
+async def test_silence_before_the_head_and_in_the_body_is_unavailable() -> None:
+    async def silent(line: Line) -> None:
+        await line.request()
+        await line.until_gone()
+
+    async def falls_silent(line: Line) -> None:
+        await line.request()
+        await line.start_events()
+        await line.chunk(b"half")
+        await line.until_gone()
+
+    for handler in (silent, falls_silent):
+        async with served(handler) as (client, server):
+            with pytest.raises(ProviderUnavailable, match=r"sent nothing for 0\.05 seconds"):
+                await fetch(client, server.url, timeouts=SHORT)
+            with anyio.fail_after(5):
+                await server.gone.wait()
+
+
+async def test_a_silent_kept_connection_is_not_asked_again() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(b"ok")
+        await line.request()
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        await fetch(client, server.url)
+        with pytest.raises(ProviderUnavailable, match="sent nothing"):
+            await fetch(client, server.url, timeouts=Timeouts(idle=0.05))
+    assert server.connections == 1
+
+
+async def test_a_connection_that_does_not_come_about_times_out() -> None:
+    async def never(host: str, port: int) -> Sequence[str]:
+        await anyio.sleep_forever()
+        return ()
+
+    with pytest.raises(ProviderUnavailable, match=r"within 0.05 seconds"):
+        await fetch(Client(resolve=never), "http://slow.test/", timeouts=SHORT)
+
+
+# --- leaving ---------------------------------------------------------------------------
+
+
+async def test_leaving_in_the_middle_closes_the_socket_at_once() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.start_events()
+        await line.chunk(b"half")
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        with anyio.fail_after(5):
+            async with client.send(HttpRequest(url=server.url)) as reply:
+                await reply.read()
+            await server.gone.wait()
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_cancel_closes_the_socket_at_once(answers: bool) -> None:
+    waits = anyio.Event()
+
+    async def handler(line: Line) -> None:
+        await line.request()
+        if answers:
+            await line.start_events()
+        waits.set()
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(fetch, client, server.url)
+                await waits.wait()
+                group.cancel_scope.cancel()
+            await server.gone.wait()
+
+
+async def test_a_slow_reader_is_not_buried() -> None:
+    sent = 0
+
+    async def handler(line: Line) -> None:
+        nonlocal sent
+        await line.request()
+        await line.start_events()
+        block = b"x" * 100_000
+        for _ in range(500):
+            await line.chunk(block)
+            sent += len(block)
+        await line.end_chunks()
+
+    async with served(handler) as (client, server):
+        with anyio.fail_after(20):
+            async with client.send(HttpRequest(url=server.url, timeouts=SHORT)) as reply:
+                first = await reply.read()
+                while True:  # until the server cannot get rid of any more
+                    before = sent
+                    await anyio.sleep(0.1)
+                    if sent == before:
+                        break
+                assert sent < 20_000_000
+                assert len(first) + len(await body_of(reply)) == 50_000_000
+
+
+# --- encodings -------------------------------------------------------------------------
+
+
+async def test_gzip_that_was_not_asked_for_is_decoded() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(gzip.compress(b"plain " * 100), headers="content-encoding: gzip\r\n")
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        assert await fetch(client, server.url) == b"plain " * 100
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "message"),
+    [
+        ("br", b"\x0b\x02", "answered in the encoding 'br'"),
+        ("gzip", b"this is no gzip", "damaged"),
+        ("gzip", gzip.compress(bytes(60_000_000)), "beyond all bounds"),
+    ],
+)
+async def test_a_body_that_cannot_be_decoded_is_unavailable(
+    encoding: str, body: bytes, message: str
+) -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.reply(body, headers=f"content-encoding: {encoding}\r\n")
+        await line.until_gone()
+
+    async with served(handler) as (client, server):
+        with pytest.raises(ProviderUnavailable, match=message):
+            await fetch(client, server.url)
+
+
+# --- TLS -------------------------------------------------------------------------------
+
+
+class Authority:
+    """A certificate authority of our own."""
+
+    def __init__(self) -> None:
+        self._ca = trustme.CA()
+
+    def server(self, *names: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._ca.issue_cert(*names).configure_cert(context)
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        self._ca.configure_trust(context)
+        return context
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+async def test_tls_with_a_trusted_certificate_works_and_is_kept(authority: Authority) -> None:
+    async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
+        client = Client(tls=authority.client)
+        for _ in range(2):
+            assert await fetch(client, server.url) == b"ok"
+        await client.aclose()
+    assert server.connections == 1
+
+
+async def test_tls_with_an_unknown_authority_is_refused_for_good(authority: Authority) -> None:
+    async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
+        with pytest.raises(ProviderUnavailable, match="is not trusted") as caught:
+            await fetch(Client(), server.url)
+    assert not caught.value.retryable
+    assert server.asked == []
+
+
+async def test_tls_for_another_name_is_refused(authority: Authority) -> None:
+    async with serving(says_ok, tls=authority.server("other.test")) as server:
+        with pytest.raises(ProviderUnavailable, match="is not trusted"):
+            await fetch(Client(tls=authority.client), server.url)
+    assert server.asked == []
+
+
+async def test_a_cancel_closes_a_tls_socket_at_once(authority: Authority) -> None:
+    waits = anyio.Event()
+
+    async def handler(line: Line) -> None:
+        await line.request()
+        waits.set()
+        await line.until_gone()
+
+    async with serving(handler, tls=authority.server("127.0.0.1")) as server:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(fetch, Client(tls=authority.client), server.url)
+                await waits.wait()
+                group.cancel_scope.cancel()
+            await server.gone.wait()
+
+
+# --- proxies ---------------------------------------------------------------------------
+
+
+def tunnelling(to_port: int) -> Handler:
+    """A proxy that consents to every CONNECT and passes bytes to one port."""
+
+    async def handler(line: Line) -> None:
+        if not await line.request():
+            return
+        await line.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        async with await anyio.connect_tcp("127.0.0.1", to_port) as far:
+
+            async def back() -> None:
+                async for data in far:
+                    await line.send(data)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(back)
+                try:
+                    while True:
+                        await far.send(await line._stream.receive())
+                finally:
+                    group.cancel_scope.cancel()
+
+    return handler
+
+
+async def test_https_goes_through_the_proxy_by_connect(authority: Authority) -> None:
+    async with (
+        serving(says_ok, tls=authority.server("api.example.test")) as server,
+        serving(tunnelling(server.port)) as proxy,
+    ):
+        proxies = Proxies(https=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
+        client = Client(proxies=proxies, tls=authority.client)
+        for _ in range(2):
+            assert await fetch(client, "https://api.example.test/v1") == b"ok"
+        await client.aclose()
+    assert [(a.method, a.path) for a in proxy.asked] == [("CONNECT", "api.example.test:443")]
+    assert proxy.asked[0].headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+    assert "proxy-authorization" not in server.asked[0].headers
+    assert len(server.asked) == 2
+
+
+async def test_the_end_to_end_certificate_is_checked_through_the_proxy(
+    authority: Authority,
+) -> None:
+    async with (
+        serving(says_ok, tls=authority.server("other.test")) as server,
+        serving(tunnelling(server.port)) as proxy,
+    ):
+        proxies = Proxies(https=f"127.0.0.1:{proxy.port}")
+        with pytest.raises(ProviderUnavailable, match="is not trusted"):
+            await fetch(Client(proxies=proxies, tls=authority.client), "https://api.example.test/")
+
+
+async def test_a_proxy_that_refuses_is_named() -> None:
+    async def handler(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        await line.until_gone()
+
+    async with serving(handler) as proxy:
+        proxies = Proxies(https=f"http://u:secret@127.0.0.1:{proxy.port}")
+        with pytest.raises(ProviderUnavailable, match="407 Proxy Authentication") as caught:
+            await fetch(Client(proxies=proxies), "https://api.example.test/")
+        with anyio.fail_after(5):
+            await proxy.gone.wait()
+    assert not caught.value.retryable
+    assert "secret" not in str(caught.value)
+
+
+async def test_plain_http_is_asked_of_the_proxy_in_full() -> None:
+    async with served(says_ok) as (_, proxy):
+        client = Client(proxies=Proxies(http=proxy.url))
+        assert await fetch(client, "http://api.example.test/v1") == b"ok"
+        await client.aclose()
+    assert proxy.asked[0].path == "http://api.example.test/v1"
+
+
+async def test_no_proxy_and_this_machine_go_straight(authority: Authority) -> None:
+    async def here(host: str, port: int) -> Sequence[str]:
+        return ("127.0.0.1",)
+
+    async with serving(says_ok, tls=authority.server("a.internal.test", "127.0.0.1")) as server:
+        proxies = Proxies(https="http://127.0.0.1:1", no_proxy="x.test, .internal.test")
+        client = Client(proxies=proxies, tls=authority.client, resolve=here)
+        assert await fetch(client, f"https://a.internal.test:{server.port}/") == b"ok"
+        assert await fetch(client, server.url) == b"ok"
+        await client.aclose()
+
+
+async def test_a_proxy_we_cannot_use_is_refused_without_its_password() -> None:
+    client = Client(proxies=Proxies(https="socks5://u:secret@127.0.0.1:1"))
+    with pytest.raises(UsageError, match="scheme 'socks5'") as caught:
+        await fetch(client, "https://api.example.test/")
+    assert "secret" not in str(caught.value)
+
+
+# --- addresses -------------------------------------------------------------------------
+
+
+async def test_only_the_pinned_addresses_are_connected_to() -> None:
+    asked_for = []
+
+    async def pin(host: str, port: int) -> Sequence[str]:
+        asked_for.append((host, port))
+        return ("127.0.0.2", "127.0.0.1")  # nobody listens on the first
+
+    async with served(says_ok) as (_, server):
+        client = Client(resolve=pin)
+        assert await fetch(client, f"http://api.example.test:{server.port}/") == b"ok"
+        await client.aclose()
+    assert asked_for == [("api.example.test", server.port)]
+    assert server.asked[0].headers["host"] == f"api.example.test:{server.port}"
+
+
+async def test_a_refused_address_is_not_connected_to() -> None:
+    async def refuse(host: str, port: int) -> Sequence[str]:
+        raise ProviderUnavailable(f"{host} is not allowed")
+
+    async with served(says_ok) as (_, server):
+        with pytest.raises(ProviderUnavailable, match="is not allowed"):
+            await fetch(Client(resolve=refuse), server.url)
+    assert server.connections == 0
+
+
+async def test_a_unix_socket_is_spoken_to_without_the_network(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.sock")
+    async with serving(says_ok, unix=path) as server:
+        client = Client()
+        for _ in range(2):
+            assert await fetch(client, "http://local/v1", unix_socket=path) == b"ok"
+        await client.aclose()
+    assert server.connections == 1
+    assert server.asked[0].headers["host"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "message"),
+    [
+        ("ftp://x/", (), "is not an address"),
+        ("http://h:port/", (), "is not an address"),
+        ("http://127.0.0.1:1/", (("x-key", "a\r\nevil: 1"),), "line break"),
+        ("http://127.0.0.1:1/", (("x-key", "schlüssel"),), "not ASCII"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused(
+    url: str, headers: tuple[tuple[str, str], ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        await fetch(Client(), url, headers=headers)
+    assert "evil" not in str(caught.value)
+    assert "schl" not in str(caught.value)
