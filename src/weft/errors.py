@@ -21,7 +21,7 @@
         TooNew                stored data was written by a newer program
         StoreUnavailable      locked, full, or gone
       SessionError            the actor's state
-        SessionNotFound  SessionBusy  SessionStopped  AmbiguousId  NoPendingRequest  StaleEdit
+        SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId  NoPendingRequest  StaleEdit
 
 Facts are attributes; the message is for people: what was tried, on what, and what to do.
 """
@@ -210,6 +210,19 @@ class SessionStopped(SessionError):
 
     def __init__(self, session_id: str, why: str) -> None:
         super().__init__(f"session {session_id!r} has stopped: {why}")
+        self.session_id = session_id
+        self.why = why
+
+
+class SessionInterrupted(SessionError):
+    """The turn that was waited for stopped before its end; `continue_turn()` goes on."""
+
+    def __init__(self, session_id: str, why: str) -> None:
+        super().__init__(
+            f"the turn of session {session_id!r} was interrupted"
+            + (f": {why}" if why else "")
+            + "; continue_turn() goes on from what is stored"
+        )
         self.session_id = session_id
         self.why = why
 

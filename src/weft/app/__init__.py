@@ -6,8 +6,8 @@ Reads the environment, the config files and the working directory, so that nobod
 from weft.app.app import App, open_app, open_store
 from weft.app.config import KEYS, Config, Key
 from weft.app.manager import SessionInfo, SessionManager, SessionRecord
+from weft.app.oneshot import run
 from weft.app.replies import HistoryMessage, Reply, Result
-from weft.app.run import run
 from weft.app.session import EditorSnapshot, Session, SessionMetadata, UsageReport
 
 __all__ = [

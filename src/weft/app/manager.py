@@ -6,6 +6,7 @@ started by the first call that needs it; one that another living process owns is
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +26,7 @@ from weft.app.seed import seed_facts
 from weft.app.session import Session, history
 from weft.app.workshop import SessionWorkshop, tool_table
 from weft.clock import Clock
-from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError
+from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
 from weft.ids import NodeId, SessionId, new_session_id
 from weft.permissions import MODES, Rule
@@ -43,7 +44,13 @@ from weft.store import SessionRow, Store
 from weft.tools import Tool
 from weft.workspace import Runner, Workspace
 
+logger = logging.getLogger(__name__)
+
 SLASH_COMMANDS = ("/help", "/new", "/model", "/mode", "/context", "/cost", "/resume", "/quit")
+
+
+TITLE_LENGTH = 60
+"""Characters of a title that is made from the first prompt."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -310,7 +317,14 @@ class SessionManager:
         """Stop every session of this process, side by side."""
         async with anyio.create_task_group() as group:
             for session_id in list(self._ports):
-                group.start_soon(self.stop_session, session_id)
+                group.start_soon(self._stop_quietly, session_id)
+
+    async def _stop_quietly(self, session_id: SessionId) -> None:
+        """Stop one session; what cannot be stored any more stays interrupted, and the others stop all the same."""
+        try:
+            await self.stop_session(session_id)
+        except WeftError:
+            logger.exception("a session could not be stopped", extra={"session": session_id})
 
     async def unload_idle(self, older_than_seconds: float) -> int:
         """Unload sessions that nobody uses or watches; they come back with the next call.  Returns how many."""
@@ -395,6 +409,7 @@ class SessionManager:
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
             trusted_mode=fresh,
+            title=title_of,
         )
 
     async def _resolved(self, given: str) -> SessionId:
@@ -456,6 +471,14 @@ def rules_of(config: Config) -> tuple[Rule, ...]:
                 )
             )
     return tuple(rules)
+
+
+def title_of(state: SessionState) -> str:
+    """A title from the first words that were said."""
+    words = " ".join(state.about.first_prompt.split())
+    if len(words) <= TITLE_LENGTH:
+        return words
+    return words[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
 
 
 def _info(port: Port) -> SessionInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from weft.events import Status
 from weft.ids import NodeId, SessionId
@@ -57,7 +57,9 @@ class Port(Protocol):
         """A line with all its words."""
         ...
 
-    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
         """Read events."""
         ...
 
@@ -108,7 +110,9 @@ class LocalPort(Port):
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         return await self.actor.line(tip)
 
-    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
         return self.actor.subscribe(after=after, live=live)
 
     async def ended(self) -> str:

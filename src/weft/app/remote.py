@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -71,7 +71,9 @@ class RemotePort(Port):
         self._status = await self._client.send(self.session_id, None, watch=True)
 
     async def call(self, command: Command) -> Any:
-        return await self._client.send(self.session_id, command)
+        answer = await self._client.send(self.session_id, command)
+        await self._catch_up()
+        return answer
 
     async def abort(self, reason: str) -> AbortReceipt:
         answer = await self._client.send(self.session_id, Abort(reason=reason))
@@ -82,13 +84,20 @@ class RemotePort(Port):
         tree = self._state.tree
         return await load_line(tree, tip or tree.head, self._store)
 
-    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
         inbox = self._facts.open_inbox()
-        if live:
+        if live is True:
             self._signals.add(inbox)
         start = self._state.seq if after is None else after
         return Subscription(
-            inbox, self._store, self.session_id, after=start, close=self._drop_inbox
+            inbox,
+            self._store,
+            self.session_id,
+            after=start,
+            close=self._drop_inbox,
+            live=live,
         )
 
     async def ended(self) -> str:
@@ -139,6 +148,8 @@ class RemotePort(Port):
         signal = _signals.decode(raw)
         if isinstance(signal, SessionStatus):
             self._status = signal.status
+            self._facts.publish(signal)
+            return
         if isinstance(signal, TextDelta):
             if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
                 self._draft = (signal.node_id, [])

@@ -13,8 +13,17 @@ import msgspec
 
 from weft.app.port import Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
-from weft.errors import NoPendingRequest, SessionStopped, UsageError
-from weft.events import Event, FactBase, PermissionAction, PermissionRequest, Status, Todo, Unknown
+from weft.errors import NoPendingRequest, SessionInterrupted, SessionStopped, UsageError
+from weft.events import (
+    Event,
+    FactBase,
+    PermissionAction,
+    PermissionRequest,
+    SessionStatus,
+    Status,
+    Todo,
+    Unknown,
+)
 from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
 from weft.loop import Entry as LineEntry
 from weft.messages import Content, Usage, as_parts
@@ -516,8 +525,12 @@ class Session:
         tally = TurnTally(self.id, turn_id=accepted.turn_id, entry_id=accepted.entry_id)
         if continued:
             tally.go_on(self._host.now())
-        async with port.subscribe(after=accepted.seq, live=False) as events:
+        async with port.subscribe(after=accepted.seq, live="status") as events:
+            self._refuse_if_stuck(port, port.status, accepted)
             async for event in events:
+                if isinstance(event, SessionStatus):
+                    self._refuse_if_stuck(port, event.status, accepted)
+                    continue
                 reply = _take(tally, event)
                 if reply is not None:
                     said = tuple(await self.messages())
@@ -525,6 +538,14 @@ class Session:
                 if tally.taken_back:
                     raise UsageError("the queued message was taken back before it was sent")
         raise SessionStopped(self.id, await port.ended())
+
+    def _refuse_if_stuck(self, port: Port, status: Status, accepted: Accepted) -> None:
+        """Do not wait for a turn that nobody is working on."""
+        turn = port.state.turn.open
+        if turn is None or status not in ("interrupted", "error"):
+            return
+        if accepted.entry_id or turn.turn_id == accepted.turn_id:
+            raise SessionInterrupted(self.id, port.error)
 
 
 MESSAGE_OPTIONS = frozenset(

@@ -49,6 +49,10 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: str = ""
     kind: str = ""
     """Class name of the error."""
+    details: dict[str, Any] = {}
+    """The error's attributes."""
+    gone: bool = False
+    """The session has stopped here; whoever comes next may take it."""
     signal: msgspec.Raw = msgspec.Raw()
 
 
@@ -114,7 +118,7 @@ class CommandSocket:
         try:
             answer = await self._carry_out(call)
         except WeftError as error:
-            line = Line(id=call.id, error=str(error), kind=type(error).__name__)
+            line = _failure(call, error)
         else:
             line = Line(id=call.id, answer=answer)
         await _send(stream, line)
@@ -132,7 +136,7 @@ class CommandSocket:
             port = await self._find(call.session)
             events = port.subscribe(live=True)
         except WeftError as error:
-            await _send(stream, Line(id=call.id, error=str(error), kind=type(error).__name__))
+            await _send(stream, _failure(call, error))
             return
         async with events:
             await _send(stream, Line(id=call.id, answer=port.status))
@@ -140,6 +144,16 @@ class CommandSocket:
                 if not isinstance(event, FactBase | Unknown):
                     raw = msgspec.Raw(msgspec.json.encode(event))
                     await _send(stream, Line(id=call.id, signal=raw))
+        await _send(stream, Line(id=call.id, gone=True))
+
+
+def _failure(call: Call, error: WeftError) -> Line:
+    details = {name: value for name, value in vars(error).items() if _is_plain(value)}
+    return Line(id=call.id, error=str(error), kind=type(error).__name__, details=details)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
 
 
 def _make_private(folder: Path) -> None:
@@ -193,6 +207,8 @@ class SocketClient:
         if bytes(line.signal):
             self.on_signal(bytes(line.signal))
             return
+        if line.gone:
+            raise anyio.EndOfStream
         if line.id in self._waiting:
             arrived, answers = self._waiting[line.id]
             answers.append(line)
@@ -233,6 +249,7 @@ def _unwrapped(line: Line, session: SessionId) -> Any:
     if not line.error:
         return line.answer
     kind = getattr(errors, line.kind, UsageError)
-    error = kind.__new__(kind)
-    Exception.__init__(error, line.error)
+    error = kind.__new__(kind, line.error)
+    error.args = (line.error,)
+    error.__dict__.update(line.details)
     raise error

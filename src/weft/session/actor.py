@@ -270,10 +270,12 @@ class SessionActor:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 
-    def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
-        """Read events: those after the cursor, or (None) those from now on."""
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
+        """Read events: those after the cursor, or (None) those from now on; live ones too, only the status, or none."""
         inbox = self._facts.open_inbox()
-        if live:
+        if live is True:
             self._signals.add(inbox)
         start = self.state.seq if after is None else after
         return Subscription(
@@ -283,6 +285,7 @@ class SessionActor:
             after=start,
             close=self._drop_inbox,
             behind=start < self.state.seq,
+            live=live,
         )
 
     def _drop_inbox(self, inbox: Any) -> None:
@@ -495,8 +498,10 @@ class SessionActor:
             if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
                 self._draft = (signal.node_id, [])
             self._draft[1].append(signal.text)
-        if len(self._signals):
-            self._signals.publish(
+        # The status goes to every reader, so that whoever waits for a turn learns when it stops short.
+        readers = self._facts if isinstance(signal, SessionStatus) else self._signals
+        if len(readers):
+            readers.publish(
                 msgspec.structs.replace(
                     signal,
                     session_id=self.session_id,
@@ -535,12 +540,22 @@ class SessionActor:
     async def _commit_for(self, turn: Turn, build: Build) -> Sequence[Fact]:
         if turn is not self._turn:
             raise SessionStopped(self.session_id, "this turn was ended")
-        stored = await self._commit(build(self.state))
+        stored = await self._commit(self._titled(build(self.state)))
         if self.state.turn.open is None:
             # The turn is over with this append, not when its task has wound up: the next message starts a new one.
             self._release_turn()
             await self._start_follow_up()
         return stored
+
+    def _titled(self, commit: Commit) -> Commit:
+        """At the end of its first turn a session gets a real title."""
+        ends = any(isinstance(fact, TurnFinished) for fact in commit.facts)
+        if not ends or not self.state.settings.get("auto_title"):
+            return commit
+        title = self._env.title(self.state)
+        named = SettingChanged(name="title", value=title or self.state.settings.title)
+        done = SettingChanged(name="auto_title", value=None)
+        return msgspec.structs.replace(commit, facts=(*commit.facts, named, done))
 
     def _release_turn(self) -> None:
         """No turn runs any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -45,6 +45,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
     trusted_mode: bool = False
     """The permission mode was set by whoever opened the session, so `auto` and `bypass` hold."""
+    title: Callable[[SessionState], str] = lambda state: ""
+    """A title for a session that has had its first turn; empty keeps the one it has."""
     snapshot_after: int = 2_000
     """Facts since the last snapshot that make a new one worth its while."""
     abort_seconds: float = 0.9

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Self
+from typing import Literal, Self
 
 from weft.actors import Inbox
-from weft.events import AnyFact, Event, FactBase, Unknown, decode
+from weft.events import AnyFact, Event, FactBase, SessionStatus, Unknown, decode
 from weft.store import Store
 
 PAGE = 500
@@ -30,12 +30,14 @@ class Subscription:
         after: int,
         close: Callable[[Inbox[Event]], None],
         behind: bool = True,
+        live: bool | Literal["status"] = True,
     ) -> None:
         self._inbox = inbox
         self._store = store
         self._stream = stream
         self._close = close
         self._behind = behind
+        self._live = live
         self._from_log: deque[AnyFact] = deque()
         self.cursor = after
         """The last fact that was handed out; a new subscription after it misses nothing."""
@@ -57,7 +59,9 @@ class Subscription:
                 await self._inbox.wait()
                 continue
             if not isinstance(event, FactBase | Unknown):
-                return event
+                if self._live is True or (self._live and isinstance(event, SessionStatus)):
+                    return event
+                continue
             if event.seq <= self.cursor:
                 continue
             if event.seq == self.cursor + 1:
