@@ -1,4 +1,8 @@
-"""A session that lives in another process: read from the store, driven through its owner's socket."""
+"""A session that lives in another process: read from the store, driven through its owner's socket.
+
+When the owner takes no commands, or does not answer, the session can still be read and followed; whatever would change it raises
+`Owned`, with the sentence that says who has it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import msgspec
 from weft.actors import Hub, Inbox, Supervisor
 from weft.app.port import Port
 from weft.app.socket import OwnerLost, SocketClient
-from weft.errors import Owned, StoreUnavailable
+from weft.errors import Owned
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
 from weft.loop import Entry
@@ -19,26 +23,29 @@ from weft.session import Abort, AbortReceipt, Command, Subscription, load_line, 
 from weft.state import SessionState
 from weft.store import Store
 
+PATIENCE_SECONDS = 5.0
+"""How long the owner may take to answer the first time; after that the session is only read."""
+
 _signals: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Signal)
 
 
 class RemotePort(Port):
-    """The way to a session of another process."""
+    """The way to a session of another process.  Without a client, only for reading."""
 
     def __init__(
-        self, state: SessionState, store: Store, client: SocketClient, supervisor: Supervisor
+        self, state: SessionState, store: Store, owner: Owned, supervisor: Supervisor
     ) -> None:
         self.session_id = state.session_id
         self._state = state
         self._store = store
-        self._client = client
+        self._owner = owner
         self._supervisor = supervisor
+        self._client: SocketClient | None = None
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
-        self._status: Status = "idle"
+        self._status: Status | None = None
         self._draft: tuple[NodeId, list[str]] | None = None
-        self._closed = False
-        client.on_signal = self._take_signal
+        self._ended = anyio.Event()
 
     @property
     def state(self) -> SessionState:
@@ -46,7 +53,9 @@ class RemotePort(Port):
 
     @property
     def status(self) -> Status:
-        return self._status
+        if self._status is not None:
+            return self._status
+        return "thinking" if self._state.turn.open is not None else "idle"
 
     @property
     def error(self) -> str:
@@ -62,22 +71,61 @@ class RemotePort(Port):
 
     @property
     def is_open(self) -> bool:
-        return not self._closed
+        return not self._ended.is_set()
+
+    # -- life
 
     async def start(self) -> None:
-        """Follow the log and the owner's live events."""
-        self._supervisor.start(self._read, f"owner of {self.session_id}")
+        """Follow the log, and the owner's live events where it takes commands."""
         self._supervisor.start(self._follow, f"follow {self.session_id}")
-        self._status = await self._client.send(self.session_id, None, watch=True)
+        client = await self._connect()
+        if client is None:
+            return
+        client.on_signal = self._take_signal
+        self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
+        try:
+            with anyio.fail_after(PATIENCE_SECONDS):
+                self._status = await client.send(self.session_id, None, watch=True)
+        except (OwnerLost, TimeoutError):
+            await client.aclose()
+            return
+        self._client = client
+
+    async def _connect(self) -> SocketClient | None:
+        if not self._owner.socket:
+            return None
+        try:
+            with anyio.fail_after(PATIENCE_SECONDS):
+                return SocketClient(await anyio.connect_unix(self._owner.socket))
+        except (OSError, TimeoutError):
+            return None
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        self._end()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._facts.close()
+        self._signals.close()
+
+    async def ended(self) -> str:
+        await self._ended.wait()
+        return "the process that owned it is gone"
+
+    # -- the contract
 
     async def call(self, command: Command) -> Any:
+        if self._client is None:
+            raise self._owner
         answer = await self._client.send(self.session_id, command)
         await self._catch_up()
         return answer
 
     async def abort(self, reason: str) -> AbortReceipt:
-        answer = await self._client.send(self.session_id, Abort(reason=reason))
-        return msgspec.convert(answer, AbortReceipt)
+        return msgspec.convert(await self.call(Abort(reason=reason)), AbortReceipt)
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         await self._catch_up()
@@ -90,47 +138,40 @@ class RemotePort(Port):
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)
-        start = self._state.seq if after is None else after
         return Subscription(
             inbox,
             self._store,
             self.session_id,
-            after=start,
+            after=self._state.seq if after is None else after,
             close=self._drop_inbox,
             live=live,
         )
-
-    async def ended(self) -> str:
-        await self._client.lost.wait()
-        return "the process that owned it is gone"
-
-    async def aclose(self) -> None:
-        """Hang up."""
-        self._closed = True
-        await self._client.aclose()
 
     def _drop_inbox(self, inbox: Inbox[Event]) -> None:
         self._facts.drop(inbox)
         self._signals.drop(inbox)
 
-    async def _read(self) -> None:
+    # -- what arrives
+
+    async def _read(self, client: SocketClient) -> None:
         try:
-            await self._client.read()
+            await client.read()
         finally:
-            self._closed = True
-            self._facts.close()
-            self._signals.close()
+            if self._client is client:
+                self._end()
 
     async def _follow(self) -> None:
         records = self._store.follow(self.session_id, after=self._state.seq)
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._end_with_owner, group.cancel_scope)
-            async for record in records:
-                self._take_record(record.body)
-        await records.aclose()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._cancel_at_end, group.cancel_scope)
+                async for record in records:
+                    self._take_record(record.body)
+        finally:
+            await records.aclose()
 
-    async def _end_with_owner(self, scope: anyio.CancelScope) -> None:
-        await self._client.lost.wait()
+    async def _cancel_at_end(self, scope: anyio.CancelScope) -> None:
+        await self._ended.wait()
         scope.cancel()
 
     def _take_record(self, body: bytes) -> None:
@@ -160,23 +201,7 @@ class RemotePort(Port):
 async def open_remote(
     session_id: SessionId, owner: Owned, store: Store, supervisor: Supervisor
 ) -> RemotePort:
-    """Reach the process that owns a session.
-
-    Raises:
-        StoreUnavailable: it takes no commands, or does not answer; the session can only be read.
-    """
-    if not owner.socket:
-        raise StoreUnavailable(f"{owner} (it takes no commands from other processes)")
-    try:
-        with anyio.fail_after(5):
-            stream = await anyio.connect_unix(owner.socket)
-    except (OSError, TimeoutError) as error:
-        raise StoreUnavailable(f"{owner}; it does not answer ({error})") from error
-    port = RemotePort(await load_state(session_id, store), store, SocketClient(stream), supervisor)
-    try:
-        with anyio.fail_after(5):
-            await port.start()
-    except (OwnerLost, TimeoutError) as error:
-        await port.aclose()
-        raise StoreUnavailable(f"{owner}; it does not answer") from error
+    """Reach the process that owns a session; where that cannot be, read it."""
+    port = RemotePort(await load_state(session_id, store), store, owner, supervisor)
+    await port.start()
     return port

@@ -56,6 +56,8 @@ from weft.session.commands import (
 )
 from weft.state import Request, SessionState
 
+LONGEST_QUEUE = 500
+"""Messages that may wait; one more is refused."""
 THINKING_LEVELS = ("off", "low", "medium", "high", "max")
 
 
@@ -130,6 +132,8 @@ def _say(command: Say, state: SessionState, moment: Moment) -> Plan:
 def _queue(command: Say, parts: tuple[Part, ...], state: SessionState, moment: Moment) -> Plan:
     if command.when_busy == "refuse":
         raise SessionBusy(state.session_id, "send the message again")
+    if len(state.queue.entries) >= LONGEST_QUEUE:
+        raise UsageError(f"{LONGEST_QUEUE} messages are waiting already; let some be delivered")
     entry_id = EntryId(new_id("ent", moment.now))
     queued = InputQueued(
         entry_id=entry_id, delivery=command.when_busy, parts=parts, options=command.options
