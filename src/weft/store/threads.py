@@ -42,10 +42,14 @@ class Worker:
         if self._has_started:
             self._questions.put(None)
 
-    async def close(self) -> None:
-        """Answer what was asked, then end."""
+    def join(self) -> None:
+        """Wait, in another thread, until this one has ended."""
         if self._has_started:
-            self.end()
+            self._thread.join()
+
+    async def ended(self) -> None:
+        """Wait until the thread has ended, after `end`.  A cancelled wait changes nothing."""
+        if self._has_started:
             await asyncio.wait([self._ended])
 
     def _put(self, work: Callable[[], object], future: asyncio.Future[Any] | None) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from weft.store.threads import call, settle
+from weft.store.threads import call
 
 _QUICK_SECONDS = 0.004
 _SLOW_SECONDS = 0.02
@@ -39,7 +39,6 @@ class Watch:
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="weft-watch", daemon=True)
         self._has_started = False
-        self._ended: asyncio.Future[None] = self._loop.create_future()
 
     def want(self, is_wanted: bool) -> None:
         """Somebody follows, or nobody does any more; the first follower starts the thread."""
@@ -51,12 +50,15 @@ class Watch:
             self._has_started = True
             self._thread.start()
 
-    async def close(self) -> None:
-        """End the thread."""
+    def end(self) -> None:
+        """End the thread; not waited for."""
         self._is_closing.set()
         self._is_wanted.set()
+
+    def join(self) -> None:
+        """Wait, in another thread, until this one has ended."""
         if self._has_started:
-            await asyncio.wait([self._ended])
+            self._thread.join()
 
     def _run(self) -> None:
         seen: object = None
@@ -72,4 +74,3 @@ class Watch:
                 seen, pause = now, _QUICK_SECONDS
                 call(self._loop, self._on_change)
         self._leave()
-        call(self._loop, settle, self._ended, None, None)

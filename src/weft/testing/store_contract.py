@@ -771,6 +771,20 @@ class StoreContract:
         with refuses(StoreError):
             await followed.__anext__()
 
+    async def test_closing_goes_on_by_itself_when_its_wait_is_cancelled(
+        self, tmp_path: Path
+    ) -> None:
+        store = await self.open(tmp_path)
+        lease = await store.take_lease(A)
+        await store.append(facts(lease, 0, "one"))
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await store.aclose()
+        async with self.opened(tmp_path) as again:
+            while await again.lease_of(A) is not None:
+                await anyio.lowlevel.checkpoint()
+            assert (await again.take_lease(A)).fence > lease.fence
+
     async def test_what_was_handed_in_before_closing_is_kept(self, tmp_path: Path) -> None:
         store = await self.open(tmp_path)
         lease = await store.take_lease(A)

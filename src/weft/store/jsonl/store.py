@@ -218,12 +218,15 @@ class JsonlStore(Store):
             return
         self._is_closed = True
         self._bell.ring_all()
+        self._watch.end()
+        self._searcher.end()
         self._worker.tell(self._leave)
-        await self._watch.close()
-        await self._searcher.close()
-        await self._worker.close()
+        self._worker.end()
+        await self._worker.ended()
 
     def _leave(self) -> None:
+        self._watch.join()
+        self._searcher.join()
         try:
             with self._ground.entered():
                 for stream in self._held:

@@ -14,7 +14,7 @@ import apsw
 
 from weft.errors import Corrupt, StoreError, StoreUnavailable
 from weft.store.sqlite.query import fetch
-from weft.store.sqlite.schema import check_version, migrate
+from weft.store.sqlite.schema import look, migrate
 
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 
@@ -90,12 +90,12 @@ def open_reader(path: Path, *, vfs: str | None, patience: Patience) -> apsw.Conn
     return db
 
 
-def explained(error: apsw.Error, path: Path, *, stream: str = "") -> StoreError:
-    """What went wrong, for people."""
+def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 0) -> StoreError:
+    """What went wrong, for people; `number` is the system's own error, where it is known."""
     detail = str(error)
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
         return Corrupt(stream or str(path), f"{detail}; the file {path} was left as it is")
-    if is_full(error):
+    if is_full(error, number):
         return StoreUnavailable(f"the disk is full, nothing was written to {path}; make room there")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return StoreUnavailable(
@@ -110,9 +110,8 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "") -> StoreError:
     return StoreUnavailable(f"the store {path} failed: {detail}")
 
 
-def is_full(error: apsw.Error) -> bool:
+def is_full(error: Exception, number: int) -> bool:
     """True when there is no room left, in whatever words SQLite says it."""
-    number = getattr(error, "system_errno", None) or getattr(error, "errno", None)
     return isinstance(error, apsw.FullError) or (
         isinstance(error, apsw.IOError) and number in _NO_ROOM
     )
@@ -139,13 +138,22 @@ def _make_file(path: Path) -> None:
 
 def _prepare(db: apsw.Connection, path: Path, synchronous: Synchronous, patience: Patience) -> None:
     # The order matters: a newer file is refused before anything that could write.
-    _retried(lambda: check_version(db, path), patience)
+    _retried(lambda: look(db, path), patience)
     # On a brand-new file this one pragma fails at once, without the busy handler, when two processes race for it.
-    _retried(lambda: fetch(db, "pragma journal_mode = wal"), patience)
+    _retried(lambda: _use_wal(db, path), patience)
     fetch(db, f"pragma synchronous = {synchronous}")
     fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
     fetch(db, "pragma trusted_schema = off")
     _retried(lambda: migrate(db, path), patience)
+
+
+def _use_wal(db: apsw.Connection, path: Path) -> None:
+    mode = fetch(db, "pragma journal_mode = wal")[0][0]
+    if mode != "wal":
+        raise StoreUnavailable(
+            f"{path} lies on a file system that processes cannot share memory on "
+            f"(journal mode {mode!r}); choose a local one"
+        )
 
 
 def _retried(step: Callable[[], object], patience: Patience) -> None:

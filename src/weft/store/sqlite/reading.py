@@ -82,11 +82,15 @@ class Reader:
         self._is_used = True
         return self._worker.ask(lambda: self._glass.run(query, stream))
 
-    async def close(self) -> None:
-        """Answer what was asked, then end."""
+    def end(self) -> None:
+        """Answer what was asked, then close the connection and end; not waited for."""
         if self._is_used:
             self._worker.tell(self._glass.close)
-        await self._worker.close()
+            self._worker.end()
+
+    def join(self) -> None:
+        """Wait, in another thread, until this one has ended."""
+        self._worker.join()
 
 
 def read(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Record]:

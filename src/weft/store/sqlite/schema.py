@@ -6,6 +6,8 @@ that a crash leaves the old file or the new one.  Each table and column is descr
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -80,6 +82,9 @@ VERSION = len(MIGRATIONS)
 def check_version(db: apsw.Connection, path: Path) -> int:
     """The version of the file; writes nothing.
 
+    Call it inside a transaction: another process may be making the tables, and half an answer from before and half from
+    after looks like a stranger's file.
+
     Raises:
         TooNew: a newer program made it.
         StoreUnavailable: another program's database.
@@ -95,17 +100,33 @@ def check_version(db: apsw.Connection, path: Path) -> int:
     return version
 
 
+def look(db: apsw.Connection, path: Path) -> int:
+    """The version of the file, seen at one instant; writes nothing.
+
+    Raises:
+        TooNew, StoreUnavailable: as `check_version`.
+    """
+    with _transaction(db, "begin"):
+        return check_version(db, path)
+
+
 def migrate(db: apsw.Connection, path: Path) -> None:
     """Bring the file up to `VERSION`, all or nothing; other processes may do the same at this moment."""
-    if check_version(db, path) == VERSION:
+    if look(db, path) == VERSION:
         return
-    db.execute("begin immediate")
-    try:
+    with _transaction(db, "begin immediate"):
         for statements in MIGRATIONS[check_version(db, path) :]:
             for statement in statements:
                 db.execute(statement)
         db.execute(f"pragma application_id = {APPLICATION_ID}")
         db.execute(f"pragma user_version = {VERSION}")
+
+
+@contextlib.contextmanager
+def _transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
+    db.execute(begin)
+    try:
+        yield
         db.execute("commit")
     except BaseException:
         if db.in_transaction:

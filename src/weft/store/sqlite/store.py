@@ -72,6 +72,7 @@ class SqliteStore(Store):
             vfs=vfs,
             busy_seconds=busy_seconds,
             deliver=self._deliver,
+            leave=self._leave,
         )
         self._reader = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
         # Searches get a thread of their own: a slow one must not hold up the reading of a session.
@@ -221,10 +222,16 @@ class SqliteStore(Store):
         self._bell.ring_all()
         owner = self.owner
         self._writer.submit(Job(lambda db: leases.leave(db, owner), None))
-        await self._watch.close()
-        await self._reader.close()
-        await self._searcher.close()
-        await self._writer.close()
+        self._watch.end()
+        self._reader.end()
+        self._searcher.end()
+        self._writer.end()
+        await self._writer.ended()
+
+    def _leave(self) -> None:
+        """The writer's last act: it closes after the readers, because the last one to close tidies the file up."""
+        for thread in (self._watch, self._reader, self._searcher):
+            thread.join()
         self._presence.end()
 
     async def __aenter__(self) -> Self:

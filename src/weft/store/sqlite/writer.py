@@ -5,9 +5,10 @@ What it promises, and where:
 - *Told means durable.*  A future gets its result after COMMIT returned under `synchronous=FULL`, never before.
 - *A refused job fails alone.*  Each job runs in a savepoint of its own inside the group's transaction.
 - *A failed commit fails the whole group*, each job with its own error; nothing of it was written.
-- *A connection that saw an I/O error is dead.*  It is replaced before the next group.  The new one is opened before the old one is
-  closed: the failed frames are still in the log file, and only a living connection's index says that they do not count.  The
-  first commit of the new connection then overwrites them, so that what was reported as failed cannot come back.
+- *A connection that saw an I/O error is dead.*  It is replaced, at once or, while the disk goes on failing, before the next group.
+  The failed frames may still be in the log file, whole, and only a living connection's index says that they do not count.  So
+  the new connection is opened before the old one is closed, and commits something small that overwrites them before anybody is
+  told: what was reported as failed cannot come back.
 - *The file must still be the file.*  SQLite goes on writing into a deleted one; we refuse.
 - *A cancelled wait changes nothing*: the job is run all the same, only nobody is told.
 
@@ -74,7 +75,10 @@ class Done(NamedTuple):
 
 
 class Writer:
-    """The writer thread of one store.  `submit` and `close` belong to the event loop."""
+    """The writer thread of one store.
+
+    `deliver` is called on the loop with each group that is done, `leave` in the thread before it closes the file.
+    """
 
     def __init__(
         self,
@@ -84,12 +88,14 @@ class Writer:
         vfs: str | None,
         busy_seconds: float,
         deliver: Callable[[Sequence[Done]], None],
+        leave: Callable[[], None],
     ) -> None:
         self._path = path
         self._synchronous: Synchronous = synchronous
         self._vfs = vfs
         self._patience = Patience(busy_seconds)
         self._deliver = deliver
+        self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._ballast = Ballast(path)
@@ -101,17 +107,24 @@ class Writer:
         self._ended: asyncio.Future[None] = self._loop.create_future()
 
     async def open(self) -> None:
-        """Start the thread and wait until the file is open."""
+        """Start the thread and wait until the file is open; a cancelled wait ends the thread."""
         self._thread.start()
-        await self._opened
+        try:
+            await self._opened
+        except BaseException:
+            self._jobs.put(None)
+            raise
 
     def submit(self, job: Job) -> None:
         """Hand in a job; it is run after all that were handed in before."""
         self._jobs.put(job)
 
-    async def close(self) -> None:
-        """Finish what was handed in, then end."""
+    def end(self) -> None:
+        """Finish what was handed in, then end; not waited for."""
         self._jobs.put(None)
+
+    async def ended(self) -> None:
+        """Wait until the thread has ended, after `end`.  A cancelled wait changes nothing."""
         await asyncio.wait([self._ended])
 
     # -- the thread
@@ -130,6 +143,7 @@ class Writer:
                 if group:
                     self._finish(self._commit(group))
         finally:
+            self._leave()
             self._disconnect()
             self._tell(self._ended, None)
 
@@ -177,8 +191,9 @@ class Writer:
         return done
 
     def _failed(self, group: Sequence[Job], error: Exception) -> list[Done]:
-        """Take the transaction back and give each job its own error."""
-        if isinstance(error, apsw.Error) and is_full(error):
+        """Take the transaction back, for good where the disk lets us, and give each job its own error."""
+        number = self._db.system_errno if self._db is not None else 0
+        if is_full(error, number):
             self._ballast.drop()
         self._is_dead = not isinstance(error, (apsw.BusyError, apsw.FullError))
         try:
@@ -186,13 +201,16 @@ class Writer:
                 self._db.execute("rollback")
         except apsw.Error:
             self._is_dead = True
+        if self._is_dead:
+            with contextlib.suppress(apsw.Error, StoreError):
+                self._revive()
         if not isinstance(error, apsw.Error):
             logger.error("the writer failed", exc_info=error)
-        return [Done(job, None, self._explained(error, job.stream)) for job in group]
+        return [Done(job, None, self._explained(error, job.stream, number)) for job in group]
 
-    def _explained(self, error: Exception, stream: str) -> Exception:
+    def _explained(self, error: Exception, stream: str, number: int = 0) -> Exception:
         if isinstance(error, apsw.Error):
-            return explained(error, self._path, stream=stream)
+            return explained(error, self._path, stream=stream, number=number)
         return error
 
     # -- the connection
@@ -207,15 +225,20 @@ class Writer:
         """A connection that may be trusted, on the file that has our name."""
         self._check_file()
         if self._is_dead:
-            old = self._db
-            self._connect()
-            if old is not None:
-                old.close()
-            assert self._db is not None
-            self._db.execute("update meta set value = value + 1 where key = 'reopened'")
-            self._is_dead = False
+            self._revive()
         assert self._db is not None
         return self._db
+
+    def _revive(self) -> None:
+        """Replace a dead connection, and overwrite what its failed commit left in the log."""
+        self._check_file()
+        old = self._db
+        self._connect()
+        if old is not None:
+            old.close()
+        assert self._db is not None
+        self._db.execute("update meta set value = value + 1 where key = 'reopened'")
+        self._is_dead = False
 
     def _check_file(self) -> None:
         try:

@@ -1,0 +1,66 @@
+"""A disk that fails on demand: an apsw VFS whose writes and syncs can be told to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+
+class Mood:
+    """What the disk does next.
+
+    `full` and `broken` name operations that fail, "write" or "sync"; `broken_once` those that fail one time.
+    """
+
+    def __init__(self) -> None:
+        self.full: set[str] = set()
+        self.broken: set[str] = set()
+        self.broken_once: set[str] = set()
+        self.failures = 0
+
+    def check(self, operation: str) -> None:
+        """Fail, if that is the mood."""
+        if operation in self.full:
+            self.failures += 1
+            raise apsw.FullError("the test's disk is full")
+        if operation in self.broken | self.broken_once:
+            self.failures += 1
+            self.broken_once -= {operation}
+            raise apsw.IOError("the test's disk is broken")
+
+
+class _MoodyFile(apsw.VFSFile):
+    def __init__(self, mood: Mood, filename: Any, flags: list[int]) -> None:
+        self._mood = mood
+        super().__init__("", filename, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802  # SQLite's name
+        self._mood.check("write")
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802  # SQLite's name
+        self._mood.check("sync")
+        super().xSync(flags)
+
+
+class _MoodyVFS(apsw.VFS):
+    def __init__(self, name: str, mood: Mood) -> None:
+        self._mood = mood
+        super().__init__(name, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  # SQLite's name
+        return _MoodyFile(self._mood, name, flags)
+
+
+@contextmanager
+def moody_disk(name: str) -> Iterator[Mood]:
+    """A VFS called `name`, and the mood it is in."""
+    mood = Mood()
+    vfs = _MoodyVFS(name, mood)
+    try:
+        yield mood
+    finally:
+        vfs.unregister()
