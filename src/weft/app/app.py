@@ -7,7 +7,7 @@ providers.  Everybody else is handed values.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,6 +44,7 @@ class App:
         clock: Clock | None = None,
         providers: Mapping[str, Provider] | None = None,
         runner: Runner | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
         self.places: Places = places(self._environ)
@@ -58,6 +59,7 @@ class App:
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._runner = runner
+        self._sleep = sleep
         self._workspaces: dict[str, Workspace] = {}
         self._supervisor = Supervisor()
         self._store: Store | None = None
@@ -124,6 +126,7 @@ class App:
                 config=self.config,
                 models=self._models,
                 clock=self._clock,
+                sleep=self._sleep,
                 workspace=self._workspace,
                 runner=self._runner or LocalRunner(self._environ),
                 redact=str,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -81,6 +81,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
     models: Models
     clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
     runner: Runner
     redact: Callable[[str], str]
@@ -398,6 +400,7 @@ class SessionManager:
             config=equipment.config,
             models=equipment.models,
             clock=equipment.clock,
+            sleep=equipment.sleep,
             workspace=equipment.workspace(project_path),
             runner=equipment.runner,
             tools=self._tools.get(session_id) or tool_table("all")[0],

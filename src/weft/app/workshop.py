@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import anyio
 import msgspec
 
 from weft.app.config import Config
@@ -32,6 +31,7 @@ class SessionWorkshop(Workshop):
         config: Config,
         models: Models,
         clock: Clock,
+        sleep: Callable[[float], Awaitable[None]],
         workspace: Workspace,
         runner: Runner,
         tools: Mapping[str, Tool],
@@ -40,6 +40,7 @@ class SessionWorkshop(Workshop):
         self._config = config
         self._models = models
         self._clock = clock
+        self._sleep = sleep
         self._workspace = workspace
         self._runner = runner
         self._tools = tools
@@ -111,7 +112,7 @@ class SessionWorkshop(Workshop):
             tool_context=lambda call_uid: self._tool_context(call_uid, journal),
             gate=gate,
             clock=self._clock,
-            sleep=anyio.sleep,
+            sleep=self._sleep,
             redact=self._redact,
             limits=self._limits(state, options),
             thinking=str(options.get("thinking", state.settings.thinking)),
