@@ -143,8 +143,9 @@ class Turn:
     async def _open_call(self) -> NodeId:
         """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
         turn = self._env.journal.state.turn.open
-        if turn is not None and turn.call is not None and not self._notebook.facts:
-            return turn.call.node
+        open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
+        if open_call is not None and not self._notebook.facts:
+            return open_call.node
         now = self._env.clock.now()
         started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
 
@@ -266,7 +267,8 @@ class Turn:
 
         stored = await self._notebook.commit(_FINISH, more, drop_draft=True)
         self._take_into_line(stored)
-        return isinstance(stored[-1], TurnFinished)
+        # The session may have put more behind it, a title for one.
+        return any(isinstance(fact, TurnFinished) for fact in stored)
 
     # -- ending
 
