@@ -135,14 +135,14 @@ class App:
             )
         )
         self._supervisor.start(self._unload_idle, "unload idle sessions")
-        if not isinstance(self._store, MemoryStore):
-            await self._listen(self._store)
+        if self._store.run_folder is not None:
+            await self._listen(self._store, self._store.run_folder)
 
-    async def _listen(self, store: Store) -> None:
+    async def _listen(self, store: Store, folder: Path) -> None:
         """Let other processes drive our sessions."""
         assert self._sessions is not None
         self._socket = CommandSocket(self._sessions.local_port)
-        path = await self._socket.open(self.places.run, store.owner.process_id)
+        path = await self._socket.open(folder, store.owner.process_id)
         if path:
             await store.register_socket(path)
             self._supervisor.start(self._socket.serve, "command socket")

@@ -20,11 +20,6 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     def database(self) -> Path:
         return self.home / "weft.db"
 
-    @property
-    def run(self) -> Path:
-        """Sockets and locks of running processes."""
-        return self.home / "run"
-
 
 def places(environ: Mapping[str, str]) -> Places:
     """Where this environment keeps things."""

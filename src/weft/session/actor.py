@@ -20,7 +20,16 @@ import anyio
 import msgspec
 
 from weft.actors import Budget, Envelope, Hub, Mailbox, Supervisor
-from weft.errors import Fenced, SessionError, SessionStopped, StoreError, UsageError, WeftError
+from weft.errors import (
+    Conflict,
+    Corrupt,
+    Fenced,
+    SessionError,
+    SessionStopped,
+    StoreError,
+    UsageError,
+    WeftError,
+)
 from weft.events import (
     Cause,
     ClientAttached,
@@ -196,7 +205,7 @@ class SessionActor:
                 self._lose(str(error))
             except StoreError as error:
                 envelope.fail(error)
-                if type(error).__name__ in ("Conflict", "Corrupt"):
+                if isinstance(error, Conflict | Corrupt):
                     raise
             except WeftError as error:
                 envelope.fail(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import anyio.lowlevel
+import msgspec
 
 from weft.errors import Corrupt, SessionNotFound, TooNew
 from weft.events import AnyFact, ForkPoint, SessionCreated, decode
@@ -40,14 +41,21 @@ async def load_state(session_id: SessionId, store: Store) -> SessionState:
 
 
 async def _load(session_id: SessionId, store: Store) -> SessionState:
-    kept = await store.load_snapshot(session_id, FOLD_VERSION)
-    if kept is not None:
-        state = restore(kept.data)
-    else:
+    state = await _from_snapshot(session_id, store)
+    if state is None:
         state = SessionState(session_id=session_id)
         await _fold_past(state, session_id, store)
     await fold_after(state, session_id, state.seq, store)
     return state
+
+
+async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | None:
+    """The newest snapshot's state; a snapshot that cannot be read is as good as none."""
+    kept = await store.load_snapshot(session_id, FOLD_VERSION)
+    try:
+        return restore(kept.data) if kept is not None else None
+    except msgspec.MsgspecError:
+        return None
 
 
 async def fold_after(

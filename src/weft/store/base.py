@@ -12,6 +12,7 @@ anybody (`fence=None`): only `expected_seq` guards it.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
@@ -170,6 +171,8 @@ class Store(Protocol):
     """
 
     owner: Owner
+    run_folder: Path | None
+    """Where the processes that share this store meet (locks, sockets); None when no other process can have it."""
 
     # -- the core
 

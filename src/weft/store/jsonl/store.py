@@ -53,7 +53,8 @@ class JsonlStore(Store):
         self._busy_seconds = busy_seconds
         self._clock = clock
         self._pid = os.getpid()
-        self._presence = Presence(self.folder / "run", self.owner.process_id)
+        self.run_folder = self.folder / "run"
+        self._presence = Presence(self.run_folder, self.owner.process_id)
         self._worker = Worker("weft-jsonl")
         # A search reads every file: in a thread of its own, and letting others through between two files, it holds up nobody.
         self._searcher = Worker("weft-search")

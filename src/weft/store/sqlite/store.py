@@ -65,7 +65,8 @@ class SqliteStore(Store):
         self.owner = this_process(new_id("prc", now), started=now)
         self._clock = clock
         self._pid = os.getpid()
-        self._presence = Presence(path.parent / "run", self.owner.process_id)
+        self.run_folder = path.parent / "run"
+        self._presence = Presence(self.run_folder, self.owner.process_id)
         self._writer = Writer(
             path,
             synchronous=synchronous,
