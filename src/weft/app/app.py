@@ -23,8 +23,10 @@ from weft.app.socket import CommandSocket
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.providers import Provider
+from weft.redact import Redactor
 from weft.store import MemoryStore, Store
 from weft.workspace import Runner, Workspace
+from weft.workspace.environment import secret_values
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.runner import LocalRunner
 
@@ -129,7 +131,7 @@ class App:
                 sleep=self._sleep,
                 workspace=self._workspace,
                 runner=self._runner or LocalRunner(self._environ),
-                redact=str,
+                redact=Redactor(secret_values(self._environ)),
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

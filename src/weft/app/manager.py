@@ -31,6 +31,7 @@ from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
 from weft.ids import NodeId, SessionId, new_session_id
 from weft.permissions import MODES, Rule
 from weft.providers import Model, ModelInfo
+from weft.redact import Redactor
 from weft.session import (
     ChangeSetting,
     ContinueTurn,
@@ -85,7 +86,7 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
     runner: Runner
-    redact: Callable[[str], str]
+    redact: Redactor
     project_path: str
     resolve_path: Callable[[str], str]
 

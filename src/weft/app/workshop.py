@@ -16,6 +16,7 @@ from weft.errors import ToolError, UsageError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import CallUid, TurnId, new_node_id
 from weft.loop import Commit, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.redact import Redactor
 from weft.session import Workshop
 from weft.state import SessionState
 from weft.tools import FunctionTool, ReadLog, Tool, ToolContext, builtin_tools
@@ -35,7 +36,7 @@ class SessionWorkshop(Workshop):
         workspace: Workspace,
         runner: Runner,
         tools: Mapping[str, Tool],
-        redact: Callable[[str], str],
+        redact: Redactor,
     ) -> None:
         self._config = config
         self._models = models
@@ -128,13 +129,14 @@ class SessionWorkshop(Workshop):
         return msgspec.convert(given, Limits)
 
     def _tool_context(self, call_uid: CallUid, journal: Journal) -> ToolContext:
+        masked = self._redact.live()
         return ToolContext(
             workspace=self._workspace,
             runner=self._runner,
             reads=self._reads,
             call_uid=call_uid,
             emit=lambda chunk: journal.signal(
-                ToolOutput(call_uid=call_uid, chunk=self._redact(chunk))
+                ToolOutput(call_uid=call_uid, chunk=masked.feed(chunk))
             ),
             todos=journal.state.todos.items,
         )
