@@ -231,8 +231,6 @@ class Session:
     async def edit_queued(self, entry_id: str, content: Content) -> None:
         """Change what a queued message says."""
         parts = as_parts(content)
-        if not parts:
-            raise UsageError("the message would be empty; remove_queued takes it away")
         await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, client=self._client))
 
     async def remove_queued(self, entry_id: str) -> None:
@@ -541,10 +539,10 @@ class Session:
 
     def _refuse_if_stuck(self, port: Port, status: Status, accepted: Accepted) -> None:
         """Do not wait for a turn that nobody is working on."""
-        turn = port.state.turn.open
-        if turn is None or status not in ("interrupted", "error"):
+        if status not in ("interrupted", "error"):
             return
-        if accepted.entry_id or turn.turn_id == accepted.turn_id:
+        turn = port.state.turn.open
+        if accepted.entry_id or (turn is not None and turn.turn_id == accepted.turn_id):
             raise SessionInterrupted(self.id, port.error)
 
 

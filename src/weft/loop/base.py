@@ -14,7 +14,7 @@ from weft.ids import BlobId, CallUid, NodeId, RequestId
 from weft.permissions import Action, Decision
 from weft.providers import Model
 from weft.state import SessionState
-from weft.tools import Tool, ToolContext
+from weft.tools import SubmitTool, Tool, ToolContext
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +106,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Tool calls of one answer; the rest is refused."""
     result_characters: int = 32_000
     """What the model sees of one result; the whole text is kept as a blob."""
+    repairs: int = 2
+    """How often a structured result may be handed in again after one that did not fit."""
 
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,3 +127,5 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()
     thinking: str = "off"
+    submit: SubmitTool | None = None
+    """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.events import (
-    Delivery,
     Fact,
     InputPromoted,
     ModelCallStarted,
@@ -20,7 +19,7 @@ from weft.ids import BlobId, CallUid, NodeId, TurnId, new_node_id
 from weft.loop.answer import Answer
 from weft.loop.results import NOT_RUN, STOPPED_WHILE_RUNNING, refused
 from weft.messages import Node, Usage
-from weft.state import SessionState
+from weft.state import Entry, SessionState
 
 
 def tip_after(state: SessionState, facts: Sequence[Fact]) -> NodeId | None:
@@ -34,11 +33,16 @@ def tip_after(state: SessionState, facts: Sequence[Fact]) -> NodeId | None:
 
 
 def promote(
-    state: SessionState, before: Sequence[Fact], now: float, *deliveries: Delivery, most: int = 0
+    state: SessionState,
+    before: Sequence[Fact],
+    now: float,
+    *,
+    follow_up: Entry | None = None,
 ) -> list[Fact]:
-    """Queued entries become user messages at the tip; `most` limits how many (0: all)."""
-    waiting = [entry for delivery in deliveries for entry in state.queue.waiting(delivery)]
-    waiting = waiting[:most] if most else waiting
+    """All steering that waits, and then this follow-up, become user messages at the tip."""
+    waiting = [*state.queue.waiting("steering")]
+    if follow_up is not None:
+        waiting.append(follow_up)
     if not waiting:
         return []
     facts: list[Fact] = [InputPromoted(entries=tuple(entry.entry_id for entry in waiting))]

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import anyio
 import msgspec
 
 from weft.context import Composed, Composer, Entry, Target, estimate_text
-from weft.errors import AuthFailed, ContextTooLong
+from weft.errors import AuthFailed, BadArguments, ContextTooLong
 from weft.events import (
     ContextUsage,
     Fact,
@@ -47,6 +48,7 @@ from weft.loop.steps import (
 from weft.messages import Node, Text, ToolCall, ToolResult, Usage
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
+from weft.tools import SubmitTool
 
 _CALL = Boundary("loop.call")
 _FINISH = Boundary("loop.finish")
@@ -76,6 +78,7 @@ class Turn:
         self._in_flight: NodeId | None = None
         self._retries = 0
         self._mistakes = 0
+        self._misfits = 0
         self._watch = _ProgressWatch(environment.limits.repeats)
         info = environment.model.info
         self._composer = Composer(Target(info.provider, info.name))
@@ -94,7 +97,8 @@ class Turn:
 
     async def _work(self) -> None:
         self._line = await self._env.journal.line()
-        await self._settle_last_answer()
+        if await self._settle_last_answer():
+            return
         while True:
             if (stop := self._limit_reached()) is not None:
                 await self._finish(*stop)
@@ -103,19 +107,26 @@ class Turn:
             if answer is None:
                 return
             if answer.calls:
-                await self._run_calls(self._line[-1].node)
+                node = self._line[-1].node
+                await self._run_calls(node)
+                if await self._was_handed_in(node):
+                    return
             elif await self._is_done(answer):
                 return
 
-    async def _settle_last_answer(self) -> None:
-        """Run what the last answer asked for and what has no result yet; there is such only after an interruption."""
+    async def _settle_last_answer(self) -> bool:
+        """Run what the last answer asked for and what has no result yet; there is such only after an interruption.
+
+        True when that was the end of the turn.
+        """
         node = last_answer(self._env.journal.state)
         if node is None or not self._env.journal.state.tree.unsettled(node):
-            return
+            return False
         entry = next(entry for entry in self._line if entry.node.id == node)
         waiting = set(self._env.journal.state.tree.unsettled(node))
         calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
         await self._run_calls(entry.node, calls)
+        return await self._was_handed_in(entry.node)
 
     # -- asking
 
@@ -150,7 +161,7 @@ class Turn:
         started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            return [*promote(state, noted, now, "steering"), started]
+            return [*promote(state, noted, now), started]
 
         stored = await self._notebook.commit(_CALL, more, drop_draft=True)
         self._take_into_line(stored)
@@ -249,18 +260,61 @@ class Turn:
             self._mistakes += 1
             self._nudge(EMPTY_ANSWER)
             return False
-        return await self._finish_unless_steered(answer.detail)
+        if self._env.submit is not None:
+            return await self._is_handed_in_as_text(answer, self._env.submit)
+        return await self._finish_unless_steered("stop", answer.detail)
+
+    # -- handing in
+
+    async def _was_handed_in(self, node: Node) -> bool:
+        """End the turn if one of these calls handed in a result that fits, or too many did not."""
+        submit = self._env.submit
+        if submit is None:
+            return False
+        results = next(entry.results for entry in self._line if entry.node.id == node.id)
+        for call in node.calls:
+            result = results.get(call.call_uid)
+            if call.name != submit.name or result is None:
+                continue
+            if not result.is_error:
+                value = submit.value(call.args)
+                return await self._finish_unless_steered("submitted", deliverable=value)
+            if await self._does_not_fit(result.text):
+                return True
+        return False
+
+    async def _is_handed_in_as_text(self, answer: Answer, submit: SubmitTool) -> bool:
+        """A plain answer that is the result counts; another one is told to call the tool."""
+        text = "".join(part.text for part in answer.parts if isinstance(part, Text))
+        try:
+            value = submit.read(text)
+        except BadArguments as problem:
+            if await self._does_not_fit(str(problem), is_final=answer.stop == "refusal"):
+                return True
+            self._nudge(str(problem))
+            return False
+        return await self._finish_unless_steered("submitted", answer.detail, value)
+
+    async def _does_not_fit(self, problem: str, *, is_final: bool = False) -> bool:
+        """Count a result that does not fit; True when it was the last try, and the turn is over."""
+        self._misfits += 1
+        if self._misfits <= self._env.limits.repairs and not is_final:
+            return False
+        await self._finish("schema_failed", problem)
+        return True
 
     def _nudge(self, text: str) -> None:
         state = self._env.journal.state
         node = tip_after(state, self._notebook.facts)
         self._notebook.note(SystemNote(text=text, to_model=True, node=node))
 
-    async def _finish_unless_steered(self, detail: str) -> bool:
+    async def _finish_unless_steered(
+        self, reason: FinishReason, detail: str = "", deliverable: Any = None
+    ) -> bool:
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            steering = promote(state, noted, self._env.clock.now(), "steering")
+            steering = promote(state, noted, self._env.clock.now())
             if not steering:
-                return [self._finished(state, noted, "stop", detail)]
+                return [self._finished(state, noted, reason, detail, deliverable)]
             now = self._env.clock.now()
             started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
             return [*steering, started]
@@ -326,7 +380,12 @@ class Turn:
         await self._notebook.commit(_ABORT, more, drop_draft=True)
 
     def _finished(
-        self, state: SessionState, noted: Sequence[Fact], reason: FinishReason, detail: str
+        self,
+        state: SessionState,
+        noted: Sequence[Fact],
+        reason: FinishReason,
+        detail: str,
+        deliverable: Any = None,
     ) -> TurnFinished:
         return TurnFinished(
             turn_id=self.turn_id,
@@ -334,6 +393,7 @@ class Turn:
             detail=detail,
             retries=self._retries,
             iterations=_answers_given(state, noted),
+            deliverable=deliverable,
         )
 
     # -- the line

@@ -86,6 +86,7 @@ from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
 from weft.session.line import LineCache, spill
 from weft.session.loading import keep_snapshot, load_state
+from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow, Store
 
@@ -154,6 +155,8 @@ class SessionActor:
         )
         self._turn: Turn | None = None
         self._turn_status: Status = "thinking"
+        self._is_between_turns = False
+        """A turn has ended and the next follow-up is about to start another."""
         self._settled = anyio.Event()
         self._waits_for_entry: set[EntryId] = set()
         self._resolutions: dict[RequestId, anyio.Event] = {}
@@ -256,14 +259,14 @@ class SessionActor:
         """What the session is doing; computed, never stored."""
         if self.error:
             return "error"
-        if self._turn is not None:
+        if self._turn is not None or self._is_between_turns:
             return self._turn_status
         return "interrupted" if self.state.turn.open is not None else "idle"
 
     @property
     def is_busy(self) -> bool:
         """True while a turn of this process runs."""
-        return self._turn is not None
+        return self._turn is not None or self._is_between_turns
 
     @property
     def is_watched(self) -> bool:
@@ -552,8 +555,7 @@ class SessionActor:
         stored = await self._commit(self._titled(build(self.state)))
         if self.state.turn.open is None:
             # The turn is over with this append, not when its task has wound up: the next message starts a new one.
-            self._release_turn()
-            await self._start_follow_up()
+            await self._release_turn()
         return stored
 
     def _titled(self, commit: Commit) -> Commit:
@@ -566,11 +568,13 @@ class SessionActor:
         done = SettingChanged(name="auto_title", value=None)
         return msgspec.structs.replace(commit, facts=(*commit.facts, named, done))
 
-    def _release_turn(self) -> None:
-        """No turn runs any more."""
+    async def _release_turn(self) -> None:
+        """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
         self._turn = None
         self._settled.set()
-        self._set_status(self.status)
+        await self._start_follow_up()
+        if self._turn is None:
+            self._set_status(self.status)
 
     async def _turn_ended(self, turn: Turn, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
@@ -591,21 +595,32 @@ class SessionActor:
             self._set_status(self.status)
 
     async def _start_follow_up(self) -> None:
-        """Send the next follow-up, if the turn ended well or somebody waits for it."""
-        if self.state.turn.open is not None or self.error or self._stopping:
+        """Send the next follow-up, if the turn ended well; else the first one that somebody waits for."""
+        entry = self._next_follow_up()
+        if entry is None:
             return
-        waiting = self.state.queue.waiting("follow_up")
-        if not waiting:
-            return
-        if (
-            self.state.turn.last_reason != "stop"
-            and waiting[0].entry_id not in self._waits_for_entry
-        ):
-            return
-        plan = start_follow_up(self.state, self._moment())
-        if plan is not None:
-            self._waits_for_entry.discard(waiting[0].entry_id)
+        plan = start_follow_up(self.state, self._moment(), entry)
+        self._is_between_turns = True
+        try:
             await self._carry_out_plan(plan, None)
+        except Fenced:
+            raise
+        except WeftError as error:
+            # The turn before has ended well and must not hear of it.  The message stays queued, and the session says why.
+            self.error = f"a queued message could not be sent: {error}"
+            logger.error("a follow-up could not be sent", extra={"session": self.session_id})
+        else:
+            self._waits_for_entry.discard(entry.entry_id)
+        finally:
+            self._is_between_turns = False
+
+    def _next_follow_up(self) -> QueueEntry | None:
+        if self.state.turn.open is not None or self.error or self._stopping:
+            return None
+        waiting = self.state.queue.waiting("follow_up")
+        if self.state.turn.last_reason != "stop":
+            waiting = tuple(each for each in waiting if each.entry_id in self._waits_for_entry)
+        return waiting[0] if waiting else None
 
     def _set_status(self, status: Status) -> None:
         self._turn_status = status
@@ -666,7 +681,7 @@ class SessionActor:
         )
         self._turn = None
         await self._commit(Commit(facts=(*facts, finished), drop_draft=True))
-        self._release_turn()
+        await self._release_turn()
 
     # -- coming back
 

@@ -54,7 +54,7 @@ from weft.session.commands import (
     Say,
     Stop,
 )
-from weft.state import Request, SessionState
+from weft.state import Entry, Request, SessionState
 
 LONGEST_QUEUE = 500
 """Messages that may wait; one more is refused."""
@@ -89,8 +89,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case ContinueTurn():
             return _continue(command, state, moment)
         case EditQueued(entry_id=entry_id, parts=parts):
-            state.queue.require(entry_id)
-            return Plan(facts=(InputEdited(entry_id=entry_id, parts=clean_parts(parts)),))
+            return _edit(entry_id, parts, state)
         case RemoveQueued(entry_id=entry_id):
             state.queue.require(entry_id)
             return Plan(facts=(InputRemoved(entry_id=entry_id),))
@@ -152,26 +151,17 @@ def start_turn(
     parts: tuple[Part, ...], options: dict[str, Any], state: SessionState, moment: Moment
 ) -> Plan:
     """The facts of a new turn: steering that still waits, then what was said."""
-    facts: list[Fact] = promote(state, (), moment.now, "steering")
+    facts: list[Fact] = promote(state, (), moment.now)
     parent = tip_after(state, facts) if facts else state.tree.head
     node = _user_node(parts, parent, state, moment)
     facts.append(NewMessage(node=node))
     return _with_turn(facts, node.id, options, state, moment)
 
 
-def start_follow_up(state: SessionState, moment: Moment) -> Plan | None:
-    """The facts of the turn that the next follow-up begins; None when none waits."""
-    waiting = state.queue.waiting("follow_up")
-    if not waiting:
-        return None
-    facts = promote(state, (), moment.now, "steering", "follow_up", most=_through_first(state))
-    tip = tip_after(state, facts)
-    return _with_turn(facts, tip, waiting[0].options, state, moment)
-
-
-def _through_first(state: SessionState) -> int:
-    """All steering, and one follow-up: each follow-up has a turn of its own."""
-    return len(state.queue.waiting("steering")) + 1
+def start_follow_up(state: SessionState, moment: Moment, entry: Entry) -> Plan:
+    """The facts of the turn that a queued follow-up begins; each has a turn of its own."""
+    facts = promote(state, (), moment.now, follow_up=entry)
+    return _with_turn(facts, tip_after(state, facts), entry.options, state, moment)
 
 
 def _with_turn(
@@ -215,7 +205,7 @@ def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Pla
     started = TurnStarted(
         turn_id=turn_id, node=state.tree.head, options=command.options, continued=True
     )
-    facts: list[Fact] = [started, *promote(state, (), moment.now, "steering")]
+    facts: list[Fact] = [started, *promote(state, (), moment.now)]
     return Plan(
         facts=tuple(facts),
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
@@ -224,6 +214,14 @@ def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Pla
 
 
 # --- the queue -------------------------------------------------------------------------
+
+
+def _edit(entry_id: EntryId, parts: tuple[Part, ...], state: SessionState) -> Plan:
+    state.queue.require(entry_id)
+    cleaned = clean_parts(parts)
+    if not cleaned:
+        raise UsageError("the message would be empty; remove_queued takes it away")
+    return Plan(facts=(InputEdited(entry_id=entry_id, parts=cleaned),))
 
 
 def _reorder(entries: tuple[EntryId, ...], state: SessionState) -> Plan:

@@ -1,0 +1,25 @@
+"""A world for each kind of store."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journeys.world import World
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and a store of each kind; the path is short, because sockets lie below it."""
+    return World(request.param, tmp_path_factory.mktemp("w"))
+
+
+@pytest.fixture
+def plain_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and a memory store, where the store can make no difference."""
+    return World("memory", tmp_path_factory.mktemp("w"))
+
+
+@pytest.fixture
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and an SQLite file, which several applications can open at once."""
+    return World("sqlite", tmp_path_factory.mktemp("w"))
