@@ -1,0 +1,200 @@
+"""What secrets look like.
+
+Shapes come in groups, each behind a gate: a literal, or a cheap pattern, that every secret of the group contains.  Text that no gate
+lets through, which is nearly all text, is passed over at the speed of a few memory searches.  No pattern takes more than linear time:
+patterns start with a literal, check what stands *before* it afterwards (a start inside a word is refused at once), and repeat
+possessively or boundedly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """One kind of secret."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    """The group `keep`, where there is one, is what stands before the secret and stays."""
+
+
+class Group(NamedTuple):
+    """Shapes behind one gate."""
+
+    gate: Callable[[str], object]
+    """False for a text that holds no secret of the group."""
+    shapes: tuple[Shape, ...]
+
+
+def _holds(*needles: str) -> Callable[[str], object]:
+    if len(needles) == 1:
+        needle = needles[0]
+        return lambda text: needle in text
+    return lambda text: any(needle in text for needle in needles)
+
+
+def _token(kind: str, prefix: str, body: str) -> Shape:
+    """A vendor's token: a prefix that starts a word, then the secret itself.
+
+    The end of a colour code, of a backslash escape and of a percent escape are letters and digits too, but no part of the word.
+    """
+    starts = (
+        rf"(?:(?<![A-Za-z0-9_-]{prefix})|(?<=[\[;0-9]m{prefix})|(?<=\\[abfnrtv]{prefix})"
+        rf"|(?<=\\u[0-9a-fA-F]{{4}}{prefix})|(?<=%[0-9A-F]{{2}}{prefix}))"
+    )
+    return Shape(kind, re.compile(f"{prefix}{starts}{body}"))
+
+
+def _after(kind: str, pattern: str) -> Shape:
+    return Shape(kind, re.compile(pattern))
+
+
+def _behind(*words: str) -> str:
+    """Stands right after one of the words."""
+    return "(?:" + "|".join(f"(?<={word})" for word in words) + ")"
+
+
+_END = r"(?![A-Za-z0-9_-])"
+_NO_EXAMPLE = r"(?![<\[{$%*.]|(?i:x{3}|your|example|placeholder|changeme|pass\b|password\b|secret\b|token\b|none\b|null\b|true\b|false\b))"
+"""What stands in documentation where a secret would."""
+
+_WITH_UNDERSCORE = (
+    _token("github token", "gh[pousr]_", r"[A-Za-z0-9]{30,}+"),
+    _token("github token", "github_pat_", r"[A-Za-z0-9_]{22,}+"),
+    _token("stripe key", "[sr]k_(?:live|test)_", r"[A-Za-z0-9]{16,}+"),
+    _token("webhook secret", "whsec_", r"[A-Za-z0-9+/=]{24,}+"),
+    _token("npm token", "npm_", rf"[A-Za-z0-9]{{36}}{_END}"),
+    _token("hugging face token", "hf_", r"[A-Za-z0-9]{30,}+"),
+    _token("digitalocean token", "do[opr]_v1_", rf"[a-f0-9]{{64}}{_END}"),
+    _token("shopify token", "shp(?:at|ca|pa|ss)_", rf"[a-fA-F0-9]{{32}}{_END}"),
+    _token("groq key", "gsk_", r"[A-Za-z0-9]{40,}+"),
+    _token("replicate token", "r8_", rf"[A-Za-z0-9]{{37}}{_END}"),
+    _token("linear key", "lin_api_", r"[A-Za-z0-9]{32,}+"),
+)
+_WITH_DASH = (
+    # Anthropic, OpenAI, OpenRouter, DeepSeek and others; a digit tells them from words that are joined by dashes.
+    _token("api key", "sk-", r"(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{20,}+"),
+    _token("gitlab token", "glpat-", r"[A-Za-z0-9_-]{20,}+"),
+    _token("slack token", "(?:xox[abeoprs]|xapp)-", r"(?=[A-Za-z-]*+[0-9])[A-Za-z0-9-]{10,}+"),
+    _token("google secret", "GOCSPX-", r"[A-Za-z0-9_-]{20,}+"),
+    _token("pypi token", "pypi-", r"[A-Za-z0-9_-]{50,}+"),
+    _token("xai key", "xai-", r"[A-Za-z0-9]{40,}+"),
+    _token("perplexity key", "pplx-", r"[A-Za-z0-9]{40,}+"),
+    _token("age key", "AGE-SECRET-KEY-1", rf"[0-9A-Z]{{58}}{_END}"),
+)
+_WITH_DOT = (
+    _token(
+        "json web token", "eyJ", r"[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+"
+    ),
+    _token("google token", r"ya29\.", r"[A-Za-z0-9_-]{20,}+"),
+    _token("sendgrid key", r"SG\.", r"[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{32,}+"),
+    _token("vault token", r"hv[bs]\.", r"[A-Za-z0-9_-]{24,}+"),
+)
+_PARAMETERS = (
+    *(
+        "token",
+        "access_token",
+        "refresh_token",
+        "auth_token",
+        "id_token",
+        "password",
+        "passwd",
+        "secret",
+        "client_secret",
+    ),
+    *("api_key", "apikey", "key", "sig", "signature", "X-Amz-Signature", "X-Amz-Security-Token"),
+)
+_VARIABLES = ("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS")
+_AFTER_EQUALS = (
+    _after("azure key", r"(?P<keep>=(?<=AccountKey=))[A-Za-z0-9+/]{86}=="),
+    _after(
+        "parameter",  # of a URL
+        rf"(?P<keep>={_behind(*(f'[?&]{name}=' for name in _PARAMETERS))})"
+        rf"{_NO_EXAMPLE}(?=[^\s&'\"<>#]{{0,64}}[0-9])[^\s&'\"<>#]{{8,}}+",
+    ),
+    _after(
+        "variable",  # a line of an environment file, or of what `env` prints
+        rf"(?P<keep>={_behind(*(f'{name}=' for name in _VARIABLES))}[\"']?)"
+        rf"{_NO_EXAMPLE}(?=[^\s\"']{{0,64}}[0-9])[A-Za-z0-9+/=_.:~!@#^-]{{10,}}+(?=[\"']?(?:\s|$))",
+    ),
+)
+_HEADER = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
+
+GROUPS: tuple[Group, ...] = (
+    Group(re.compile(r"_[A-Za-z0-9+/]{16}").search, _WITH_UNDERSCORE),
+    Group(re.compile(r"-[A-Za-z0-9_-]{10}(?<!-{10})").search, _WITH_DASH),
+    Group(re.compile(r"\.[A-Za-z0-9_-]{11}").search, _WITH_DOT),
+    Group(re.compile(r"=[\"']?[^\s\"']{8}").search, _AFTER_EQUALS),
+    Group(_holds("AKIA", "ASIA"), (_token("aws key", "A[KS]IA", rf"[A-Z0-9]{{16}}{_END}"),)),
+    Group(
+        _holds("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
+        (
+            _after(
+                "aws secret",
+                rf"(?P<keep>(?i:ecret_?access_?key){_HEADER})[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+])",
+            ),
+        ),
+    ),
+    Group(
+        _holds("hooks.slack.com/"),
+        (
+            _after(
+                "slack webhook", r"(?P<keep>hooks\.slack\.com/[a-z]{1,12}/)[A-Za-z0-9_/+-]{20,}+"
+            ),
+        ),
+    ),
+    Group(_holds("AIza"), (_token("google key", "AIza", rf"[A-Za-z0-9_-]{{35}}{_END}"),)),
+    Group(
+        re.compile(r"SK[0-9a-f]{32}").search,
+        (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),),
+    ),
+    Group(_holds("dapi"), (_token("databricks token", "dapi", rf"[a-f0-9]{{32}}{_END}"),)),
+    Group(
+        _holds(":AA"),
+        (_after("telegram token", rf"(?P<keep>:)AA(?<=[0-9]{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}"),),
+    ),
+    Group(
+        _holds("uthorization", "UTHORIZATION"),
+        (
+            _after(
+                "authorization",
+                rf"(?P<keep>(?i:uthorization){_HEADER}(?i:bearer|basic|token|apikey)[ \t]{{1,4}})"
+                rf"{_NO_EXAMPLE}[A-Za-z0-9._~+/=:-]{{8,}}+",
+            ),
+        ),
+    ),
+    Group(
+        _holds("-api-key", "-Api-Key", "-API-Key", "-API-KEY"),
+        (
+            _after(
+                "key header",
+                rf"(?P<keep>-(?i:api-key){_HEADER}){_NO_EXAMPLE}"
+                r"(?=[A-Za-z._~+/=-]*+[0-9])[A-Za-z0-9._~+/=-]{16,}+",
+            ),
+        ),
+    ),
+    Group(
+        _holds("://"),
+        (
+            _after(
+                "password",  # of a URL
+                rf"(?P<keep>://[^\s/:@'\"<>]{{0,64}}:){_NO_EXAMPLE}[^\s/:@'\"<>]{{3,256}}(?=@[A-Za-z0-9\[])",
+            ),
+        ),
+    ),
+)
+"""Every group, in the order in which they are masked."""
+
+KEY_BEGINS = "-----BEGIN "
+KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?P<body>(?:[A-Za-z0-9+/=\s\\\"',:.]|-(?!-)){0,20000}+)"
+    r"(?:-----END [A-Z0-9 ]{1,80}-----)?"
+)
+"""A private key in its armour, with or without its end."""
+KEY_BODY = re.compile(r"[A-Za-z0-9+/]{32}")
+"""What tells a key from a text that only speaks of one."""
+KEY_END = re.compile(r"-----END [A-Z0-9 ]{1,80}-----")

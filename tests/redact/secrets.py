@@ -1,0 +1,76 @@
+"""Secrets of every shape, made up; assembled here so that no scanner takes this file for a leak."""
+
+from __future__ import annotations
+
+import base64
+import random
+import string
+
+_random = random.Random(7)
+ALNUM = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
+
+
+def some(count: int, alphabet: str = ALNUM) -> str:
+    """A made-up run of characters with a digit and a letter in it."""
+    return "".join(_random.choice(alphabet) for _ in range(count - 2)) + "7" + alphabet[-1]
+
+
+def _jwt() -> str:
+    parts = [
+        base64.urlsafe_b64encode(text).decode().rstrip("=")
+        for text in (b'{"alg":"HS256"}', b'{"sub":"1234567"}')
+    ]
+    return ".".join([*parts, some(43)])
+
+
+def _pem(kind: str) -> str:
+    body = "\n".join(some(64) for _ in range(6))
+    return f"-----BEGIN {kind}PRIVATE KEY-----\n{body}\n-----END {kind}PRIVATE KEY-----"
+
+
+TOKENS: dict[str, str] = {
+    "openai": "sk-" + some(48),
+    "openai project": "sk-proj-" + some(60) + "_" + some(20),
+    "anthropic": "sk-ant-api03-" + some(40) + "-" + some(40) + "AA",
+    "openrouter": "sk-or-v1-" + some(64, HEX),
+    "github": "ghp_" + some(36),
+    "github oauth": "gho_" + some(36),
+    "github app": "ghs_" + some(36),
+    "github fine": "github_pat_" + some(22) + "_" + some(59),
+    "gitlab": "glpat-" + some(20),
+    "aws": "AKIA" + some(16, string.ascii_uppercase + string.digits),
+    "slack bot": "xoxb-123456789012-" + some(24),
+    "slack app": "xapp-1-" + some(30),
+    "jwt": _jwt(),
+    "google": "AIza" + some(35),
+    "google oauth": "ya29." + some(60),
+    "stripe": "sk_live_" + some(24),
+    "npm": "npm_" + some(36),
+    "pypi": "pypi-AgEIcHlwaS5vcmc" + some(80),
+    "hugging face": "hf_" + some(34),
+    "sendgrid": f"SG.{some(22)}.{some(43)}",
+    "twilio": "SK" + some(32, HEX),
+    "telegram": "123456789:AA" + some(33),
+    "digitalocean": "dop_v1_" + some(64, HEX),
+    "groq": "gsk_" + some(52),
+    "vault": "hvs." + some(40),
+    "rsa key": _pem("RSA "),
+    "openssh key": _pem("OPENSSH "),
+    "plain key": _pem(""),
+}
+"""Secrets that are known by themselves."""
+
+PLACED: dict[str, tuple[str, str]] = {
+    "bearer": ("Authorization: Bearer {}", some(40)),
+    "basic": ('"authorization": "Basic {}"', some(40)),
+    "api key header": ("x-api-key: {}", some(32)),
+    "aws secret": ("aws_secret_access_key = {}", some(40)),
+    "password in a url": ("postgres://admin:{}@db.example.com:5432/app", some(16)),
+    "parameter": ("https://api.example.com/v1?x=1&access_token={}&y=2", some(32)),
+    "environment": ("DATABASE_PASSWORD={}", some(20)),
+    "quoted environment": ('export MY_API_KEY="{}"', some(20)),
+    "azure": ("DefaultEndpointsProtocol=https;AccountKey={};x", some(86) + "=="),
+    "slack webhook": ("https://hooks.slack.com/services/{}", f"T{some(9)}/B{some(9)}/{some(24)}"),
+}
+"""Secrets that are known by where they stand."""

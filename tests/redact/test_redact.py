@@ -1,0 +1,211 @@
+"""Secrets out of text, and nothing else."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.redact.secrets import PLACED, TOKENS
+from weft.redact import Redactor, redact
+
+AROUND = [
+    "{}",
+    "the key is {}, keep it",
+    'api = "{}"\n',
+    "API={}",
+    "[{}]",
+    "({})",
+    "\x1b[32m{}\x1b[0m",
+    "a\n{}\nb",
+    '{{"token":"{}"}}',
+    "é{}é",
+    "curl -H 'X: {}' https://example.com",
+    "/{}/",
+    r'"text\n{}\n"',
+    r"x\u0022{}\u0022",
+    "?q%3D{}%26",
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_secret_is_masked_wherever_it_stands(name: str, around: str) -> None:
+    secret = TOKENS[name]
+    masked = redact(around.format(secret))
+    assert "[redacted" in masked
+    for line in secret.split("\n"):
+        if "-----" not in line:
+            assert line not in masked
+            assert line[-12:] not in masked
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_secret_that_is_known_by_its_place_is_masked_and_the_place_stays(name: str) -> None:
+    place, secret = PLACED[name]
+    masked = redact(f"first\n{place.format(secret)}\nlast")
+    assert secret not in masked
+    head, tail = place.split("{}")
+    assert masked.startswith(f"first\n{head}[redacted ")
+    assert masked.endswith(f"]{tail}\nlast")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-management-dashboard-component-2",
+        "class='sk-cube-grid-wrapper sk-fading-circle'",
+        "risk-assessment-for-quarter-4-of-the-year",
+        "password = get_password()",
+        "https://user:password@example.com/",
+        "https://user:$PASSWORD@example.com/",
+        "Authorization: Bearer $TOKEN",
+        "Authorization: Bearer <your token here>",
+        "API_KEY=your-api-key-here-1",
+        "API_KEY=${API_KEY:-1}",
+        "TOKEN=",
+        "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----",
+        'BEGIN = "-----BEGIN RSA PRIVATE KEY-----"\nEND = "-----END RSA PRIVATE KEY-----"',
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "npm_config_registry=https://registry.example.com/npm_packages",
+        "eyJhbGciOiJIUzI1NiJ9",
+        "def test_a_very_long_name_that_says_everything_about_what_is_tested_1(): ...",
+        "----------------------------------------------------------------",
+        "key=value&token=abc",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_code_without_secrets_stays_as_it_is() -> None:
+    """The standard library as a sample: less than one line in a thousand may be touched."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    lines = touched = 0
+    for file in sorted(folder.glob("*.py")):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        lines += text.count("\n")
+        masked = redact(text)
+        if masked != text:
+            touched += sum(
+                one != other
+                for one, other in zip(text.split("\n"), masked.split("\n"), strict=False)
+            )
+    assert lines > 50_000
+    assert touched / lines < 0.001
+
+
+pieces = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        [*TOKENS.values(), *(place.format(secret) for place, secret in PLACED.values())]
+    ),
+    st.sampled_from(
+        ["sk-", "ghp_", "=", "://", ":", "@", "-----BEGIN ", "eyJ", ".", "KEY=", '"', " ", "\n"]
+    ),
+)
+texts = st.lists(pieces, max_size=8).map("".join)
+
+
+@given(texts)
+def test_masking_twice_changes_nothing_more(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+HOSTILE = [
+    "sk-" + "a" * 1_000_000,
+    "sk-" * 300_000,
+    "sk-1" * 250_000,
+    "eyJ" * 300_000,
+    "eyJaaaaaaaa." * 80_000,
+    "-----BEGIN PRIVATE KEY-----" * 40_000,
+    "-----BEGIN PRIVATE KEY-----\n" + "a b-" * 250_000,
+    "://" * 300_000,
+    "://a:" * 200_000,
+    "://" + "a:" * 400_000,
+    "Authorization: Bearer " * 50_000,
+    "TOKEN=" * 150_000,
+    "?token=" * 150_000,
+    "KEY=" + "a" * 1_000_000,
+    "AKIA" * 250_000,
+    "hf_" + "a" * 1_000_000,
+    "x-api-key: " * 100_000,
+    "_" + "a" * 1_000_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text)[:12])
+@pytest.mark.timeout(20)
+def test_a_hostile_megabyte_takes_no_more_than_a_moment(text: str) -> None:
+    """Anything worse than linear runs into the time-out: a quadratic pattern takes minutes here."""
+    redact(text)
+
+
+# --- values that we know --------------------------------------------------------------------------------
+
+
+def test_known_values_are_masked_as_they_are_in_urls_and_by_line() -> None:
+    redactor = Redactor(["hunter2/&secret", "line one here\nline two here", "short", ""])
+    masked = redactor("a hunter2/&secret b hunter2%2F%26secret c line two here d short")
+    assert masked == "a [redacted] b [redacted] c [redacted] d short"
+
+
+def test_the_longest_known_value_goes_first() -> None:
+    assert Redactor(["abcdef", "abcdefghij"])("abcdefghij") == "[redacted]"
+
+
+@given(
+    st.text(alphabet="abcXYZ019+/=%", min_size=6, max_size=40),
+    st.text(max_size=30),
+    st.text(max_size=30),
+)
+def test_a_known_value_never_comes_through(value: str, before: str, after: str) -> None:
+    assert value not in Redactor([value])(before + value + after)
+
+
+# --- text in pieces ---------------------------------------------------------------------------------------
+
+
+whole_lines = st.lists(
+    st.one_of(
+        st.text(alphabet=st.characters(exclude_characters="\r\n"), max_size=20),
+        st.sampled_from(
+            [*TOKENS.values(), *(place.format(secret) for place, secret in PLACED.values())]
+        ),
+    ),
+    max_size=8,
+).map("\n".join)
+
+
+@given(whole_lines, st.integers(1, 40), st.booleans())
+def test_however_a_text_is_cut_the_same_is_shown(text: str, size: int, ends: bool) -> None:
+    text = text + "\n" * ends
+    redactor = Redactor(["known-value-1"])
+    live = redactor.live()
+    shown = [live.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join([*shown, live.finish()]) == redactor(text)
+
+
+def test_whole_lines_are_shown_at_once_and_endless_ones_in_time() -> None:
+    live = Redactor().live()
+    assert live.feed("one\ntwo") == "one\n"
+    assert live.feed(" more\n") == "two more\n"
+    assert live.feed("50 %\r") == "50 %\r"
+    fed = sum(len(live.feed("word " * 1000)) for _ in range(20))
+    assert fed > 50_000
+    assert live.finish()
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_secret_cut_anywhere_is_masked_all_the_same(name: str) -> None:
+    text = f"before {TOKENS[name]} after\n"
+    for cut in range(1, len(text), 7):
+        live = Redactor().live()
+        shown = live.feed(text[:cut]) + live.feed(text[cut:]) + live.finish()
+        assert shown == redact(text)
