@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from weft.events import Status
 from weft.ids import NodeId, SessionId
 from weft.loop import Entry
+from weft.messages import Part
 from weft.permissions import Mode
 from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription
 from weft.state import SessionState
@@ -55,6 +56,10 @@ class Port(Protocol):
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         """A line with all its words."""
+        ...
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        """What a node said in each revision, oldest first."""
         ...
 
     def subscribe(
@@ -109,6 +114,9 @@ class LocalPort(Port):
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         return await self.actor.line(tip)
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        return await self.actor.revisions(node)
 
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True

@@ -18,8 +18,17 @@ from weft.errors import Owned
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
 from weft.loop import Entry
+from weft.messages import Part
 from weft.permissions import Mode
-from weft.session import Abort, AbortReceipt, Command, Subscription, load_line, load_state
+from weft.session import (
+    Abort,
+    AbortReceipt,
+    Command,
+    Subscription,
+    load_line,
+    load_revisions,
+    load_state,
+)
 from weft.state import SessionState
 from weft.store import Store
 
@@ -131,6 +140,9 @@ class RemotePort(Port):
         await self._catch_up()
         tree = self._state.tree
         return await load_line(tree, tip or tree.head, self._store)
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        return await load_revisions(self._state.tree, node, self._store)
 
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True

@@ -26,7 +26,7 @@ from weft.events import (
 )
 from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
 from weft.loop import Entry as LineEntry
-from weft.messages import Content, Usage, as_parts
+from weft.messages import Content, Text, Usage, as_parts
 from weft.providers import ModelInfo
 from weft.session import (
     AbortReceipt,
@@ -34,22 +34,32 @@ from weft.session import (
     AddNote,
     AnswerQuestion,
     Attach,
+    Branch,
+    BranchAt,
     ChangeSetting,
     Command,
     ContinueTurn,
+    DeleteBranch,
     DequeueSteering,
     Detach,
+    EditNode,
     EditQueued,
     MarkNode,
     Queued,
     RecallQueues,
     RemoveQueued,
+    RenameBranch,
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetCheckpoint,
     Subscription,
+    SwitchBranch,
+    ToggleCollapse,
+    branches,
 )
 from weft.state import Entry, Request, SessionState, TouchedFile, combine_queue_entries_to_text
+from weft.tools import Shape
 
 
 class Host(Protocol):
@@ -68,6 +78,8 @@ class Host(Protocol):
     def now(self) -> float: ...
 
     def normal_model(self, model: Any) -> str: ...
+
+    def shape(self, wanted: Any) -> Shape: ...
 
 
 class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,9 +163,9 @@ class Session:
         input_id: str | None = None,
         **options: Any,
     ) -> Reply:
-        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, …) hold for this message.
+        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, schema, …) hold for this message.
 
-        A busy session queues it as a follow-up.  A cancel ends the wait, not the turn.
+        `schema` (a JSON Schema or a type) asks for a structured result: `Reply.deliverable`, checked, with at most two repairs.  A busy session queues it as a follow-up.  A cancel ends the wait, not the turn.
 
         Raises:
             SessionBusy: a turn runs and `queue` is False.
@@ -168,7 +180,14 @@ class Session:
             client=self._client,
         )
         accepted = _accepted(await port.call(command))
-        return await self._reply(port, accepted)
+        return self._typed(await self._reply(port, accepted), options.get("schema"))
+
+    def _typed(self, reply: Reply, wanted: Any) -> Reply:
+        """The reply with its result in the type that was asked for."""
+        if wanted is None or reply.finish_reason != "submitted":
+            return reply
+        value = self._host.shape(wanted).check(reply.deliverable)
+        return msgspec.structs.replace(reply, deliverable=value)
 
     async def send_prompt(
         self, content: Content, *, input_id: str | None = None, **options: Any
@@ -490,6 +509,92 @@ class Session:
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode)
 
+    # -- the tree
+
+    async def branch_at(self, node_or_index: str | int, name: str | None = None) -> Branch:
+        """Let the line end at a message (its id, or its index in `get_history()`) and go on from there; nothing is lost.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is no such message, or the name is taken.
+        """
+        node = await self._node(node_or_index)
+        command = BranchAt(node=node, name=name or "", client=self._client)
+        return msgspec.convert(await self._call(command), Branch)
+
+    async def list_branches(self) -> list[Branch]:
+        """Every branch; the present one ends at the head."""
+        return branches((await self._port()).state)
+
+    async def switch_branch(self, name_or_index: str | int) -> Branch:
+        """Go on with another branch; the line that is left keeps its place."""
+        name = await self._branch_name(name_or_index)
+        answer = await self._call(SwitchBranch(name=name, client=self._client))
+        return msgspec.convert(answer, Branch)
+
+    async def rename_branch(self, name_or_index: str | int, new_name: str) -> None:
+        """Give a branch another name."""
+        name = await self._branch_name(name_or_index)
+        await self._call(RenameBranch(name=name, new_name=new_name, client=self._client))
+
+    async def delete_branch(self, name_or_index: str | int) -> None:
+        """Forget a branch's name; its messages stay in the tree."""
+        name = await self._branch_name(name_or_index)
+        await self._call(DeleteBranch(name=name, client=self._client))
+
+    async def checkpoint(self, label: str | None = None) -> str:
+        """Name the place where the conversation stands; returns the name."""
+        answer = await self._call(SetCheckpoint(label=label or "", client=self._client))
+        return str(answer)
+
+    async def revisions(self, node: str) -> list[str]:
+        """The texts of a message, oldest first; the last one is in force."""
+        port = await self._port()
+        return [
+            "".join(part.text for part in parts if isinstance(part, Text))
+            for parts in await port.revisions(NodeId(node))
+        ]
+
+    async def restore_revision(self, node: str, n: int) -> None:
+        """Put an earlier text of a message in force again, as a new revision."""
+        port = await self._port()
+        found = await port.revisions(NodeId(node))
+        if not 0 <= n < len(found):
+            raise UsageError(f"no revision {n}; the message has {len(found)}")
+        await port.call(EditNode(node=NodeId(node), parts=found[n], client=self._client))
+
+    async def toggle_tool_collapse(self, message_id: str) -> bool:
+        """Fold or unfold the tool calls of a message; returns whether they are folded now."""
+        node = await self._node(message_id)
+        return not await self._call(ToggleCollapse(node=node, client=self._client))
+
+    async def toggle_all_tool_collapses(self) -> bool:
+        """Unfold everything if anything is folded, else fold everything; returns whether all is folded now."""
+        return not await self._call(ToggleCollapse(client=self._client))
+
+    async def _node(self, given: str | int) -> NodeId:
+        """The node that a message id or an index in the history means; a tool message means the answer that called."""
+        rows = await self.messages_with_ids()
+        if isinstance(given, int):
+            if not -len(rows) <= given < len(rows):
+                raise UsageError(f"there is no message {given}; the history has {len(rows)}")
+            given = rows[given][0]
+        tree = (await self._port()).state.tree
+        for node, skeleton in tree.nodes.items():
+            if given == node or given in skeleton.calls:
+                return node
+        raise UsageError(f"there is no message {given!r} in this session")
+
+    async def _branch_name(self, given: str | int) -> str:
+        if isinstance(given, str):
+            return given
+        known = await self.list_branches()
+        if not -len(known) <= given < len(known):
+            raise UsageError(f"no branch {given}; there are {len(known)}")
+        return known[given].name
+
+    # -- ending
+
     async def stop(self) -> None:
         """End the session's life in this process; its record stays."""
         await self._host.stop_session(self.id)
@@ -512,6 +617,8 @@ class Session:
         kept = {name: value for name, value in options.items() if value is not None}
         if "model" in kept:
             kept["model"] = self._host.normal_model(kept["model"])
+        if "schema" in kept:
+            kept["schema"] = self._host.shape(kept["schema"]).schema
         unknown = sorted(set(kept) - MESSAGE_OPTIONS)
         if unknown:
             raise UsageError(
@@ -547,7 +654,16 @@ class Session:
 
 
 MESSAGE_OPTIONS = frozenset(
-    {"model", "tools", "max_turns", "max_budget_usd", "max_tokens", "thinking", "retries"}
+    {
+        "max_budget_usd",
+        "max_tokens",
+        "max_turns",
+        "model",
+        "retries",
+        "schema",
+        "thinking",
+        "tools",
+    }
 )
 """What may be set for one message."""
 

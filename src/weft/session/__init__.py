@@ -5,6 +5,7 @@ makes its turns.
 """
 
 from weft.session.actor import SessionActor
+from weft.session.branching import branches, current_branch
 from weft.session.commands import (
     ANSWERS,
     Abort,
@@ -13,24 +14,32 @@ from weft.session.commands import (
     AddNote,
     AnswerQuestion,
     Attach,
+    Branch,
+    BranchAt,
     ChangeSetting,
     Command,
     ContinueTurn,
+    DeleteBranch,
     DequeueSteering,
     Detach,
+    EditNode,
     EditQueued,
     MarkNode,
     Queued,
     RecallQueues,
     RemoveQueued,
+    RenameBranch,
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetCheckpoint,
     Stop,
+    SwitchBranch,
+    ToggleCollapse,
 )
 from weft.session.environment import SessionEnvironment, Workshop
 from weft.session.follow import Subscription
-from weft.session.line import load_line
+from weft.session.line import load_line, load_revisions
 from weft.session.loading import fold_after, load_state
 
 __all__ = [
@@ -41,25 +50,36 @@ __all__ = [
     "AddNote",
     "AnswerQuestion",
     "Attach",
+    "Branch",
+    "BranchAt",
     "ChangeSetting",
     "Command",
     "ContinueTurn",
+    "DeleteBranch",
     "DequeueSteering",
     "Detach",
+    "EditNode",
     "EditQueued",
     "MarkNode",
     "Queued",
     "RecallQueues",
     "RemoveQueued",
+    "RenameBranch",
     "ReorderQueue",
     "RespondToPermission",
     "Say",
     "SessionActor",
     "SessionEnvironment",
+    "SetCheckpoint",
     "Stop",
     "Subscription",
+    "SwitchBranch",
+    "ToggleCollapse",
     "Workshop",
+    "branches",
+    "current_branch",
     "fold_after",
     "load_line",
+    "load_revisions",
     "load_state",
 ]

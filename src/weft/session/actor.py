@@ -69,22 +69,25 @@ from weft.loop import (
     settle_interrupted,
     settle_open_calls,
 )
-from weft.messages import Text
+from weft.messages import Part, Text
 from weft.session.commands import (
     Abort,
     AbortReceipt,
     Attach,
+    BranchAt,
     Command,
     Detach,
+    EditNode,
     Say,
     Stop,
+    SwitchBranch,
     digest,
 )
 from weft.session.decide import Moment, Plan, decide, start_follow_up
 from weft.session.environment import SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
-from weft.session.line import LineCache, spill
+from weft.session.line import LineCache, load_revisions, spill
 from weft.session.loading import keep_snapshot, load_state
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
@@ -96,6 +99,10 @@ _CREATE = Boundary("session.create")
 _COMMAND = Boundary("session.command")
 _RECOVER = Boundary("session.recover")
 _RESTART = Boundary("session.restart")
+
+
+_ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
+"""Commands after which an interrupted turn cannot go on where it stood."""
 
 
 class _TurnWrites(msgspec.Struct, frozen=True):
@@ -282,6 +289,10 @@ class SessionActor:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        """What a node said in each revision, oldest first."""
+        return await load_revisions(self.state.tree, node, self._store)
+
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription:
@@ -329,8 +340,9 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
         plan = decide(command, self.state, self._moment())
-        if isinstance(command, Say) and self._turn is None and self.state.turn.open is not None:
-            await self._end_interrupted("another message came first")
+        left_open = self._turn is None and self.state.turn.open is not None
+        if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
+            await self._end_interrupted("something else came first")
             plan = decide(command, self.state, self._moment())
         cause = None
         if command.input_id:

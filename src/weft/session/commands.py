@@ -115,6 +115,51 @@ class MarkNode(CommandBase, frozen=True, tag="mark_node"):
     value: Any = True
 
 
+class EditNode(CommandBase, frozen=True, tag="edit_node"):
+    """Give a node a new revision; the earlier ones are kept."""
+
+    node: NodeId
+    parts: tuple[Part, ...]
+
+
+class BranchAt(CommandBase, frozen=True, tag="branch_at"):
+    """Let the line end at a node and go on from there; the line that is left keeps its name."""
+
+    node: NodeId | None
+    name: str = ""
+
+
+class SwitchBranch(CommandBase, frozen=True, tag="switch_branch"):
+    """Go on with another branch."""
+
+    name: str
+
+
+class RenameBranch(CommandBase, frozen=True, tag="rename_branch"):
+    """Give a branch another name."""
+
+    name: str
+    new_name: str
+
+
+class DeleteBranch(CommandBase, frozen=True, tag="delete_branch"):
+    """Forget a branch's name; its messages stay."""
+
+    name: str
+
+
+class SetCheckpoint(CommandBase, frozen=True, tag="set_checkpoint"):
+    """Name the place where the conversation stands."""
+
+    label: str = ""
+
+
+class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
+    """Fold or unfold the tool calls of a message; None: of all."""
+
+    node: NodeId | None = None
+
+
 class Attach(CommandBase, frozen=True, tag="attach"):
     """A client comes to watch or to drive."""
 
@@ -145,6 +190,13 @@ Command: TypeAlias = (
     | AddNote
     | ChangeSetting
     | MarkNode
+    | EditNode
+    | BranchAt
+    | SwitchBranch
+    | RenameBranch
+    | DeleteBranch
+    | SetCheckpoint
+    | ToggleCollapse
     | Attach
     | Detach
     | Stop
@@ -180,12 +232,26 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     follow_up: tuple[Entry, ...] = ()
 
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A named line of the conversation."""
+
+    name: str
+    node: NodeId | None
+    """Where it ends."""
+    is_current: bool = False
+    length: int = 0
+    """Messages on it, from the first one on."""
+
+
 ANSWERS: dict[type[CommandBase], Any] = {
     Say: Accepted,
     ContinueTurn: Accepted,
     Abort: AbortReceipt,
     RecallQueues: Queued,
     DequeueSteering: Entry | None,
+    BranchAt: Branch,
+    SwitchBranch: Branch,
+    SetCheckpoint: str,
 }
 """What each command answers, for those who carry answers as bytes; the others answer nothing."""
 

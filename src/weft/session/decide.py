@@ -19,6 +19,7 @@ from weft.events import (
     InputRemoved,
     InputsReordered,
     NewMessage,
+    NodeEdited,
     NodeMarked,
     PermissionRequest,
     PermissionResolved,
@@ -33,26 +34,34 @@ from weft.ids import EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
 from weft.messages import File, Image, Node, Part, Text, clean_text
 from weft.permissions import MODES
+from weft.session import branching
 from weft.session.commands import (
     Abort,
     Accepted,
     AddNote,
     AnswerQuestion,
     Attach,
+    BranchAt,
     ChangeSetting,
     Command,
     ContinueTurn,
+    DeleteBranch,
     DequeueSteering,
     Detach,
+    EditNode,
     EditQueued,
     MarkNode,
     Queued,
     RecallQueues,
     RemoveQueued,
+    RenameBranch,
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetCheckpoint,
     Stop,
+    SwitchBranch,
+    ToggleCollapse,
 )
 from weft.state import Entry, Request, SessionState
 
@@ -110,6 +119,13 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case MarkNode(node=node, mark=mark, value=value):
             state.tree.require(node)
             return Plan(facts=(NodeMarked(node=node, mark=mark, value=value),))
+        case EditNode() | BranchAt() | SwitchBranch() | RenameBranch() | DeleteBranch():
+            return _move(command, state, moment)
+        case SetCheckpoint(label=label):
+            facts, chosen = branching.checkpoint(state, label)
+            return Plan(facts=tuple(facts), answer=chosen)
+        case ToggleCollapse(node=node):
+            return _toggle(node, state)
         case Abort() | Attach() | Detach() | Stop():
             return Plan()
         case _:
@@ -289,6 +305,52 @@ def _open_request(request_id: RequestId | None, kind: type[Any], state: SessionS
         ids = ", ".join(request.request_id for request in waiting)
         raise UsageError(f"several requests are open; say which one is meant: {ids}")
     return waiting[0]
+
+
+# --- the tree --------------------------------------------------------------------------
+
+
+def _move(
+    command: EditNode | BranchAt | SwitchBranch | RenameBranch | DeleteBranch,
+    state: SessionState,
+    moment: Moment,
+) -> Plan:
+    if moment.running:
+        raise SessionBusy(state.session_id, "change the line it works on")
+    match command:
+        case EditNode(node=node, parts=parts):
+            revision = state.tree.require(node).revision + 1
+            return Plan(facts=(NodeEdited(node=node, revision=revision, parts=parts),))
+        case BranchAt(node=node, name=name):
+            facts, branch = branching.branch_at(state, node, name)
+            return Plan(facts=tuple(facts), answer=branch)
+        case SwitchBranch(name=name):
+            facts, branch = branching.switch(state, name)
+            return Plan(facts=tuple(facts), answer=branch)
+        case RenameBranch(name=name, new_name=new_name):
+            return Plan(facts=tuple(branching.rename(state, name, new_name)))
+        case DeleteBranch(name=name):
+            return Plan(facts=tuple(branching.delete(state, name)))
+        case _:
+            assert_never(command)
+
+
+def _toggle(node: NodeId | None, state: SessionState) -> Plan:
+    """Tool calls are folded unless unfolded; "all" unfolds everything if anything is folded."""
+    if node is not None:
+        marks = state.tree.require(node).marks
+        unfolded = marks.get("unfolded", state.settings.get("unfolded", False))
+        return Plan(
+            facts=(NodeMarked(node=node, mark="unfolded", value=not unfolded),),
+            answer=not unfolded,
+        )
+    marked = [each for each, skeleton in state.tree.nodes.items() if "unfolded" in skeleton.marks]
+    folded = not state.settings.get("unfolded", False) or any(
+        not state.tree.nodes[each].marks["unfolded"] for each in marked
+    )
+    cleared = tuple(NodeMarked(node=each, mark="unfolded", value=None) for each in marked)
+    setting = SettingChanged(name="unfolded", value=folded or None)
+    return Plan(facts=(setting, *cleared), answer=folded)
 
 
 # --- the rest --------------------------------------------------------------------------

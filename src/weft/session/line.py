@@ -135,6 +135,25 @@ async def load_line(tree: Tree, tip: NodeId | None, store: Store) -> list[Entry]
     return [await _entry(tree, node, facts, store) for node in nodes]
 
 
+async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[Part, ...]]:
+    """What a node said in each revision, oldest first."""
+    skeleton = tree.require(node)
+    places = [*skeleton.earlier, skeleton.at]
+    facts = await read_places(places, store)
+    found: list[tuple[Part, ...]] = []
+    for place in places:
+        fact = facts[place]
+        parts = fact.node.parts if isinstance(fact, NewMessage) else _edited_parts(fact)
+        found.append(await unspill(parts, store))
+    return found
+
+
+def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:
+    if not isinstance(fact, NodeEdited):
+        raise Corrupt(fact.session_id, "expected a revision of a message", seq=fact.seq)
+    return fact.parts
+
+
 async def read_places(places: Iterable[Place], store: Store) -> dict[Place, AnyFact]:
     """The facts at these places."""
     by_log: dict[str, list[int]] = {}
