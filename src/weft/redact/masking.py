@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import cache
-from urllib.parse import quote
 
-from weft.redact.shapes import GROUPS, KEY, KEY_BEGINS, KEY_BODY, KEY_END, Shape
+from weft.redact.shapes import GROUPS, KEY_BEGINS, key_end, mask_keys
 
 MIN_KNOWN = 6
 """A known value shorter than this is left alone: masking it would tear words apart and hide little."""
@@ -18,22 +15,12 @@ _KEY_LINE = 1024
 def redact(text: str) -> str:
     """The text with everything that is shaped like a secret masked; masking twice changes nothing more."""
     if KEY_BEGINS in text:
-        text = KEY.sub(_masked_key, text)
+        text = mask_keys(text)
     for group in GROUPS:
         if group.gate(text):
             for shape in group.shapes:
-                text = shape.pattern.sub(_replacement(shape), text)
+                text = shape.mask(text)
     return text
-
-
-@cache
-def _replacement(shape: Shape) -> str:
-    kept = r"\g<keep>" if "keep" in shape.pattern.groupindex else ""
-    return f"{kept}[redacted {shape.kind}]"
-
-
-def _masked_key(match: re.Match[str]) -> str:
-    return "[redacted private key]" if KEY_BODY.search(match["body"]) else match[0]
 
 
 class Redactor:
@@ -81,8 +68,8 @@ class LiveRedactor:
         ready = self._line_start(len(self._held))
         begin = self._held.rfind(KEY_BEGINS)
         if begin >= 0 and len(self._held) - begin < 3 * _HELD:
-            end = KEY_END.search(self._held, begin)
-            if end is None or end.end() > ready:  # a private key goes on over many lines
+            end = key_end(self._held, begin)
+            if end < 0 or end > ready:  # a private key goes on over many lines
                 ready = min(ready, self._line_start(begin))
         if not ready and len(self._held) > 2 * _HELD:
             # A line without end: cut at a space where there is one.
@@ -100,5 +87,17 @@ def _spellings(known: Iterable[str]) -> tuple[str, ...]:
     for value in known:
         for line in {value, value.strip(), *value.split("\n")}:
             if len(line.strip()) >= MIN_KNOWN:
-                found |= {line.strip(), quote(line.strip(), safe="")}
+                found |= {line.strip(), _quoted(line.strip())}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+def _quoted(value: str) -> str:
+    """As it looks in a URL."""
+    return "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-._~") else _escaped(letter)
+        for letter in value
+    )
+
+
+def _escaped(letter: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 
@@ -17,8 +18,20 @@ class Shape(NamedTuple):
     """One kind of secret."""
 
     kind: str
-    pattern: re.Pattern[str]
-    """The group `keep`, where there is one, is what stands before the secret and stays."""
+    source: str
+    """The pattern; its group `keep`, where there is one, is what stands before the secret and stays."""
+
+    def mask(self, text: str) -> str:
+        """The text with every secret of this kind masked."""
+        pattern = _compiled(self.source)
+        kept = r"\g<keep>" if "keep" in pattern.groupindex else ""
+        return pattern.sub(f"{kept}[redacted {self.kind}]", text)
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    """Compiled when the first text gets through the gate: all of them at once would take as long as starting Weft."""
+    return re.compile(source)
 
 
 class Group(NamedTuple):
@@ -27,6 +40,10 @@ class Group(NamedTuple):
     gate: Callable[[str], object]
     """False for a text that holds no secret of the group."""
     shapes: tuple[Shape, ...]
+
+
+def _has(source: str) -> Callable[[str], object]:
+    return lambda text: _compiled(source).search(text)
 
 
 def _holds(*needles: str) -> Callable[[str], object]:
@@ -45,11 +62,11 @@ def _token(kind: str, prefix: str, body: str) -> Shape:
         rf"(?:(?<![A-Za-z0-9_-]{prefix})|(?<=[\[;0-9]m{prefix})|(?<=\\[abfnrtv]{prefix})"
         rf"|(?<=\\u[0-9a-fA-F]{{4}}{prefix})|(?<=%[0-9A-F]{{2}}{prefix}))"
     )
-    return Shape(kind, re.compile(f"{prefix}{starts}{body}"))
+    return Shape(kind, f"{prefix}{starts}{body}")
 
 
 def _after(kind: str, pattern: str) -> Shape:
-    return Shape(kind, re.compile(pattern))
+    return Shape(kind, pattern)
 
 
 def _behind(*words: str) -> str:
@@ -124,10 +141,10 @@ _AFTER_EQUALS = (
 _HEADER = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
 GROUPS: tuple[Group, ...] = (
-    Group(re.compile(r"_[A-Za-z0-9+/]{16}").search, _WITH_UNDERSCORE),
-    Group(re.compile(r"-[A-Za-z0-9_-]{10}(?<!-{10})").search, _WITH_DASH),
-    Group(re.compile(r"\.[A-Za-z0-9_-]{11}").search, _WITH_DOT),
-    Group(re.compile(r"=[\"']?[^\s\"']{8}").search, _AFTER_EQUALS),
+    Group(_has(r"_[A-Za-z0-9+/]{16}"), _WITH_UNDERSCORE),
+    Group(_has(r"-[A-Za-z0-9_-]{10}(?<!-{10})"), _WITH_DASH),
+    Group(_has(r"\.[A-Za-z0-9_-]{11}"), _WITH_DOT),
+    Group(_has(r"=[\"']?[^\s\"']{8}"), _AFTER_EQUALS),
     Group(_holds("AKIA", "ASIA"), (_token("aws key", "A[KS]IA", rf"[A-Z0-9]{{16}}{_END}"),)),
     Group(
         _holds("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
@@ -148,7 +165,7 @@ GROUPS: tuple[Group, ...] = (
     ),
     Group(_holds("AIza"), (_token("google key", "AIza", rf"[A-Za-z0-9_-]{{35}}{_END}"),)),
     Group(
-        re.compile(r"SK[0-9a-f]{32}").search,
+        _has(r"SK[0-9a-f]{32}"),
         (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),),
     ),
     Group(_holds("dapi"), (_token("databricks token", "dapi", rf"[a-f0-9]{{32}}{_END}"),)),
@@ -189,12 +206,28 @@ GROUPS: tuple[Group, ...] = (
 """Every group, in the order in which they are masked."""
 
 KEY_BEGINS = "-----BEGIN "
-KEY = re.compile(
+_KEY = (
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     r"(?P<body>(?:[A-Za-z0-9+/=\s\\\"',:.]|-(?!-)){0,20000}+)"
     r"(?:-----END [A-Z0-9 ]{1,80}-----)?"
 )
 """A private key in its armour, with or without its end."""
-KEY_BODY = re.compile(r"[A-Za-z0-9+/]{32}")
+_KEY_BODY = r"[A-Za-z0-9+/]{32}"
 """What tells a key from a text that only speaks of one."""
-KEY_END = re.compile(r"-----END [A-Z0-9 ]{1,80}-----")
+_KEY_END = r"-----END [A-Z0-9 ]{1,80}-----"
+
+
+def mask_keys(text: str) -> str:
+    """The text with every private key masked."""
+
+    def masked(match: re.Match[str]) -> str:
+        is_key = _compiled(_KEY_BODY).search(match["body"])
+        return "[redacted private key]" if is_key else match[0]
+
+    return _compiled(_KEY).sub(masked, text)
+
+
+def key_end(text: str, begin: int) -> int:
+    """Where the private key that begins there has its end, -1 when that has not come."""
+    end = _compiled(_KEY_END).search(text, begin)
+    return -1 if end is None else end.end()
