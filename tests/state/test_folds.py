@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +86,22 @@ def test_a_state_comes_to_what_was_written(history: History) -> None:
     assert list(state.inputs.causes) == plain.inputs
     assert state.about.message_count == plain.messages
     assert state.about.turn_count == plain.turns
+
+
+@given(history=histories(), data=st.data())
+def test_a_damaged_snapshot_is_read_or_refused_and_never_anything_else(
+    history: History, data: st.DataObject
+) -> None:
+    stored = bytearray(snapshot(seen(history)))
+    stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(msgspec.MsgspecError):
+        restore(bytes(stored))
+
+
+@pytest.mark.parametrize("stored", [b"", b"\xff", b'{"session_id":"\xff"}', b"[" * 100_000])
+def test_what_is_no_snapshot_is_refused(stored: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        restore(stored)
 
 
 # --- forks

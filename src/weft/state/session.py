@@ -158,8 +158,15 @@ def snapshot(state: SessionState) -> bytes:
 
 
 def restore(data: bytes) -> SessionState:
-    """A state from its bytes, of the same `FOLD_VERSION`."""
-    return _decoder.decode(data)
+    """A state from its bytes, of the same `FOLD_VERSION`.
+
+    Raises:
+        msgspec.MsgspecError: they are no state; the log still is.
+    """
+    try:
+        return _decoder.decode(data)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(f"no state: {error}") from error
 
 
 # JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.

@@ -1,0 +1,156 @@
+"""The house keeps its promises: commands that are documented exist, links lead somewhere, and nothing is left lying about."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench.__main__ import names
+from bench.table import Row, as_json, as_table
+
+from tests.prove import CLAIMS
+from tests.source import ROOT
+
+DOCUMENTS = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("changes/*.md"))
+    if path.is_file()
+)
+
+
+def targets() -> set[str]:
+    """What `make` can be asked for."""
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z-]+):", rules, re.MULTILINE))
+
+
+def read(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_make_command_that_is_documented_exists(document: Path) -> None:
+    said = set(re.findall(r"(?:^ {4,}|`)make ([a-z-]+)", read(document), re.MULTILINE))
+    assert said <= targets()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(document)):
+        assert (document.parent / link).exists(), link
+
+
+def test_the_readme_names_the_commands_that_set_everything_up() -> None:
+    readme = read(ROOT / "README.md")
+    assert {"test"} <= set(re.findall(r"make ([a-z-]+)", readme))
+
+
+def test_make_lists_every_command_with_what_it_does() -> None:
+    listed = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    wanted = {"test", "prove", "bench", "run", "format"}
+    assert wanted <= {line.split()[0] for line in listed.splitlines()}
+    assert all(len(line.split()) > 2 for line in listed.splitlines())
+
+
+def test_ci_runs_exactly_what_people_run() -> None:
+    script = ROOT / ".ci" / "run"
+    lines = [each for each in read(script).splitlines() if each and not each.startswith("#")]
+    assert lines[0] == "set -euo pipefail"
+    assert lines[-1] == "exec make test"
+    assert os.access(script, os.X_OK)
+
+
+STAGES = ["ruff format", "ruff check", "mypy", "python -m pytest"]
+
+
+def make_test(folder: Path, failing: str) -> int:
+    """Run our Makefile where every tool is a stub; the one that is asked for `failing` fails."""
+    bin_ = folder / ".venv" / "bin"
+    bin_.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    for tool in ("ruff", "mypy", "python"):
+        (bin_ / tool).write_text(
+            f'#!/bin/sh\ncase "{tool} $*" in "{failing}"*) exit 1;; esac\necho "{tool} $*"\n'
+        )
+        (bin_ / tool).chmod(0o755)
+    (folder / ".venv" / ".ready").touch()
+    done = subprocess.run(["make", "test", "SYSTEM="], cwd=folder, capture_output=True, check=False)
+    return done.returncode
+
+
+@pytest.mark.parametrize("failing", STAGES)
+def test_make_test_fails_when_any_of_its_stages_does(tmp_path: Path, failing: str) -> None:
+    assert make_test(tmp_path, failing) != 0
+
+
+def test_make_test_passes_when_all_of_its_stages_do(tmp_path: Path) -> None:
+    assert make_test(tmp_path, "nothing") == 0
+
+
+def test_fragments_of_the_changelog_are_named_by_their_kind() -> None:
+    fragments = [each.name for each in (ROOT / "changes").iterdir() if each.name != "README.md"]
+    form = r"[\w-]+\.(breaking|added|changed|fixed)\.md"
+    assert [name for name in fragments if not re.fullmatch(form, name)] == []
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = sorted(int(each.name[:3]) for each in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(len(numbers)))
+
+
+def test_the_licence_is_the_one_that_is_named() -> None:
+    assert "Apache License" in read(ROOT / "LICENSE")
+    assert 'license = "Apache-2.0"' in read(ROOT / "pyproject.toml")
+
+
+def test_each_claim_that_is_proved_has_one_module() -> None:
+    assert len(set(CLAIMS.values())) == len(CLAIMS)
+    written = {path.stem for path in (ROOT / "tests" / "crash").glob("*.py")}
+    assert written, "the proofs live in tests/crash"
+
+
+# --- the benchmark table
+
+
+def test_every_benchmark_is_found_by_its_name() -> None:
+    assert {"append", "listing", "reopen"} <= set(names())
+
+
+def test_a_row_says_whether_its_limit_is_kept() -> None:
+    assert Row("x", 1.0, "ms").holds is None
+    assert Row("x", 1.0, "ms", limit=1.5).holds is True
+    assert Row("x", 2.0, "ms", limit=1.5).holds is False
+    assert Row("x", 2.0, "ms", floor=1.9, limit=1.2, of="ratio").holds is True
+    assert Row("x", 2.0, "ms", floor=1.0, limit=1.2, of="ratio").holds is False
+    assert Row("x", 900.0, "/s", limit=1000, better="more").holds is False
+    assert Row("x", 1900.0, "/s", limit=1000, better="more").holds is True
+
+
+def test_the_table_is_aligned_and_marks_what_was_missed() -> None:
+    rows = [
+        Row("short", 0.1234, "ms", floor=0.1, limit=1.5),
+        Row("a longer name", 12345.6, "/s", limit=20_000, better="more"),
+    ]
+    assert as_table(rows).splitlines() == [
+        "what            value  unit  floor   ratio     limit",
+        "short           0.123  ms    0.100  1.23 ×    ≤ 1.50      ok",
+        "a longer name  12,346  /s                   ≥ 20,000  MISSED",
+    ]
+
+
+def test_a_row_as_json_has_everything_that_the_table_shows() -> None:
+    line = json.loads(as_json(Row("x", 3.0, "ms", floor=2.0, limit=4.0)))
+    assert (line["name"], line["value"], line["ratio"], line["holds"]) == ("x", 3.0, 1.5, True)
