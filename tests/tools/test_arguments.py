@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Annotated, Any, Literal
 
 import jsonschema  # type: ignore[import-untyped]  # it has no stubs
@@ -12,6 +15,8 @@ from msgspec import Meta
 from weft.errors import BadArguments, UsageError
 from weft.tools import ALL, CORE, Arguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
+from weft.tools.builtin import MANIFEST
+from weft.tools.describe import describe
 
 
 class Inner(Arguments, frozen=True, kw_only=True):
@@ -76,6 +81,24 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
         "edit",
         "multi_edit",
     }
+
+
+def test_the_manifest_says_what_the_tools_say() -> None:
+    """After a change to a tool: `python -m weft.tools.describe` writes it anew."""
+    with open(MANIFEST, "rb") as file:
+        assert file.read() == describe()
+
+
+def test_reading_of_the_tools_loads_none_of_their_code() -> None:
+    script = (
+        "import sys, weft.tools; weft.tools.builtin_tools(); "
+        "print([name for name in ('read', 'edit', 'grep', 'shell', 'todo') if f'weft.tools.{name}' in sys.modules])"
+    )
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONPATH": path}, capture_output=True, check=True
+    )
+    assert done.stdout == b"[]\n"
 
 
 def test_a_null_for_what_may_be_left_out_counts_as_left_out() -> None:

@@ -47,6 +47,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     post_hashes: dict[str, str] = {}
 
 
+MAX_REMEMBERED = 10_000
+"""How many files a `ReadLog` remembers."""
+
+
 class ReadLog:
     """Which version of each file the model has seen; one a session, kept by the tools."""
 
@@ -55,7 +59,12 @@ class ReadLog:
 
     def saw(self, path: str, digest: BlobId) -> None:
         """The model has seen (or itself written) this version."""
+        self._seen.pop(path, None)
         self._seen[path] = digest
+        if (
+            len(self._seen) > MAX_REMEMBERED
+        ):  # the one seen longest ago has to be read again before it is edited
+            del self._seen[next(iter(self._seen))]
 
     def seen(self, path: str) -> BlobId | None:
         """The version the model knows, None when it never read the file."""

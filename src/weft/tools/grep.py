@@ -6,8 +6,8 @@ interpreter's lock and may take for ever on a bad pattern, and a process can be 
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -27,7 +27,7 @@ DEFAULT_LINES = 200
 MAX_LINES = 2_000
 MAX_LINE = 400
 _SECONDS = 30.0
-_WORKER = Path(__file__).with_name("grep_worker.py")
+_WORKER = os.path.join(os.path.dirname(__file__), "grep_worker.py")
 _BAD_PATTERN = "bad pattern: "
 
 
@@ -127,7 +127,7 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         "names": names,
     }
     command = Command(
-        argv=(sys.executable, "-I", "-S", str(_WORKER)),
+        argv=(sys.executable, "-I", "-S", _WORKER),
         cwd=context.workspace.root,
         timeout_seconds=_SECONDS,
         stdin=msgspec.json.encode(order),

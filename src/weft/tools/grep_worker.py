@@ -11,7 +11,6 @@ import os
 import re
 import stat
 import sys
-from pathlib import Path
 from typing import Any
 
 _MAX_FILE = 16 * 1024 * 1024
@@ -42,7 +41,8 @@ def main() -> None:
 
 
 def _opener() -> Any:
-    path = Path(__file__).parent.parent / "workspace" / "beneath.py"
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.path.join(package, "workspace", "beneath.py")
     spec = importlib.util.spec_from_file_location("beneath", path)
     if spec is None or spec.loader is None:
         raise ImportError(path)
