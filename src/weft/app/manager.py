@@ -24,6 +24,7 @@ from weft.app.remote import RemotePort, open_remote
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session, history
+from weft.app.shapes import Shapes
 from weft.app.workshop import SessionWorkshop, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
@@ -42,7 +43,7 @@ from weft.session import (
 )
 from weft.state import SessionState
 from weft.store import SessionRow, Store
-from weft.tools import Tool
+from weft.tools import Shape, Tool
 from weft.workspace import Runner, Workspace
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class SessionManager:
         self._opening: dict[SessionId, anyio.Lock] = {}
         self._tools: dict[SessionId, Mapping[str, Tool]] = {}
         self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
+        self._shapes = Shapes()
 
     # -- starting
 
@@ -405,6 +407,7 @@ class SessionManager:
             workspace=equipment.workspace(project_path),
             runner=equipment.runner,
             tools=self._tools.get(session_id) or tool_table("all")[0],
+            shapes=self._shapes,
             redact=equipment.redact,
         )
         return SessionEnvironment(
@@ -447,6 +450,14 @@ class SessionManager:
     def now(self) -> float:
         """Wall-clock time."""
         return self._equipment.clock.now()
+
+    def shape(self, wanted: Any) -> Shape:
+        """What a result must look like, from a JSON Schema or a type.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        return self._shapes.add(wanted)
 
     def normal_model(self, model: str | Model) -> str:
         """The name that the log has for a model; a model object becomes known by it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from weft.session import Subscription
 from weft.store import Store
 from weft.tools import Tool
 
+logger = logging.getLogger(__name__)
+
 
 async def run(
     prompt: Content,
@@ -28,14 +31,18 @@ async def run(
     permission_mode: str = "default",
     max_turns: int | None = None,
     max_budget_usd: float | None = None,
+    schema: Any = None,
     system_prompt: str | None = None,
     on_event: Callable[[Event], None] | None = None,
     store: Store | str | os.PathLike[str] | None = None,
 ) -> Result:
     """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
 
-    Nobody is there to ask: what the permission mode does not allow is denied, and the model is told.
+    Nobody is there to ask: what the permission mode does not allow is denied, and the model is told.  `schema` (a JSON Schema or a
+    type) asks for a structured result, which is then in `Result.deliverable`.  `on_event` is called with every event; if it
+    fails, that is logged and the run goes on.
     """
+    options = {"max_turns": max_turns, "max_budget_usd": max_budget_usd, "schema": schema}
     async with open_app(cwd, store if store is not None else "memory") as app:
         session = await app.sessions.start_session(
             model=model,
@@ -45,25 +52,20 @@ async def run(
             asking="no",
         )
         if on_event is None:
-            return await session.send_message(
-                prompt, max_turns=max_turns, max_budget_usd=max_budget_usd
-            )
-        return await _run_watched(session, prompt, on_event, max_turns, max_budget_usd)
+            return await session.send_message(prompt, **options)
+        return await _run_watched(session, prompt, on_event, options)
 
 
 async def _run_watched(
     session: Session,
     prompt: Content,
     on_event: Callable[[Event], None],
-    max_turns: int | None,
-    max_budget_usd: float | None,
+    options: dict[str, Any],
 ) -> Result:
     events = await session.subscribe(after=0)
     async with anyio.create_task_group() as group:
         group.start_soon(_hand_out, events, on_event)
-        result = await session.send_message(
-            prompt, max_turns=max_turns, max_budget_usd=max_budget_usd
-        )
+        result = await session.send_message(prompt, **options)
         await session.stop()
     return result
 
@@ -72,4 +74,7 @@ async def _hand_out(events: Subscription, on_event: Callable[[Event], None]) -> 
     """Call `on_event` until the session stops; a callback that fails is its own affair."""
     async with events:
         async for event in events:
-            on_event(event)
+            try:
+                on_event(event)
+            except Exception:
+                logger.exception("a run's on_event failed")

@@ -10,6 +10,7 @@ import msgspec
 from weft.app.config import Config
 from weft.app.models import Models
 from weft.app.prompt import system_prompt
+from weft.app.shapes import Shapes
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError
@@ -19,7 +20,7 @@ from weft.loop import Commit, Gate, Journal, Limits, Turn, TurnEnvironment
 from weft.redact import Redactor
 from weft.session import Workshop
 from weft.state import SessionState
-from weft.tools import FunctionTool, ReadLog, Tool, ToolContext, builtin_tools
+from weft.tools import FunctionTool, ReadLog, SubmitTool, Tool, ToolContext, builtin_tools
 from weft.workspace import Runner, Workspace
 
 
@@ -36,6 +37,7 @@ class SessionWorkshop(Workshop):
         workspace: Workspace,
         runner: Runner,
         tools: Mapping[str, Tool],
+        shapes: Shapes,
         redact: Redactor,
     ) -> None:
         self._config = config
@@ -45,6 +47,7 @@ class SessionWorkshop(Workshop):
         self._workspace = workspace
         self._runner = runner
         self._tools = tools
+        self._shapes = shapes
         self._redact = redact
         self._reads = ReadLog()
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
@@ -58,12 +61,21 @@ class SessionWorkshop(Workshop):
 
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
         wanted = options.get("tools", state.settings.get("tools", "all"))
-        if wanted == "all":
-            return dict(self._tools)
-        unknown = [name for name in wanted if name not in self._tools]
+        unknown = [name for name in wanted if name not in self._tools] if wanted != "all" else []
         if unknown:
             raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(self._tools))}")
-        return {name: self._tools[name] for name in wanted}
+        names = self._tools if wanted == "all" else wanted
+        table = {name: self._tools[name] for name in names}
+        if (submit := self._submit_tool(options)) is not None:
+            table[submit.name] = submit
+        return table
+
+    def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
+        """The tool that takes the result, where the message asks for a structured one."""
+        if "schema" not in options:
+            return None
+        name = "submit" if "submit" not in self._tools else "submit_result"
+        return SubmitTool(self._shapes.of(options["schema"]), name)
 
     def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
         """System prompt and tools of a turn, rendered once for each different one."""
@@ -71,17 +83,11 @@ class SessionWorkshop(Workshop):
         if system is None:
             system = system_prompt(state.about.project_path)
         tools = self._tools_of(state, options)
+        if "schema" in options:
+            return _rendered(str(system), tools)
         key = (str(system), tuple(tools))
         if key not in self._rendered:
-            self._rendered[key] = render_prefix(
-                Prefix(
-                    system=str(system),
-                    tools=tuple(
-                        PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
-                        for tool in tools.values()
-                    ),
-                )
-            )
+            self._rendered[key] = _rendered(str(system), tools)
         return self._rendered[key]
 
     # -- the contract
@@ -104,12 +110,13 @@ class SessionWorkshop(Workshop):
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
         options = state.turn.open.options if state.turn.open is not None else {}
         name = self.model_name(state, options)
+        tools = self._tools_of(state, options)
         environment = TurnEnvironment(
             journal=journal,
             model=self._models.resolve(name),
             model_name=name,
             prefix=self.prefix(state, options),
-            tools=self._tools_of(state, options),
+            tools=tools,
             tool_context=lambda call_uid: self._tool_context(call_uid, journal),
             gate=gate,
             clock=self._clock,
@@ -117,6 +124,7 @@ class SessionWorkshop(Workshop):
             redact=self._redact,
             limits=self._limits(state, options),
             thinking=str(options.get("thinking", state.settings.thinking)),
+            submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
         )
         return Turn(environment, turn_id)
 
@@ -150,6 +158,14 @@ class SessionWorkshop(Workshop):
         except ToolError:
             return "unreadable"
         return found.hash if found is not None else ""
+
+
+def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
+    described = tuple(
+        PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
+        for tool in tools.values()
+    )
+    return render_prefix(Prefix(system=system, tools=described))
 
 
 def tool_table(

@@ -120,12 +120,15 @@ class Turn:
         True when that was the end of the turn.
         """
         node = last_answer(self._env.journal.state)
-        if node is None or not self._env.journal.state.tree.unsettled(node):
+        if node is None:
             return False
         entry = next(entry for entry in self._line if entry.node.id == node)
         waiting = set(self._env.journal.state.tree.unsettled(node))
-        calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
-        await self._run_calls(entry.node, calls)
+        if waiting:
+            calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
+            await self._run_calls(entry.node, calls)
+        elif entry is not self._line[-1]:
+            return False
         return await self._was_handed_in(entry.node)
 
     # -- asking

@@ -630,7 +630,7 @@ class SessionActor:
         if self.state.turn.open is not None or self.error or self._stopping:
             return None
         waiting = self.state.queue.waiting("follow_up")
-        if self.state.turn.last_reason != "stop":
+        if self.state.turn.last_reason not in ("stop", "submitted"):
             waiting = tuple(each for each in waiting if each.entry_id in self._waits_for_entry)
         return waiting[0] if waiting else None
 

@@ -7,6 +7,8 @@ from weft.tools.arguments import Arguments, schema_of
 from weft.tools.base import Outcome, Prepared, ReadLog, Tool, ToolContext
 from weft.tools.builtin import ALL, CORE, builtin_tools
 from weft.tools.function import FunctionTool, tool
+from weft.tools.shape import Shape
+from weft.tools.submit import SubmitTool
 
 __all__ = [
     "ALL",
@@ -16,6 +18,8 @@ __all__ = [
     "Outcome",
     "Prepared",
     "ReadLog",
+    "Shape",
+    "SubmitTool",
     "Tool",
     "ToolContext",
     "builtin_tools",

@@ -1,0 +1,61 @@
+"""The tool with which a model hands in a structured result, and so ends its turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import BadArguments
+from weft.events import Effect
+from weft.permissions import Action
+from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.shape import Shape
+
+NAME = "submit"
+
+
+class SubmitTool(Tool):
+    """`submit`: its arguments are the schema of the result.  The turn ends with the first call that fits."""
+
+    description = "Hand in the final result. Call it once, when the work is done; the arguments are the result itself."
+    effect: Effect = "pure"
+    timeout_seconds = 30.0
+
+    def __init__(self, shape: Shape, name: str = NAME) -> None:
+        self.name = name
+        self.schema = shape.arguments
+        self._shape = shape
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        self.value(args)
+        return Prepared(
+            action=Action(tool=self.name, kind="other", has_effect=False), run=self._accept
+        )
+
+    async def _accept(self) -> Outcome:
+        return Outcome(text="Submitted.")
+
+    def value(self, args: dict[str, Any]) -> Any:
+        """The result that these arguments are, as JSON has it.
+
+        Raises:
+            BadArguments: they do not fit; the message tells the model what to do.
+        """
+        try:
+            return self._shape.plain(self._shape.from_arguments(args))
+        except BadArguments as error:
+            raise BadArguments(
+                f"The result does not fit: {error}. Call {self.name} again with the whole result, corrected."
+            ) from error
+
+    def read(self, text: str) -> Any:
+        """The result that a plain answer is, as JSON has it.
+
+        Raises:
+            BadArguments: it is none; the message tells the model what to do.
+        """
+        try:
+            return self._shape.plain(self._shape.read(text))
+        except BadArguments as error:
+            raise BadArguments(
+                f"Your answer is not the result that was asked for: {error}. Call {self.name} with the whole result."
+            ) from error
