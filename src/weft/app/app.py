@@ -7,7 +7,7 @@ providers.  Everybody else is handed values.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -47,6 +47,7 @@ class App:
         providers: Mapping[str, Provider] | None = None,
         runner: Runner | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        added: Sequence[str] = (),
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
         self.places: Places = places(self._environ)
@@ -61,6 +62,7 @@ class App:
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._runner = runner
+        self._added = tuple(added)
         self._sleep = sleep
         self._workspaces: dict[str, Workspace] = {}
         self._supervisor = Supervisor()
@@ -168,7 +170,7 @@ class App:
 
     def _workspace(self, path: str) -> Workspace:
         if path not in self._workspaces:
-            self._workspaces[path] = LocalWorkspace(path)
+            self._workspaces[path] = LocalWorkspace(path, self._added)
         return self._workspaces[path]
 
     def _default_providers(self) -> dict[str, Provider]:
@@ -201,6 +203,6 @@ def open_app(
     """The whole application, as an async context manager.
 
     `store` is a `Store`, "memory", "jsonl:FOLDER" or a path; left out, it is the person's own database.  `config` sets settings
-    over all files.
+    over all files.  `added` names further folders that sessions may work in.
     """
     return App(project_path, store, config, **parts)

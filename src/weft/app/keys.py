@@ -1,0 +1,97 @@
+"""API keys that the person gave us to keep: one small file that only they can read.
+
+The environment comes first; this file is for people who do not want keys there.  Keys are never shown, logged or sent anywhere but to
+their own provider.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from weft.errors import UsageError
+
+NAME = "auth.json"
+
+
+class Login(msgspec.Struct, frozen=True):
+    """What is kept for one provider."""
+
+    key: str
+
+    def __repr__(self) -> str:
+        """Without the key: values end up in logs."""
+        return "Login(…)"
+
+
+class KeyFile:
+    """The file with the keys, `~/.config/weft/auth.json`."""
+
+    def __init__(self, config: Path) -> None:
+        self.path = config / NAME
+
+    def keys(self) -> dict[str, str]:
+        """The key of each provider; nothing where there is no file.
+
+        Raises:
+            UsageError: the file cannot be read.
+        """
+        return {provider: login.key for provider, login in self._logins().items()}
+
+    def keep(self, provider: str, key: str) -> None:
+        """Keep the key of a provider, in place of an earlier one.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        self._write({**self._logins(), provider: Login(key)})
+
+    def forget(self, provider: str) -> bool:
+        """Forget the key of a provider; False when there was none."""
+        logins = self._logins()
+        if logins.pop(provider, None) is None:
+            return False
+        self._write(logins)
+        return True
+
+    def is_private(self) -> bool:
+        """True when nobody else can read it, or it is not there."""
+        try:
+            return not self.path.stat().st_mode & 0o077
+        except OSError:
+            return True
+
+    def _logins(self) -> dict[str, Login]:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UsageError(f"cannot read the keys in {self.path}: {error.strerror}") from error
+        try:
+            return msgspec.json.decode(data, type=dict[str, Login])
+        except msgspec.DecodeError as error:
+            # Without the content: the sentence ends up on screens.
+            raise UsageError(
+                f"the keys in {self.path} are damaged; remove the file and log in again"
+            ) from error
+
+    def _write(self, logins: dict[str, Login]) -> None:
+        """Replace the file as a whole; it is private from its first byte on."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fd, name = tempfile.mkstemp(dir=self.path.parent, prefix=".auth-")
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(logins)) + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self.path)
+            except BaseException:
+                os.unlink(name)
+                raise
+        except OSError as error:
+            raise UsageError(f"cannot keep the key in {self.path}: {error.strerror}") from error
