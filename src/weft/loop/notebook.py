@@ -7,12 +7,16 @@ the actor, at the instant it is carried out: cancelling the wait can therefore n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from weft.events import Fact
 from weft.faults import Boundary
 from weft.ids import BlobId
 from weft.loop.base import Commit, Journal
 from weft.state import SessionState
+
+More: TypeAlias = Callable[[SessionState, Sequence[Fact]], Sequence[Fact]]
+"""Makes further facts from the state and the notes."""
 
 
 class Notebook:
@@ -36,19 +40,22 @@ class Notebook:
     async def commit(
         self,
         boundary: Boundary,
-        more: Callable[[SessionState, Sequence[Fact]], Sequence[Fact]] | None = None,
+        more: More | None = None,
         *,
         drop_draft: bool = False,
     ) -> Sequence[Fact]:
         """Append the notes, and what `more` makes of the state and the notes; one append, or none when there is nothing."""
 
-        def build(state: SessionState) -> Commit:
-            facts, self._facts = self._facts, []
-            blobs, self._blobs = self._blobs, {}
-            extra = more(state, facts) if more is not None else ()
-            return Commit(facts=(*facts, *extra), blobs=blobs, drop_draft=drop_draft)
-
         boundary.before.hit()
-        stored = await self._journal.commit(build)
+        stored = await self._journal.commit(
+            lambda state: self.take(state, more, drop_draft=drop_draft)
+        )
         boundary.after.hit()
         return stored
+
+    def take(self, state: SessionState, more: More | None = None, *, drop_draft: bool) -> Commit:
+        """Hand the notes over, with what `more` makes of the state and the notes; for the actor, when it carries a commit out."""
+        facts, self._facts = self._facts, []
+        blobs, self._blobs = self._blobs, {}
+        extra = more(state, facts) if more is not None else ()
+        return Commit(facts=(*facts, *extra), blobs=blobs, drop_draft=drop_draft)

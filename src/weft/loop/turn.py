@@ -32,7 +32,7 @@ from weft.events import (
 from weft.faults import Boundary
 from weft.ids import CallUid, NodeId, TurnId
 from weft.loop.answer import Answer
-from weft.loop.base import TurnEnvironment
+from weft.loop.base import Commit, TurnEnvironment
 from weft.loop.batch import Batch
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
@@ -368,8 +368,18 @@ class Turn:
         await self._notebook.commit(_FINISH, more, drop_draft=True)
 
     async def _abort(self) -> None:
-        """Settle everything that was cut short; partial text is kept, in the model's context too."""
+        """Settle everything that was cut short."""
+        _ABORT.before.hit()
+        await self._env.journal.commit(self.settled)
+        _ABORT.after.hit()
+
+    def settled(self, state: SessionState) -> Commit:
+        """The facts that end the turn where it stands; partial text is kept, in the model's context too.
+
+        Does not wait, so that an actor can end a turn whose tool does not let go.
+        """
         request, node = self._request, self._in_flight
+        self._request = self._in_flight = None
         if request is not None and node is not None and (parts := request.builder.partial()):
             partial = Answer(parts=parts, usage=request.builder.usage, stop=None)
             self._note_answer(node, partial, self._compose())
@@ -380,7 +390,7 @@ class Turn:
             )
             return [*settled, self._finished(state, noted, "aborted", self.abort_reason)]
 
-        await self._notebook.commit(_ABORT, more, drop_draft=True)
+        return self._notebook.take(state, more, drop_draft=True)
 
     def _finished(
         self,

@@ -67,7 +67,6 @@ from weft.loop import (
     end_interrupted,
     hashes_wanted,
     settle_interrupted,
-    settle_open_calls,
 )
 from weft.messages import Part, Text
 from weft.session.commands import (
@@ -684,16 +683,13 @@ class SessionActor:
         """A tool does not let go: settle the turn without it; what it still writes is refused."""
         if turn is not self._turn or self.state.turn.open is None:
             return
-        facts = settle_open_calls(self.state, (), by="abort", reason=turn.abort_reason)
-        finished = TurnFinished(
-            turn_id=turn.turn_id,
-            reason="aborted",
-            detail=turn.abort_reason,
-            iterations=self.state.turn.open.iterations,
-        )
-        self._turn = None
-        await self._commit(Commit(facts=(*facts, finished), drop_draft=True))
-        await self._release_turn()
+        try:
+            await self._commit(self._titled(turn.settled(self.state)))
+        except StoreError as error:
+            self.error = str(error)
+            raise
+        finally:
+            await self._release_turn()
 
     # -- coming back
 

@@ -1,0 +1,279 @@
+"""Abort: everything stops, everything is settled, and what was said so far is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+import weft
+from tests.journeys.world import (
+    PATIENCE,
+    World,
+    facts,
+    running,
+    said,
+    told,
+    until,
+    until_idle,
+    until_status,
+)
+from weft.errors import NoPendingRequest
+from weft.events import (
+    PermissionRequest,
+    TextDelta,
+    ToolComplete,
+    ToolOutput,
+    TurnFinished,
+    UsageRecorded,
+)
+from weft.providers.script import CallTogether, CallTool, SayText, Stall, Think
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_partial_text_is_kept_and_the_model_sees_it_again(world: World) -> None:
+    model = ScriptedModel([(SayText(text="Half of an ans"), Stall(gate="g")), "I see."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_prompt("explain")
+        await model.gate("g").reached.wait()
+        with anyio.fail_after(PATIENCE):
+            receipt = await session.abort("enough")
+        assert receipt.turn_id is not None
+        assert receipt.surviving == ()
+        assert await session.get_status() == "idle"
+        [finished] = await facts(session, TurnFinished)
+        assert (finished.reason, finished.detail) == ("aborted", "enough")
+        history = await session.messages()
+        assert (history[-1].content, history[-1].is_partial) == ("Half of an ans", True)
+        [used] = await facts(session, UsageRecorded)
+        assert used.estimated
+    async with world.open(model) as app:
+        await (await app.sessions.get("s")).send_message("go on")
+    assert told(model.last_request)[:2] == ["user: explain", "assistant: Half of an ans"]
+    assert "cut off" in told(model.last_request)[2]
+    assert told(model.last_request)[-1] == "user: go on"
+
+
+async def test_an_abort_before_the_first_word_leaves_no_empty_answer(world: World) -> None:
+    model = ScriptedModel([(Think(text="hm"), Stall(gate="g")), "fine"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("explain")
+        await model.gate("g").reached.wait()
+        await session.abort()
+        assert await said(session) == ["user: explain"]
+        await session.send_message("again")
+    assert told(model.last_request) == ["user: explain", "user: again"]
+
+
+async def test_the_whole_process_group_of_a_running_command_is_killed(world: World) -> None:
+    command = "sleep 1000 & echo $! > child; echo started; wait"
+    model = ScriptedModel([CallTool(name="shell", args={"command": command}), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.send_prompt("run it")
+        await until(session, ToolOutput)
+        with anyio.fail_after(PATIENCE):
+            await session.abort()
+        child = int(world.read("child"))
+        assert not is_running(child)
+        [complete] = await facts(session, ToolComplete)
+        assert (complete.result.status, complete.is_error) == ("aborted", True)
+        assert "may have taken effect" in complete.result.text
+        await session.send_message("next")
+    assert told(model.last_request)[2].startswith("result: Stopped while it ran")
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        os.kill(pid, signal.SIG_DFL)
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+async def test_an_abort_while_a_permission_is_awaited_withdraws_the_request(world: World) -> None:
+    model = ScriptedModel([CallTool(name="write", args={"path": "a", "content": "x"}), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("write it")
+        request = await until(session, PermissionRequest)
+        await session.abort()
+        assert (await session.editor_snapshot()).requests == ()
+        with pytest.raises(NoPendingRequest):
+            await session.respond_to_permission("allow_once", request_id=request.request_id)
+        [complete] = await facts(session, ToolComplete)
+        assert complete.result.status == "aborted"
+        await session.send_message("next")
+    assert not (world.project / "a").exists()
+
+
+async def test_aborting_an_idle_session_is_a_receipt_and_nothing_else(world: World) -> None:
+    async with world.open(ScriptedModel(["hi"])) as app:
+        session = await app.sessions.start_session()
+        assert (await session.abort()).turn_id is None
+        await session.send_message("hello")
+        before = (await session.editor_snapshot()).seq
+        assert (await session.abort()).turn_id is None
+        assert (await session.editor_snapshot()).seq == before
+
+
+async def test_the_receipt_names_the_queued_messages_that_survive(world: World) -> None:
+    async with world.open(ScriptedModel([Stall()])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await session.queue_steering("steer")
+        await session.queue_follow_up("later")
+        receipt = await session.abort()
+        assert [entry.text for entry in receipt.surviving] == ["steer", "later"]
+        steering, follow_up = await session.get_queued_messages()
+        assert [entry.text for entry in (*steering, *follow_up)] == ["steer", "later"]
+
+
+async def test_whoever_waits_for_the_aborted_turn_gets_its_result(world: World) -> None:
+    model = ScriptedModel([(SayText(text="so far"), Stall(gate="g"))])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        results: list[tuple[str, str]] = []
+
+        async def ask() -> None:
+            reply = await session.send_message("go")
+            results.append((reply.finish_reason, reply.text))
+
+        async with running(ask):
+            await model.gate("g").reached.wait()
+            await session.abort()
+        assert results == [("aborted", "so far")]
+
+
+async def test_two_aborts_at_once_are_one(world: World) -> None:
+    async with world.open(ScriptedModel([Stall()])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        async with running(session.abort, session.abort):
+            pass
+        assert len(await facts(session, TurnFinished)) == 1
+        assert await session.get_status() == "idle"
+
+
+async def test_calls_behind_the_running_one_are_settled_as_not_run(world: World) -> None:
+    started = anyio.Event()
+    ran: list[str] = []
+
+    async def slow() -> None:
+        started.set()
+        await anyio.sleep_forever()
+
+    async def second() -> None:
+        ran.append("second")
+
+    model = ScriptedModel(
+        [CallTogether(calls=(CallTool(name="slow"), CallTool(name="second"))), "ok"]
+    )
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(tools=[slow, second], auto_approve=True)
+        await session.send_prompt("go")
+        await started.wait()
+        await session.abort()
+        completes = await facts(session, ToolComplete)
+        assert [each.result.status for each in completes] == ["aborted", "aborted"]
+        assert "Not run" in completes[1].result.text
+        await session.send_message("next")
+    assert ran == []
+
+
+class Stubborn:
+    """A tool that does not let go when it is cancelled."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        self.let_go = anyio.Event()
+        self.ended = anyio.Event()
+
+    async def stubborn(self) -> str:
+        self.started.set()
+        with anyio.CancelScope(shield=True):
+            await self.let_go.wait()
+        self.ended.set()
+        return "done after all"
+
+
+@pytest.mark.parametrize("effect", ["unknown", "pure"])
+async def test_a_tool_that_ignores_the_abort_is_left_behind_and_its_late_result_refused(
+    world: World, effect: str
+) -> None:
+    tool = Stubborn()
+    model = ScriptedModel([(SayText(text="I call it."), CallTool(name="stubborn")), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(
+            tools=[weft.tool(effect=effect)(tool.stubborn)],  # type: ignore[call-overload]
+            auto_approve=True,
+        )
+        await session.send_prompt("go")
+        await tool.started.wait()
+        with anyio.fail_after(PATIENCE):
+            await session.abort()
+        assert await session.get_status() == "idle"
+        before = await facts(session, ToolComplete, TurnFinished, UsageRecorded)
+        tool.let_go.set()
+        await tool.ended.wait()
+        await session.send_message("next")
+        after = await facts(session, ToolComplete, TurnFinished, UsageRecorded)
+        assert after[: len(before)] == before
+        assert [each.result.status for each in await facts(session, ToolComplete)] == ["aborted"]
+    assert told(model.last_request)[:2] == ["user: go", "assistant: I call it."]
+    assert len([each for each in before if isinstance(each, UsageRecorded)]) == 1
+
+
+async def test_stopping_aborts_the_turn_and_says_why(world: World) -> None:
+    model = ScriptedModel([(SayText(text="half"), Stall(gate="g"))])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        why: list[str] = []
+
+        async def wait() -> None:
+            why.append(await session.wait())
+
+        async with running(wait):
+            await anyio.wait_all_tasks_blocked()
+            await session.stop()
+        assert why == ["stopped"]
+        assert await app.sessions.list_active() == []
+        record = await app.sessions.read_session("s")
+        assert [message.content for message in record.messages] == ["go", "half"]
+        assert not record.row.turn_open
+
+
+async def test_cancelling_a_wait_stops_nothing(world: World) -> None:
+    model = ScriptedModel([(Stall(gate="g"), SayText(text="done"))])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        with anyio.CancelScope() as impatient:
+            async with anyio.create_task_group() as group:
+                group.start_soon(session.send_message, "go")
+                await model.gate("g").reached.wait()
+                impatient.cancel()
+        assert await session.get_status() == "thinking"
+        model.gate("g").opened.set()
+        await until_idle(session)
+        assert await said(session) == ["user: go", "assistant: done"]
+
+
+async def test_a_turn_can_be_aborted_at_any_delta_and_the_next_prompt_works(world: World) -> None:
+    model = ScriptedModel([(SayText(text="abcdef", chunk=1), Stall()), "fine"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await until(session, TextDelta)
+        await session.abort()
+        assert (await session.send_message("again")).text == "fine"
+        await until_status(session, "idle")
