@@ -13,8 +13,16 @@ import msgspec
 
 from weft.app.port import Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
-from weft.errors import NoPendingRequest, SessionInterrupted, SessionStopped, UsageError
+from weft.errors import (
+    NoPendingRequest,
+    SessionError,
+    SessionInterrupted,
+    SessionStopped,
+    UsageError,
+)
 from weft.events import (
+    Compacted,
+    ErrorRaised,
     Event,
     FactBase,
     PermissionAction,
@@ -38,6 +46,7 @@ from weft.session import (
     BranchAt,
     ChangeSetting,
     Command,
+    Compact,
     ContinueTurn,
     DeleteBranch,
     DequeueSteering,
@@ -56,6 +65,7 @@ from weft.session import (
     Subscription,
     SwitchBranch,
     ToggleCollapse,
+    UndoCompaction,
     branches,
 )
 from weft.state import Entry, Request, SessionState, TouchedFile, combine_queue_entries_to_text
@@ -108,6 +118,16 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     by_turn: dict[str, Usage]
     branch: Usage
     """What made the present line."""
+
+
+class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compaction did."""
+
+    summary: str
+    upto: NodeId
+    """The last message that the summary stands for."""
+    tokens_before: int
+    tokens_after: int
 
 
 class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -508,6 +528,37 @@ class Session:
     async def set_permission_mode(self, mode: str) -> None:
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode)
+
+    async def compact(self, focus: str | None = None) -> CompactionReport:
+        """Tell the model the older part of the conversation as a summary from now on; the log is untouched.
+
+        Raises:
+            SessionBusy: a turn runs.
+            SessionError: the model could not write the summary; nothing has changed.
+        """
+        port = await self._port()
+        after = await port.call(Compact(focus=focus or "", client=self._client))
+        async with port.subscribe(after=int(after), live="status") as events:
+            async for event in events:
+                match event:
+                    case Compacted():
+                        return CompactionReport(
+                            summary=event.summary,
+                            upto=event.upto,
+                            tokens_before=event.tokens_before,
+                            tokens_after=event.tokens_after,
+                        )
+                    case ErrorRaised(where="compaction", message=message):
+                        raise SessionError(f"the session was not compacted: {message}")
+                    case SessionStatus(status="error"):
+                        raise SessionError(f"the session was not compacted: {port.error}")
+                    case _:
+                        pass
+        raise SessionStopped(self.id, await port.ended())
+
+    async def undo_compaction(self) -> None:
+        """Let the newest compaction of the present line no longer count."""
+        await self._call(UndoCompaction(client=self._client))
 
     # -- the tree
 

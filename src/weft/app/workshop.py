@@ -16,7 +16,7 @@ from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import CallUid, TurnId, new_node_id
-from weft.loop import Commit, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
 from weft.redact import Redactor
 from weft.session import Workshop
 from weft.state import SessionState
@@ -109,9 +109,14 @@ class SessionWorkshop(Workshop):
 
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
         options = state.turn.open.options if state.turn.open is not None else {}
+        return Turn(self._turn_environment(state, options, journal, gate), turn_id)
+
+    def _turn_environment(
+        self, state: SessionState, options: Mapping[str, Any], journal: Journal, gate: Gate
+    ) -> TurnEnvironment:
         name = self.model_name(state, options)
         tools = self._tools_of(state, options)
-        environment = TurnEnvironment(
+        return TurnEnvironment(
             journal=journal,
             model=self._models.resolve(name),
             model_name=name,
@@ -126,7 +131,6 @@ class SessionWorkshop(Workshop):
             thinking=str(options.get("thinking", state.settings.thinking)),
             submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
         )
-        return Turn(environment, turn_id)
 
     def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
         given = {
@@ -148,6 +152,11 @@ class SessionWorkshop(Workshop):
             ),
             todos=journal.state.todos.items,
         )
+
+    def compaction(
+        self, state: SessionState, focus: str, journal: Journal, gate: Gate
+    ) -> Compaction:
+        return Compaction(self._turn_environment(state, {}, journal, gate), focus)
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}

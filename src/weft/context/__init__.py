@@ -14,12 +14,24 @@ from weft.context.build import (
     build,
     render,
 )
+from weft.context.compaction import (
+    INSTRUCTIONS,
+    KEPT_SHARE,
+    as_message,
+    carried,
+    choose_cut,
+    is_full,
+    room,
+    transcript,
+)
 from weft.context.estimate import estimate, estimate_text
 from weft.context.prefix import Prefix, PrefixTool, RenderedPrefix, load_prefix, render_prefix
 
 __all__ = [
     "CUT_OFF",
     "GO_ON",
+    "INSTRUCTIONS",
+    "KEPT_SHARE",
     "NO_RESULT",
     "Composed",
     "Composer",
@@ -28,10 +40,16 @@ __all__ = [
     "PrefixTool",
     "RenderedPrefix",
     "Target",
+    "as_message",
     "build",
+    "carried",
+    "choose_cut",
     "estimate",
     "estimate_text",
+    "is_full",
     "load_prefix",
     "render",
     "render_prefix",
+    "room",
+    "transcript",
 ]

@@ -4,8 +4,19 @@ Split by step: `request` asks, `batch` gets leave and runs, `turn` joins them an
 open.  Writes only through the `Journal` it is handed; knows no store and no actor.
 """
 
-from weft.context import Entry
-from weft.loop.base import Build, Commit, Gate, Journal, Limits, TurnEnvironment
+from weft.context import Entry, as_message
+from weft.loop.answer import Answer, AnswerBuilder
+from weft.loop.base import (
+    Build,
+    Commit,
+    ContextLine,
+    Gate,
+    Journal,
+    Limits,
+    TurnEnvironment,
+    Work,
+)
+from weft.loop.compaction import Compaction
 from weft.loop.recovery import (
     Leftover,
     end_interrupted,
@@ -13,12 +24,17 @@ from weft.loop.recovery import (
     judge,
     settle_interrupted,
 )
+from weft.loop.request import wait_before_retry
 from weft.loop.steps import call_started, promote, revision_of, settle_open_calls, tip_after
 from weft.loop.turn import Turn
 
 __all__ = [
+    "Answer",
+    "AnswerBuilder",
     "Build",
     "Commit",
+    "Compaction",
+    "ContextLine",
     "Entry",
     "Gate",
     "Journal",
@@ -26,6 +42,8 @@ __all__ = [
     "Limits",
     "Turn",
     "TurnEnvironment",
+    "Work",
+    "as_message",
     "call_started",
     "end_interrupted",
     "hashes_wanted",
@@ -35,4 +53,5 @@ __all__ = [
     "settle_interrupted",
     "settle_open_calls",
     "tip_after",
+    "wait_before_retry",
 ]

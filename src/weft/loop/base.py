@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
+import anyio
 import msgspec
 
 from weft.clock import Clock
 from weft.context import Entry, RenderedPrefix
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
-from weft.ids import BlobId, CallUid, NodeId, RequestId
+from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.permissions import Action, Decision
 from weft.providers import Model
 from weft.state import SessionState
@@ -27,6 +28,30 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 Build: TypeAlias = Callable[[SessionState], Commit]
 """Makes the facts of a commit from the state just before it; runs once, in the session's actor, and does not wait."""
+
+
+class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line as the model is to see it: what was compacted as one text, and the entries after it."""
+
+    entries: tuple[Entry, ...]
+    summary: str = ""
+
+
+class Work(Protocol):
+    """What runs in a session, one at a time: a turn, or a compaction."""
+
+    turn_id: TurnId
+    scope: anyio.CancelScope
+    """Cancelling it aborts the work."""
+    abort_reason: str
+
+    async def run(self) -> None:
+        """Work to the end, which is an append."""
+        ...
+
+    def settled(self, state: SessionState) -> Commit:
+        """What ends the work in the log when it does not end by itself."""
+        ...
 
 
 class Journal(Protocol):
@@ -63,8 +88,8 @@ class Journal(Protocol):
         """Keep text in flight beside the log; not waited for.  `restart` throws away what was kept before."""
         ...
 
-    async def line(self) -> list[Entry]:
-        """The turn's line, oldest first, with all words."""
+    async def line(self) -> ContextLine:
+        """The turn's line, oldest first, with all words; what was compacted as its summary."""
         ...
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:

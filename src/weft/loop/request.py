@@ -10,7 +10,7 @@ from weft.errors import ProviderError, ProviderUnavailable
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, ToolArgsDelta
 from weft.ids import NodeId
 from weft.loop.answer import Answer, AnswerBuilder
-from weft.loop.base import TurnEnvironment
+from weft.loop.base import Limits, TurnEnvironment
 from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
 
 DRAFT_SECONDS: Final = 0.25
@@ -36,9 +36,12 @@ class BrokenAnswer(Exception):
 class Request:
     """One model call with its retries.  `builder` holds what has arrived, also after a cancel."""
 
-    def __init__(self, environment: TurnEnvironment, node: NodeId) -> None:
+    def __init__(
+        self, environment: TurnEnvironment, node: NodeId, *, is_quiet: bool = False
+    ) -> None:
         self._env = environment
         self._node = node
+        self._is_quiet = is_quiet
         self.retries = 0
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
@@ -54,7 +57,9 @@ class Request:
             try:
                 return await self._attempt(request)
             except ProviderError as error:
-                wait = self._wait_before_retry(error, waited)
+                wait = wait_before_retry(
+                    error, retries=self.retries, waited=waited, limits=self._env.limits
+                )
                 if wait is None:
                     raise BrokenAnswer(error, self._partial(), self.retries) from error
                 waited += wait
@@ -64,14 +69,16 @@ class Request:
         _BEFORE_CALL.hit()
         async with self._env.model.stream(request) as stream:
             async for event in stream:
-                self._take(event)
+                if not self._is_quiet:
+                    self._show(event)
+                self.builder.add(event)
                 _MID_STREAM.hit()
         _AFTER_STREAM.hit()
         if self.builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
         return self.builder.answer(self._env.clock.now())
 
-    def _take(self, event: StreamEvent) -> None:
+    def _show(self, event: StreamEvent) -> None:
         builder, journal = self.builder, self._env.journal
         match event:
             case TextPiece(text=text):
@@ -93,27 +100,16 @@ class Request:
                 )
             case _:
                 pass
-        builder.add(event)
-
-    def _wait_before_retry(self, error: ProviderError, waited: float) -> float | None:
-        """Seconds to wait before the next attempt; None when there is none."""
-        limits = self._env.limits
-        if not error.retryable or self.retries >= limits.retries:
-            return None
-        backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**self.retries)
-        wait = backoff * random.uniform(0.5, 1.0)
-        if error.retry_after_seconds is not None:
-            wait = max(wait, error.retry_after_seconds)
-        return wait if waited + wait <= limits.retry_seconds else None
 
     async def _start_over(self, error: ProviderError, wait: float) -> None:
         self.retries += 1
         journal = self._env.journal
         journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
-        if self.builder.text_length or self.builder.thinking_length:
+        if not self._is_quiet and (self.builder.text_length or self.builder.thinking_length):
             journal.signal(AnswerRestarted(node_id=self._node))
         self.builder = self._new_builder()
-        self._draft.restart()
+        if not self._is_quiet:
+            self._draft.restart()
         await self._env.sleep(wait)
 
     def _partial(self) -> Answer:
@@ -122,6 +118,19 @@ class Request:
     def _new_builder(self) -> AnswerBuilder:
         info = self._env.model.info
         return AnswerBuilder(info.provider, info.name)
+
+
+def wait_before_retry(
+    error: ProviderError, *, retries: int, waited: float, limits: Limits
+) -> float | None:
+    """Seconds to wait before a failed call is made again; None when it is not."""
+    if not error.retryable or retries >= limits.retries:
+        return None
+    backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retries)
+    wait = backoff * random.uniform(0.5, 1.0)
+    if error.retry_after_seconds is not None:
+        wait = max(wait, error.retry_after_seconds)
+    return wait if waited + wait <= limits.retry_seconds else None
 
 
 class _Draft:

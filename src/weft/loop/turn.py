@@ -17,10 +17,11 @@ from typing import Any
 import anyio
 import msgspec
 
-from weft.context import Composed, Composer, Entry, Target, estimate_text
+from weft.context import Composed, Composer, Entry, Target, estimate_text, is_full
 from weft.errors import AuthFailed, BadArguments, ContextTooLong
 from weft.events import (
     ContextUsage,
+    ErrorRaised,
     Fact,
     FinishReason,
     InputPromoted,
@@ -32,8 +33,9 @@ from weft.events import (
 from weft.faults import Boundary
 from weft.ids import CallUid, NodeId, TurnId
 from weft.loop.answer import Answer
-from weft.loop.base import Commit, TurnEnvironment
+from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.batch import Batch
+from weft.loop.compaction import plan, summarise
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
 from weft.loop.steps import (
@@ -53,6 +55,7 @@ from weft.tools import SubmitTool
 _CALL = Boundary("loop.call")
 _FINISH = Boundary("loop.finish")
 _ABORT = Boundary("loop.abort")
+_COMPACT = Boundary("loop.make_room")
 
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
@@ -74,6 +77,8 @@ class Turn:
         self.abort_reason = ""
         self._notebook = Notebook(environment.journal)
         self._line: list[Entry] = []
+        self._summary = ""
+        self._compacted_for_overflow = False
         self._request: Request | None = None
         self._in_flight: NodeId | None = None
         self._retries = 0
@@ -96,7 +101,7 @@ class Turn:
     # -- the loop
 
     async def _work(self) -> None:
-        self._line = await self._env.journal.line()
+        await self._load_line()
         if await self._settle_last_answer():
             return
         while True:
@@ -114,6 +119,10 @@ class Turn:
             elif await self._is_done(answer):
                 return
 
+    async def _load_line(self) -> None:
+        line = await self._env.journal.line()
+        self._line, self._summary = list(line.entries), line.summary
+
     async def _settle_last_answer(self) -> bool:
         """Run what the last answer asked for and what has no result yet; there is such only after an interruption.
 
@@ -122,7 +131,9 @@ class Turn:
         node = last_answer(self._env.journal.state)
         if node is None:
             return False
-        entry = next(entry for entry in self._line if entry.node.id == node)
+        entry = next((entry for entry in self._line if entry.node.id == node), None)
+        if entry is None:
+            return False
         waiting = set(self._env.journal.state.tree.unsettled(node))
         if waiting:
             calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
@@ -135,6 +146,7 @@ class Turn:
 
     async def _ask_model(self) -> Answer | None:
         """The model's answer, noted and in the line; None when the turn has ended instead."""
+        await self._make_room()
         node = await self._open_call()
         self._env.journal.status("thinking")
         composed = self._compose()
@@ -144,8 +156,11 @@ class Turn:
             answer = await request.answer(self._model_request(composed))
         except BrokenAnswer as broken:
             self._retries += broken.retries
+            if await self._made_room_after(broken):
+                return await self._ask_model()
             await self._give_up(node, broken, composed)
             return None
+        self._compacted_for_overflow = False
         self._retries += request.retries
         self._request = self._in_flight = None
         if not answer.parts:
@@ -153,6 +168,39 @@ class Turn:
             return answer
         self._note_answer(node, answer, composed)
         return answer
+
+    async def _make_room(self) -> None:
+        """Compact before the next request would not fit.  When that fails, the request is tried as it is."""
+        info = self._env.model.info
+        used = self._input_tokens(self._compose())
+        if is_full(used, info.context_window, info.max_output_tokens):
+            await self._compact()
+
+    async def _made_room_after(self, broken: BrokenAnswer) -> bool:
+        """The vendor says that the request does not fit: compact once, and try again."""
+        if not isinstance(broken.error, ContextTooLong) or self._compacted_for_overflow:
+            return False
+        self._compacted_for_overflow = True
+        self._request = self._in_flight = None
+        return await self._compact()
+
+    async def _compact(self) -> bool:
+        """Replace the older part of the line by a summary; False when that could not be done or gains nothing."""
+        info = self._env.model.info
+        line = ContextLine(entries=tuple(self._line), summary=self._summary)
+        wanted = plan(line, info.context_window, info.max_output_tokens)
+        if wanted is None:
+            return False
+        self._env.journal.status("thinking")
+        try:
+            facts = await summarise(self._env, wanted, "", self.turn_id)
+        except BrokenAnswer as broken:
+            self._notebook.note(ErrorRaised(message=str(broken), where="compaction"))
+            return False
+        self._notebook.note(*facts)
+        await self._notebook.commit(_COMPACT)
+        await self._load_line()
+        return True
 
     async def _open_call(self) -> NodeId:
         """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
@@ -175,7 +223,7 @@ class Turn:
         for note in self._env.journal.state.tree.notes:
             if note.to_model:
                 notes.setdefault(note.node, []).append(note.text)
-        return self._composer.compose(self._line, notes=notes)
+        return self._composer.compose(self._line, summary=self._summary, notes=notes)
 
     def _model_request(self, composed: Composed) -> ModelRequest:
         prefix = self._env.prefix

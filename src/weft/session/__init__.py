@@ -18,6 +18,7 @@ from weft.session.commands import (
     BranchAt,
     ChangeSetting,
     Command,
+    Compact,
     ContinueTurn,
     DeleteBranch,
     DequeueSteering,
@@ -36,6 +37,7 @@ from weft.session.commands import (
     Stop,
     SwitchBranch,
     ToggleCollapse,
+    UndoCompaction,
 )
 from weft.session.environment import SessionEnvironment, Workshop
 from weft.session.follow import Subscription
@@ -54,6 +56,7 @@ __all__ = [
     "BranchAt",
     "ChangeSetting",
     "Command",
+    "Compact",
     "ContinueTurn",
     "DeleteBranch",
     "DequeueSteering",
@@ -75,6 +78,7 @@ __all__ = [
     "Subscription",
     "SwitchBranch",
     "ToggleCollapse",
+    "UndoCompaction",
     "Workshop",
     "branches",
     "current_branch",

@@ -60,10 +60,12 @@ from weft.ids import BlobId, EntryId, NodeId, RequestId, TurnId
 from weft.loop import (
     Build,
     Commit,
+    Compaction,
+    ContextLine,
     Entry,
     Journal,
     Leftover,
-    Turn,
+    Work,
     end_interrupted,
     hashes_wanted,
     settle_interrupted,
@@ -86,7 +88,7 @@ from weft.session.decide import Moment, Plan, decide, start_follow_up
 from weft.session.environment import SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
-from weft.session.line import LineCache, load_revisions, spill
+from weft.session.line import LineCache, load_revisions, load_summary, spill
 from weft.session.loading import keep_snapshot, load_state
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
@@ -107,21 +109,21 @@ _ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
 class _TurnWrites(msgspec.Struct, frozen=True):
     """The running turn has something to commit."""
 
-    turn: Turn
+    turn: Work
     build: Build
 
 
 class _TurnEnded(msgspec.Struct, frozen=True):
     """The turn's task is over."""
 
-    turn: Turn
+    turn: Work
     error: BaseException | None
 
 
 class _AbortOverdue(msgspec.Struct, frozen=True):
     """A turn did not settle in time after an abort."""
 
-    turn: Turn
+    turn: Work
 
 
 _Message: TypeAlias = Command | _TurnWrites | _TurnEnded | _AbortOverdue
@@ -159,7 +161,7 @@ class SessionActor:
             asking=environment.asking,
             trusted_mode=environment.trusted_mode,
         )
-        self._turn: Turn | None = None
+        self._turn: Work | None = None
         self._turn_status: Status = "thinking"
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
@@ -288,6 +290,17 @@ class SessionActor:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 
+    async def context_line(self, tip: NodeId | None = None) -> ContextLine:
+        """The line that ends at `tip` as the model is to see it."""
+        tip = tip or self.state.tree.head
+        entries = await self._line.line(self.state.tree, tip)
+        compaction = self.state.tree.compaction_for(tip)
+        if compaction is None:
+            return ContextLine(entries=tuple(entries))
+        cut = next(i for i, entry in enumerate(entries) if entry.node.id == compaction.upto)
+        summary = await load_summary(compaction, self._store)
+        return ContextLine(entries=tuple(entries[cut + 1 :]), summary=summary)
+
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""
         return await load_revisions(self.state.tree, node, self._store)
@@ -362,6 +375,8 @@ class SessionActor:
         _COMMAND.after.hit()
         if plan.then == "start_turn":
             self._start_turn()
+        if plan.then == "compact":
+            self._start_compaction(plan.focus)
 
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
@@ -542,13 +557,21 @@ class SessionActor:
             return
         journal = _TurnJournal(self)
         turn = self._env.workshop.turn(self.state, open_turn.turn_id, journal, self.gate)
-        journal.turn = turn
-        self._turn = turn
+        self._set_to_work(turn, journal)
+
+    def _start_compaction(self, focus: str) -> None:
+        journal = _TurnJournal(self)
+        work = self._env.workshop.compaction(self.state, focus, journal, self.gate)
+        self._set_to_work(work, journal)
+
+    def _set_to_work(self, work: Work, journal: _TurnJournal) -> None:
+        journal.turn = work
+        self._turn = work
         self._settled = anyio.Event()
         self._set_status("thinking")
-        self._supervisor.start(lambda: self._run_turn(turn), f"turn {turn.turn_id}")
+        self._supervisor.start(lambda: self._run_turn(work), f"turn {work.turn_id}")
 
-    async def _run_turn(self, turn: Turn) -> None:
+    async def _run_turn(self, turn: Work) -> None:
         error: BaseException | None = None
         try:
             await turn.run()
@@ -560,7 +583,7 @@ class SessionActor:
             except WeftError:
                 return
 
-    async def _commit_for(self, turn: Turn, build: Build) -> Sequence[Fact]:
+    async def _commit_for(self, turn: Work, build: Build) -> Sequence[Fact]:
         if turn is not self._turn:
             raise SessionStopped(self.session_id, "this turn was ended")
         stored = await self._commit(self._titled(build(self.state)))
@@ -581,13 +604,14 @@ class SessionActor:
 
     async def _release_turn(self) -> None:
         """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
+        steered = isinstance(self._turn, Compaction) and self.state.queue.waiting("steering")
         self._turn = None
         self._settled.set()
-        await self._start_follow_up()
+        await self._start_follow_up(also_steering=bool(steered))
         if self._turn is None:
             self._set_status(self.status)
 
-    async def _turn_ended(self, turn: Turn, error: BaseException | None) -> None:
+    async def _turn_ended(self, turn: Work, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
         if turn is not self._turn:
             return
@@ -605,10 +629,13 @@ class SessionActor:
             settled.set()
             self._set_status(self.status)
 
-    async def _start_follow_up(self) -> None:
-        """Send the next follow-up, if the turn ended well; else the first one that somebody waits for."""
+    async def _start_follow_up(self, *, also_steering: bool = False) -> None:
+        """Send the next follow-up, if the turn ended well; else the first one that somebody waits for.
+
+        `also_steering`: what was said meanwhile starts a turn too, for there was none that it could steer.
+        """
         entry = self._next_follow_up()
-        if entry is None:
+        if entry is None and not (also_steering and not self._stopping):
             return
         plan = start_follow_up(self.state, self._moment(), entry)
         self._is_between_turns = True
@@ -621,7 +648,8 @@ class SessionActor:
             self.error = f"a queued message could not be sent: {error}"
             logger.error("a follow-up could not be sent", extra={"session": self.session_id})
         else:
-            self._waits_for_entry.discard(entry.entry_id)
+            if entry is not None:
+                self._waits_for_entry.discard(entry.entry_id)
         finally:
             self._is_between_turns = False
 
@@ -658,7 +686,7 @@ class SessionActor:
         if self._turn is not None and self._turn.turn_id == turn_id:
             await self._settled.wait()
 
-    async def _watch_abort(self, turn: Turn) -> None:
+    async def _watch_abort(self, turn: Work) -> None:
         with anyio.move_on_after(self._env.abort_seconds):
             await self._settled.wait()
             return
@@ -667,7 +695,7 @@ class SessionActor:
         except WeftError:
             return
 
-    async def _serve_until_settled(self, turn: Turn) -> None:
+    async def _serve_until_settled(self, turn: Work) -> None:
         """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
         while self._turn is turn:
             envelope = await self._mailbox.take()
@@ -679,9 +707,9 @@ class SessionActor:
             else:
                 envelope.fail(SessionStopped(self.session_id, "it is being stopped"))
 
-    async def _settle_for(self, turn: Turn) -> None:
+    async def _settle_for(self, turn: Work) -> None:
         """A tool does not let go: settle the turn without it; what it still writes is refused."""
-        if turn is not self._turn or self.state.turn.open is None:
+        if turn is not self._turn:
             return
         try:
             await self._commit(self._titled(turn.settled(self.state)))
@@ -767,7 +795,7 @@ class _TurnJournal(Journal):
 
     def __init__(self, actor: SessionActor) -> None:
         self._actor = actor
-        self.turn: Turn | None = None
+        self.turn: Work | None = None
 
     @property
     def state(self) -> SessionState:
@@ -805,10 +833,9 @@ class _TurnJournal(Journal):
             )
         )
 
-    async def line(self) -> list[Entry]:
+    async def line(self) -> ContextLine:
         turn = self._actor.state.turn.open
-        tip = turn.tip if turn is not None else None
-        return await self._actor.line(tip)
+        return await self._actor.context_line(turn.tip if turn is not None else None)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         actor = self._actor

@@ -154,6 +154,16 @@ class SetCheckpoint(CommandBase, frozen=True, tag="set_checkpoint"):
     label: str = ""
 
 
+class Compact(CommandBase, frozen=True, tag="compact"):
+    """Tell the model the older part of the line as a summary from now on."""
+
+    focus: str = ""
+
+
+class UndoCompaction(CommandBase, frozen=True, tag="undo_compaction"):
+    """Let the newest compaction of the line no longer count."""
+
+
 class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
     """Fold or unfold the tool calls of a message; None: of all."""
 
@@ -197,6 +207,8 @@ Command: TypeAlias = (
     | DeleteBranch
     | SetCheckpoint
     | ToggleCollapse
+    | Compact
+    | UndoCompaction
     | Attach
     | Detach
     | Stop

@@ -13,6 +13,7 @@ import msgspec
 
 from weft.errors import NoPendingRequest, SessionBusy, UsageError
 from weft.events import (
+    CompactionUndone,
     Fact,
     InputEdited,
     InputQueued,
@@ -44,6 +45,7 @@ from weft.session.commands import (
     BranchAt,
     ChangeSetting,
     Command,
+    Compact,
     ContinueTurn,
     DeleteBranch,
     DequeueSteering,
@@ -62,6 +64,7 @@ from weft.session.commands import (
     Stop,
     SwitchBranch,
     ToggleCollapse,
+    UndoCompaction,
 )
 from weft.state import Entry, Request, SessionState
 
@@ -75,7 +78,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     facts: tuple[Fact, ...] = ()
     answer: Any = None
-    then: Literal["nothing", "start_turn"] = "nothing"
+    then: Literal["nothing", "start_turn", "compact"] = "nothing"
+    focus: str = ""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +125,10 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return Plan(facts=(NodeMarked(node=node, mark=mark, value=value),))
         case EditNode() | BranchAt() | SwitchBranch() | RenameBranch() | DeleteBranch():
             return _move(command, state, moment)
+        case Compact(focus=focus):
+            return _compact(focus, state, moment)
+        case UndoCompaction():
+            return _undo_compaction(state, moment)
         case SetCheckpoint(label=label):
             facts, chosen = branching.checkpoint(state, label)
             return Plan(facts=tuple(facts), answer=chosen)
@@ -174,10 +182,11 @@ def start_turn(
     return _with_turn(facts, node.id, options, state, moment)
 
 
-def start_follow_up(state: SessionState, moment: Moment, entry: Entry) -> Plan:
-    """The facts of the turn that a queued follow-up begins; each has a turn of its own."""
+def start_follow_up(state: SessionState, moment: Moment, entry: Entry | None) -> Plan:
+    """The facts of the turn that a queued follow-up begins (None: that steering alone begins); each has a turn of its own."""
     facts = promote(state, (), moment.now, follow_up=entry)
-    return _with_turn(facts, tip_after(state, facts), entry.options, state, moment)
+    options = entry.options if entry is not None else {}
+    return _with_turn(facts, tip_after(state, facts), options, state, moment)
 
 
 def _with_turn(
@@ -333,6 +342,23 @@ def _move(
             return Plan(facts=tuple(branching.delete(state, name)))
         case _:
             assert_never(command)
+
+
+def _compact(focus: str, state: SessionState, moment: Moment) -> Plan:
+    if moment.running:
+        raise SessionBusy(state.session_id, "compact it")
+    if state.tree.head is None:
+        raise UsageError("there is nothing to compact: the session is empty")
+    return Plan(answer=state.seq, then="compact", focus=focus)
+
+
+def _undo_compaction(state: SessionState, moment: Moment) -> Plan:
+    if moment.running:
+        raise SessionBusy(state.session_id, "undo the compaction")
+    compaction = state.tree.compaction_for(state.tree.head)
+    if compaction is None:
+        raise UsageError("nothing on this line was compacted")
+    return Plan(facts=(CompactionUndone(compaction=compaction.at.seq),))
 
 
 def _toggle(node: NodeId | None, state: SessionState) -> Plan:

@@ -10,7 +10,7 @@ import msgspec
 from weft.clock import Clock
 from weft.events import TurnStarted
 from weft.ids import TurnId
-from weft.loop import Commit, Gate, Journal, Turn
+from weft.loop import Commit, Gate, Journal, Turn, Work
 from weft.permissions import Rule
 from weft.state import SessionState
 
@@ -28,6 +28,10 @@ class Workshop(Protocol):
 
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
         """A turn that is ready to run."""
+        ...
+
+    def compaction(self, state: SessionState, focus: str, journal: Journal, gate: Gate) -> Work:
+        """A compaction that is ready to run."""
         ...
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:

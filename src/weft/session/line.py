@@ -31,10 +31,10 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import Entry
+from weft.loop import Entry, as_message
 from weft.messages import File, Image, Part, Text, ToolResult
 from weft.store import Store
-from weft.tree import Place, Tree
+from weft.tree import Compaction, Place, Tree
 
 BLOB_OVER: Final = 32 * 1024
 """Parts longer than this are kept as blobs."""
@@ -146,6 +146,14 @@ async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[P
         parts = fact.node.parts if isinstance(fact, NewMessage) else _edited_parts(fact)
         found.append(await unspill(parts, store))
     return found
+
+
+async def load_summary(compaction: Compaction, store: Store) -> str:
+    """What the model reads in place of what was compacted."""
+    fact = (await read_places([compaction.at], store))[compaction.at]
+    if not isinstance(fact, Compacted):
+        raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
+    return as_message(fact.summary, fact.carried)
 
 
 def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:

@@ -1,0 +1,152 @@
+"""Making room: where a line is cut, what is told of the part before the cut, and what is carried over whatever the summary says.
+
+All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut can part a call from its result.
+What must not depend on a summary's mercy (pinned messages, changed files, open tasks) is carried as text of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from weft.context.build import Entry, Target, render
+from weft.context.estimate import CHARACTERS_PER_TOKEN, estimate
+from weft.messages import Node, ToolCall, ToolResult
+from weft.state import SessionState
+
+SHARE: Final = 0.85
+"""How full the room for input may get before the line is compacted."""
+KEPT_SHARE: Final = 0.25
+"""How much of the room the newest messages, which stay as they are, may take."""
+RESULT_KEPT: Final = 2_000
+"""Characters of a tool's result that the summarising model is shown at first."""
+OLD_RESULT_KEPT: Final = 200
+"""The same, when that was too much."""
+
+INSTRUCTIONS: Final = """\
+You write the handover of a coding session to whoever goes on with it; they will see your text instead of the conversation. Be exact \
+and complete about what matters, and leave out what does not. Keep file paths, names, commands, numbers and error messages as they \
+are. Use these headings:
+
+## Task
+What the person wants, in their words where it matters; every constraint they gave.
+## Done
+What was changed and how it was checked.
+## Decisions
+What was decided, and why; what was tried and given up.
+## State
+Where things stand now: what works, what fails, what is half done.
+## Next
+The steps that remain."""
+
+HEADING: Final = "[What came before was summarised to make room. Summary:]"
+
+
+def room(window: int, most_output: int) -> int:
+    """Tokens that a request may have as input, with place left for the answer."""
+    return max(1, window - min(most_output, window // 4))
+
+
+def is_full(tokens: int, window: int, most_output: int) -> bool:
+    """Whether it is time to compact before the next request."""
+    return tokens > room(window, most_output) * SHARE
+
+
+def choose_cut(line: Sequence[Entry], keep_tokens: int) -> int:
+    """How many entries from the start are to be summarised: all but the newest that fit, and never the very last.
+
+    Prefers to cut just before something the person said.  0: there is nothing to cut.
+    """
+    target = Target("", "")
+    kept = 0
+    cut = len(line) - 1
+    while cut > 0:
+        kept += estimate(render(line[cut - 1], target))
+        if kept > keep_tokens:
+            break
+        cut -= 1
+    return max(0, _at_a_person(line, cut))
+
+
+def _at_a_person(line: Sequence[Entry], cut: int) -> int:
+    """The next place at or after `cut` where the kept part begins with the person, if there is one before the end."""
+    for place in range(cut, len(line)):
+        if line[place].node.role == "user":
+            return place
+    return cut
+
+
+def transcript(line: Sequence[Entry], most_tokens: int, before: str = "") -> str:
+    """The line as text for the summarising model, within `most_tokens`.
+
+    In stages that stop when it fits: long results cut, old results cut harder, repeated results named only once, and at last the
+    middle left out.
+    """
+    most = most_tokens * CHARACTERS_PER_TOKEN
+    for kept, unique in ((RESULT_KEPT, False), (OLD_RESULT_KEPT, False), (OLD_RESULT_KEPT, True)):
+        text = _told(line, kept, unique, before)
+        if len(text) <= most:
+            return text
+    half = most // 2
+    return f"{text[:half]}\n\n[… left out …]\n\n{text[-half:]}"
+
+
+def _told(line: Sequence[Entry], kept: int, unique: bool, before: str) -> str:
+    pieces = [f"EARLIER SUMMARY:\n{before}"] if before else []
+    seen: set[bytes] = set()
+    for entry in line:
+        pieces.append(_told_node(entry.node))
+        pieces += [
+            _told_result(call, entry.results.get(call.call_uid), kept, seen if unique else None)
+            for call in entry.node.calls
+        ]
+    return "\n\n".join(piece for piece in pieces if piece)
+
+
+def _told_node(node: Node) -> str:
+    who = {"user": "PERSON", "assistant": "AGENT", "system": "SYSTEM"}[node.role]
+    return f"{who}: {node.text}" if node.text.strip() else ""
+
+
+def _told_result(
+    call: ToolCall, result: ToolResult | None, kept: int, seen: set[bytes] | None
+) -> str:
+    args = msgspec.json.encode(call.args).decode()[:kept]
+    if result is None:
+        return f"TOOL {call.name} {args}: no result"
+    text = result.text
+    if seen is not None:
+        digest = hashlib.sha256(text.encode()).digest()
+        text = "(as before)" if digest in seen else text
+        seen.add(digest)
+    if len(text) > kept:
+        text = f"{text[:kept]} [… {len(text) - kept} more characters]"
+    return f"TOOL {call.name} {args}{' FAILED' if result.is_error else ''}: {text}"
+
+
+def carried(state: SessionState, line: Sequence[Entry]) -> tuple[str, ...]:
+    """What is kept by structure: pinned messages of the part that goes, changed files, open tasks."""
+    blocks = [
+        f"[Pinned, said by the {entry.node.role}:]\n{entry.node.text}"
+        for entry in line
+        if entry.node.id in state.tree.nodes and state.tree.nodes[entry.node.id].marks.get("pin")
+    ]
+    if files := state.files.newest_first():
+        blocks.append(
+            "[Files changed so far:]\n"
+            + "\n".join(f"{each.path} ({each.action})" for each in files)
+        )
+    waiting = [todo for todo in state.todos.items if todo.status in ("pending", "in_progress")]
+    if waiting:
+        blocks.append(
+            "[Open tasks:]\n" + "\n".join(f"- {todo.text} ({todo.status})" for todo in waiting)
+        )
+    return tuple(blocks)
+
+
+def as_message(summary: str, blocks: Sequence[str]) -> str:
+    """What the model reads in place of what was compacted."""
+    return "\n\n".join((f"{HEADING}\n\n{summary}", *blocks))
