@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
-    from weft.app import App, HistoryMessage, Reply, Result, Session, SessionManager, run
+    from weft.app import (
+        Answer,
+        App,
+        Delta,
+        HistoryMessage,
+        Reply,
+        Result,
+        Session,
+        SessionManager,
+        query,
+        run,
+        stream,
+    )
     from weft.app import open_app as open
     from weft.messages import File, Image, Text, Usage
     from weft.store import Store
@@ -23,7 +35,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Answer": ("weft.app", "Answer"),
     "App": ("weft.app", "App"),
+    "Delta": ("weft.app", "Delta"),
     "File": ("weft.messages", "File"),
     "HistoryMessage": ("weft.app", "HistoryMessage"),
     "Image": ("weft.messages", "Image"),
@@ -37,12 +51,16 @@ _HOME = {
     "ToolContext": ("weft.tools", "ToolContext"),
     "Usage": ("weft.messages", "Usage"),
     "open": ("weft.app", "open_app"),
+    "query": ("weft.app", "query"),
     "run": ("weft.app", "run"),
+    "stream": ("weft.app", "stream"),
     "tool": ("weft.tools", "tool"),
 }
 
 __all__ = [
+    "Answer",
     "App",
+    "Delta",
     "File",
     "HistoryMessage",
     "Image",
@@ -58,7 +76,9 @@ __all__ = [
     "WeftError",
     "__version__",
     "open",
+    "query",
     "run",
+    "stream",
     "tool",
 ]
 

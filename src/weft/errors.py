@@ -13,6 +13,7 @@
         ProviderUnavailable   could not be reached, or broke off
         AuthFailed            the key is missing or was refused
         RequestRefused        the vendor says that the request itself is wrong
+        SchemaFailed          the model's answer does not fit what was asked for
       StoreError              the log refused
         Conflict              another append came first
         Fenced                another process owns the stream now
@@ -112,6 +113,15 @@ class AuthFailed(ProviderError):
 
 class RequestRefused(ProviderError):
     """The vendor refuses the request as it is; sending it again changes nothing."""
+
+
+class SchemaFailed(ProviderError):
+    """The model's answer does not fit the schema, after all repairs.  `text` is its last answer."""
+
+    def __init__(self, problem: str, text: str) -> None:
+        super().__init__(f"the model's answer does not fit the schema: {problem}")
+        self.problem = problem
+        self.text = text
 
 
 # --- the store -------------------------------------------------------------------------

@@ -83,6 +83,10 @@ class Supervisor:
                 raise
             logger.exception("a supervised task was cancelled", extra={"task": name})
 
+    def close_soon(self) -> None:
+        """Cancel all children without waiting for them, for those who cannot wait; call it in the loop's own thread."""
+        self._stop.set()
+
     async def aclose(self) -> None:
         """Cancel all children and wait for them."""
         self._stop.set()

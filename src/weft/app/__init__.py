@@ -4,6 +4,7 @@ Reads the environment, the config files and the working directory, so that nobod
 """
 
 from weft.app.app import App, open_app, open_store
+from weft.app.asking import Answer, Delta, Stream, query, stream
 from weft.app.config import KEYS, Config, Key
 from weft.app.manager import SessionInfo, SessionManager, SessionRecord
 from weft.app.oneshot import run
@@ -12,8 +13,10 @@ from weft.app.session import EditorSnapshot, Session, SessionMetadata, UsageRepo
 
 __all__ = [
     "KEYS",
+    "Answer",
     "App",
     "Config",
+    "Delta",
     "EditorSnapshot",
     "HistoryMessage",
     "Key",
@@ -24,8 +27,11 @@ __all__ = [
     "SessionManager",
     "SessionMetadata",
     "SessionRecord",
+    "Stream",
     "UsageReport",
     "open_app",
     "open_store",
+    "query",
     "run",
+    "stream",
 ]
