@@ -22,6 +22,7 @@ from weft.events import (
     PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
+    QuestionAsked,
     ToolComplete,
     ToolExecuting,
 )
@@ -33,12 +34,13 @@ from weft.loop.results import refused, settled
 from weft.messages import ToolCall, ToolResult
 from weft.permissions import Decision, grant_pattern
 from weft.state import Answered
-from weft.tools import Outcome, Prepared, Tool
+from weft.tools import Outcome, Prepared, Question, Tool
 
 logger = logging.getLogger(__name__)
 
 _ASK = Boundary("loop.ask")
 _INTENT = Boundary("loop.intent")
+_QUESTION = Boundary("loop.question")
 _TOOL_STARTS = faults.point("loop.tool.before_run")
 _TOOL_ENDED = faults.point("loop.tool.after_run")
 _BETWEEN = faults.point("loop.tool.between")
@@ -123,12 +125,12 @@ class Batch:
     async def _run_together(self, calls: list[ToolCall]) -> None:
         ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
         if len(ready) == 1:
-            self._record(ready[0].call, *await self._execute(ready[0]))
+            self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
             return
         ended: dict[str, tuple[Outcome, int]] = {}
 
         async def run_one(each: Ready) -> None:
-            ended[each.call.call_uid] = await self._execute(each)
+            ended[each.call.call_uid] = await self._come_to_an_end(each)
 
         try:
             async with anyio.create_task_group() as group:
@@ -264,6 +266,50 @@ class Batch:
                 )
             )
         return None
+
+    # -- asking questions
+
+    async def _come_to_an_end(self, ready: Ready) -> tuple[Outcome, int]:
+        """Put the question to the person, or run the tool."""
+        question = ready.prepared.question
+        if question is None or self._env.gate.when_asking != "wait":
+            return await self._execute(ready)
+        started = self._env.clock.monotonic()
+        answer = await self._put(ready.call, question)
+        return Outcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
+
+    async def _put(self, call: ToolCall, question: Question) -> str:
+        """The person's answer: one on record from before a crash, or a new one."""
+        journal = self._env.journal
+        answered = journal.state.turn.answers.get(call.call_uid)
+        if answered is not None and isinstance(answered.answer, QuestionAnswered):
+            return answered.answer.answer
+        asked = [
+            request
+            for request in journal.state.turn.requests.values()
+            if isinstance(request, QuestionAsked) and request.call_uid == call.call_uid
+        ]
+        request_id = asked[0].request_id if asked else await self._open_question(call, question)
+        journal.status("awaiting_permission")
+        try:
+            resolved = await journal.resolution(request_id)
+        finally:
+            journal.status("executing_tool")
+        return resolved.answer if isinstance(resolved, QuestionAnswered) else ""
+
+    async def _open_question(self, call: ToolCall, question: Question) -> RequestId:
+        request_id = RequestId(new_id("req", self._env.clock.now()))
+        self._notebook.note(
+            QuestionAsked(
+                request_id=request_id,
+                call_uid=call.call_uid,
+                node=self._node,
+                question=question.text,
+                options=question.options,
+            )
+        )
+        await self._notebook.commit(_QUESTION)
+        return request_id
 
     # -- running and recording
 

@@ -4,7 +4,7 @@ A tool works through the workspace and the runner it is handed; leave, recording
 """
 
 from weft.tools.arguments import Arguments, schema_of
-from weft.tools.base import Outcome, Prepared, ReadLog, Tool, ToolContext
+from weft.tools.base import Outcome, Prepared, Question, ReadLog, Tool, ToolContext
 from weft.tools.builtin import ALL, CORE, builtin_tools
 from weft.tools.function import FunctionTool, tool
 from weft.tools.shape import Shape
@@ -17,6 +17,7 @@ __all__ = [
     "FunctionTool",
     "Outcome",
     "Prepared",
+    "Question",
     "ReadLog",
     "Shape",
     "SubmitTool",

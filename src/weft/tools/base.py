@@ -35,6 +35,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The new task list, when the tool changed it."""
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Something only the person can answer."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is ready to run, and all that must be known before it may."""
 
@@ -43,6 +50,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Do it.  Raises `ToolError` with a sentence for the model; a cancel leaves the file whole and no process behind."""
     preview: str = ""
     """What the person is shown: the command, the diff."""
+    question: Question | None = None
+    """Put to the person; the answer is the result, and `run` is only for when nobody can be asked."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
 

@@ -17,7 +17,7 @@ from weft.tools.base import Prepared, Tool, ToolContext
 
 CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
-ALL = CORE | {"multi_edit", "list", "find", "grep", "todo"}
+ALL = CORE | {"multi_edit", "list", "find", "grep", "todo", "ask"}
 """Every built-in tool."""
 
 MANIFEST = os.path.join(os.path.dirname(__file__), "manifest.json")
@@ -31,6 +31,7 @@ HOMES = {
     "grep": ("grep", "GrepTool"),
     "shell": ("shell", "ShellTool"),
     "todo": ("todo", "TodoTool"),
+    "ask": ("ask", "AskTool"),
 }
 """Module and class of each tool, in the order in which models are told of them."""
 

@@ -1,0 +1,60 @@
+"""`ask`: the model asks the person something it cannot find out by itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from weft.errors import FinalToolError
+from weft.events import Effect
+from weft.permissions import Action
+from weft.tools.arguments import Arguments, parse, schema_of
+from weft.tools.base import Outcome, Prepared, Question, Tool, ToolContext
+
+MAX_OPTIONS = 8
+
+
+class AskArguments(Arguments, frozen=True, kw_only=True):
+    """What `ask` takes."""
+
+    question: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=4000,
+            description="The question, with what is needed to answer it.",
+        ),
+    ]
+    options: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=200)]],
+        Meta(
+            max_length=MAX_OPTIONS,
+            description="Answers to choose from; another answer is always possible.",
+        ),
+    ] = []
+
+
+class AskTool(Tool):
+    """Waits for a person; the turn puts the question, this only says what it is."""
+
+    name = "ask"
+    description = (
+        "Ask the person a question and wait for the answer. Only for what you cannot find out with the other tools and should not "
+        "decide yourself; do not use it to ask for permission, which is asked for where it is needed."
+    )
+    schema = schema_of(AskArguments)
+    effect: Effect = "pure"
+    timeout_seconds = 10.0
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        given = parse(AskArguments, args)
+
+        async def run() -> Outcome:
+            raise FinalToolError("nobody can be asked here; decide for yourself, and say so")
+
+        return Prepared(
+            action=Action(tool=self.name, kind="other", target=given.question, has_effect=False),
+            run=run,
+            question=Question(text=given.question, options=tuple(given.options)),
+        )
