@@ -13,10 +13,11 @@ from weft.app.prompt import system_prompt
 from weft.app.shapes import Shapes
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
-from weft.errors import ToolError, UsageError
+from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import CallUid, TurnId, new_node_id
 from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import Workshop
 from weft.state import SessionState
@@ -157,6 +158,12 @@ class SessionWorkshop(Workshop):
         self, state: SessionState, focus: str, journal: Journal, gate: Gate
     ) -> Compaction:
         return Compaction(self._turn_environment(state, {}, journal, gate), focus)
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        try:
+            return self._models.resolve(model).info.cost(usage)
+        except WeftError:
+            return None
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}

@@ -18,6 +18,7 @@ from weft.loop.base import (
 )
 from weft.loop.compaction import Compaction
 from weft.loop.recovery import (
+    Evidence,
     Leftover,
     end_interrupted,
     hashes_wanted,
@@ -36,6 +37,7 @@ __all__ = [
     "Compaction",
     "ContextLine",
     "Entry",
+    "Evidence",
     "Gate",
     "Journal",
     "Leftover",

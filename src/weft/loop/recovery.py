@@ -13,7 +13,7 @@ Nothing here waits or reads a disk: the hashes that files have now are handed in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -41,6 +41,16 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of the work of a dead process."""
+
+    leftover: Leftover | None = None
+    hashes: Mapping[str, str] = {}
+    """The hash that each file of `hashes_wanted` has now."""
+    cost: Callable[[str, Usage], float | None] = lambda model, usage: None
+    """What so much use of a model costs, as far as its price is known."""
+
+
 def hashes_wanted(state: SessionState) -> set[str]:
     """The files whose present hash would settle a doubt."""
     return {
@@ -64,23 +74,19 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
     return "unknown"
 
 
-def settle_interrupted(
-    state: SessionState, leftover: Leftover | None, hashes: Mapping[str, str]
-) -> list[Fact]:
+def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
     """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
-    facts: list[Fact] = [*_keep_draft(state, leftover)]
+    facts: list[Fact] = [*_keep_draft(state, found)]
     for intent in state.turn.intents.values():
-        facts += _settle_intent(intent, judge(intent, hashes))
+        facts += _settle_intent(intent, judge(intent, found.hashes))
     return facts
 
 
-def end_interrupted(
-    state: SessionState, leftover: Leftover | None, hashes: Mapping[str, str], detail: str
-) -> list[Fact]:
+def end_interrupted(state: SessionState, found: Evidence, detail: str) -> list[Fact]:
     """The facts that end an interrupted turn where it stands, because something else comes next."""
     if state.turn.open is None:
         return []
-    facts = settle_interrupted(state, leftover, hashes)
+    facts = settle_interrupted(state, found)
     facts += settle_open_calls(state, facts, by="weft", reason=detail)
     facts.append(
         TurnFinished(
@@ -93,19 +99,20 @@ def end_interrupted(
     return facts
 
 
-def _keep_draft(state: SessionState, leftover: Leftover | None) -> list[Fact]:
+def _keep_draft(state: SessionState, found: Evidence) -> list[Fact]:
     turn = state.turn.open
     if turn is None or turn.call is None:
         return []
-    call = turn.call
+    call, leftover = turn.call, found.leftover
     text = clean_text(leftover.text) if leftover is not None and leftover.node == call.node else ""
     facts: list[Fact] = []
     if text.strip():
         partial = Answer(parts=(Text(text=text),), usage=None, stop=None)
         facts.append(answer_node(state, call.node, partial, model=call.model, usage=None))
+    usage = Usage(input_tokens=_likely_input(state), output_tokens=estimate_text(len(text)))
     facts.append(
         usage_recorded(
-            Usage(output_tokens=estimate_text(len(text))),
+            msgspec.structs.replace(usage, cost_usd=found.cost(call.model, usage)),
             turn_id=turn.turn_id,
             node=call.node,
             model=call.model,
@@ -113,6 +120,14 @@ def _keep_draft(state: SessionState, leftover: Leftover | None) -> list[Fact]:
         )
     )
     return facts
+
+
+def _likely_input(state: SessionState) -> int:
+    """What the lost call has read: about all that the last call on record read and wrote."""
+    for row in reversed(state.ledger.rows):
+        if row.purpose == "turn" and not row.estimated:
+            return row.usage.total_tokens
+    return 0
 
 
 def _settle_intent(intent: ToolExecuting, verdict: Verdict) -> list[Fact]:

@@ -63,11 +63,13 @@ from weft.loop import (
     Compaction,
     ContextLine,
     Entry,
+    Evidence,
     Journal,
     Leftover,
     Work,
     end_interrupted,
     hashes_wanted,
+    promote,
     settle_interrupted,
 )
 from weft.messages import Part, Text
@@ -723,13 +725,13 @@ class SessionActor:
 
     async def _settle_interrupted(self) -> None:
         """Close what a dead process left in doubt, so that its turn can go on."""
-        leftover, hashes = await self._evidence()
-        facts = settle_interrupted(self.state, leftover, hashes)
+        facts = settle_interrupted(self.state, await self._evidence())
         started = self.state.turn.open
         if started is not None and started.call is not None:
             opening = self._env.workshop.opening(
                 self.state, TurnStarted(turn_id=started.turn_id, options=started.options)
             )
+            facts += promote(self.state, facts, self._env.clock.now())
             commit = msgspec.structs.replace(
                 opening, facts=(*facts, *opening.facts), drop_draft=True
             )
@@ -741,15 +743,16 @@ class SessionActor:
 
     async def _end_interrupted(self, why: str) -> None:
         """End the turn that a dead process left open, because something else comes next."""
-        leftover, hashes = await self._evidence()
-        facts = end_interrupted(self.state, leftover, hashes, why)
+        facts = end_interrupted(self.state, await self._evidence(), why)
         await self._commit(Commit(facts=tuple(facts), drop_draft=True))
 
-    async def _evidence(self) -> tuple[Leftover | None, Any]:
+    async def _evidence(self) -> Evidence:
         draft = await self._store.load_draft(self.session_id)
-        leftover = Leftover(node=draft.node, text=draft.text) if draft is not None else None
-        hashes = await self._env.workshop.file_hashes(hashes_wanted(self.state))
-        return leftover, hashes
+        return Evidence(
+            leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
+            hashes=await self._env.workshop.file_hashes(hashes_wanted(self.state)),
+            cost=self._env.workshop.cost,
+        )
 
     async def _restart(self, error: BaseException) -> None:
         """Rebuild the session from its log and go on; past the budget, stay down until spoken to."""
@@ -782,8 +785,8 @@ class SessionActor:
             self._settled.set()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
-        leftover, hashes = await self._evidence()
-        ending = end_interrupted(self.state, leftover, hashes, f"it crashed too often: {reason}")
+        found = await self._evidence()
+        ending = end_interrupted(self.state, found, f"it crashed too often: {reason}")
         await self._commit(Commit(facts=(raised, *ending), drop_draft=True))
         self.error = f"it crashed too often; the last time: {reason}"
         self._settled.set()

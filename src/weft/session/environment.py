@@ -11,6 +11,7 @@ from weft.clock import Clock
 from weft.events import TurnStarted
 from weft.ids import TurnId
 from weft.loop import Commit, Gate, Journal, Turn, Work
+from weft.messages import Usage
 from weft.permissions import Rule
 from weft.state import SessionState
 
@@ -32,6 +33,10 @@ class Workshop(Protocol):
 
     def compaction(self, state: SessionState, focus: str, journal: Journal, gate: Gate) -> Work:
         """A compaction that is ready to run."""
+        ...
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """What so much use of a model costs in US dollars; None when its price is unknown."""
         ...
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
