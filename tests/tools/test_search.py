@@ -91,6 +91,8 @@ async def test_lines_are_found_by_expression(project: Bench) -> None:
         "src/app.py-3-def main():\nsrc/app.py:4:    return os.getpid()"
     )
     assert await project.text("grep", pattern="nowhere") == "(no match)"
+    project.write("odd.", "odd one\n")
+    assert await project.text("grep", pattern="odd", path="odd.") == "odd.:1:odd one"
 
 
 async def test_what_the_model_writes_never_becomes_an_option(project: Bench) -> None:
@@ -169,6 +171,8 @@ async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found
     found = (await project.text("find", pattern="*.py")).split("\n")
     assert found == ["src/deep/util.py", "tests/test_app.py"]
     assert not marker.exists()
+    git(project.root, "status")  # the trap works: plain git falls into it
+    assert marker.exists()
 
 
 async def test_our_own_git_is_never_one_from_the_project(

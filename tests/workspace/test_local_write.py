@@ -59,6 +59,16 @@ async def test_replacing_keeps_the_mode_and_hands_on_both_contents(
     assert temporaries(project) == []
 
 
+async def test_who_reads_while_it_is_replaced_sees_the_old_file_whole(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    (project / "f").write_bytes(b"old" * 1000)
+    with (project / "f").open("rb", buffering=0) as reader:
+        assert reader.read(3) == b"old"
+        await workspace.write("f", b"new", expected=hash_of(b"old" * 1000))
+        assert reader.read() == b"old" * 999
+
+
 async def test_extended_attributes_and_owner_are_kept(
     workspace: LocalWorkspace, project: Path
 ) -> None:

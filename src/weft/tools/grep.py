@@ -96,12 +96,8 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
     argv += [f"--glob={given.glob}"] if given.glob else []
     argv += ["--ignore-case"] if given.ignore_case else []
     argv += ["--files-with-matches"] if given.files_only else []
-    argv += [
-        "-e",
-        given.pattern,
-        "--",
-        path if path.startswith("/") else f"./{path}".removesuffix("."),
-    ]
+    where = path if path.startswith("/") else "./" if path == "." else f"./{path}"
+    argv += ["-e", given.pattern, "--", where]
     command = Command(argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS)
     result = await context.runner.run(command)
     if result.exit_code == 2 and "regex parse error" in result.output:
