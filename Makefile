@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 
 # command:package for everything we need from the system.
-SYSTEM := git:git bwrap:bubblewrap tmux:tmux
+SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux
 
 .PHONY: help
 help: ## Show this list

@@ -130,7 +130,9 @@ def test_all_imports_are_absolute() -> None:
 @pytest.mark.parametrize("layer", [each for each in LAYERS if (SRC / each).is_dir()])
 def test_a_folder_says_what_it_owns_and_its_face_holds_no_logic(layer: str) -> None:
     """A face is imports and `__all__`; names that cost start-up time may come lazily, through `__getattr__`."""
-    face = parsed(SRC / layer / "__init__.py")
+    file = SRC / layer / "__init__.py"
+    assert file.is_file(), f"{layer}/ has no __init__.py that says what it owns"
+    face = parsed(file)
     assert ast.get_docstring(face)
     exported: list[str] = []
     imported: list[str] = []
