@@ -19,6 +19,7 @@ from weft.app.config import Config, load_config
 from weft.app.manager import Equipment, SessionManager, absolute
 from weft.app.models import Models
 from weft.app.paths import Places, places
+from weft.app.prompt import Prompter
 from weft.app.socket import CommandSocket
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
@@ -133,6 +134,7 @@ class App:
                 sleep=self._sleep,
                 workspace=self._workspace,
                 runner=self._runner or LocalRunner(self._environ),
+                prompter=Prompter(self.places.config),
                 redact=Redactor(secret_values(self._environ)),
                 project_path=self.project_path,
                 resolve_path=absolute,

@@ -20,6 +20,7 @@ from weft.actors import Supervisor
 from weft.app.config import Config
 from weft.app.models import Models
 from weft.app.port import LocalPort, Port
+from weft.app.prompt import Prompter
 from weft.app.remote import RemotePort, open_remote
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
@@ -87,6 +88,7 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
     runner: Runner
+    prompter: Prompter
     redact: Redactor
     project_path: str
     resolve_path: Callable[[str], str]
@@ -407,6 +409,7 @@ class SessionManager:
             workspace=equipment.workspace(project_path),
             runner=equipment.runner,
             tools=self._tools.get(session_id) or tool_table("all")[0],
+            prompter=equipment.prompter,
             shapes=self._shapes,
             redact=equipment.redact,
         )
@@ -511,7 +514,7 @@ def _info(port: Port) -> SessionInfo:
 
 def _settings(given: dict[str, Any], **named: Any) -> dict[str, Any]:
     """Settings as the log keeps them: only what was set."""
-    known = {"max_turns", "thinking", "budget", "mode"}
+    known = {"max_turns", "thinking", "budget", "mode", "append_system_prompt"}
     unknown = sorted(set(given) - known)
     if unknown:
         raise UsageError(f"start_session takes no {unknown[0]!r}")

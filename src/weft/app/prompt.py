@@ -1,6 +1,11 @@
-"""What every model is told first."""
+"""What every model is told first: who it is, where it works, and what the person and the project want it to know."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+from weft.app.instructions import instructions
+from weft.state import SessionState
 
 SYSTEM = """\
 You are Weft, a coding agent. You work on the project in {project} through the tools you are given.
@@ -13,6 +18,19 @@ You are Weft, a coding agent. You work on the project in {project} through the t
 """
 
 
-def system_prompt(project_path: str) -> str:
-    """The system prompt of a session on this project."""
-    return SYSTEM.format(project=project_path)
+class Prompter:
+    """Writes system prompts."""
+
+    def __init__(self, config: Path) -> None:
+        self._config = config
+
+    def system(self, state: SessionState) -> str:
+        """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended."""
+        project = state.about.project_path
+        own = state.settings.get("system_prompt")
+        pieces = [
+            SYSTEM.format(project=project) if own is None else str(own),
+            instructions(Path(project), self._config),
+            str(state.settings.get("append_system_prompt", "")),
+        ]
+        return "\n\n".join(piece.strip() for piece in pieces if piece.strip())

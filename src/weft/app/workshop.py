@@ -9,7 +9,7 @@ import msgspec
 
 from weft.app.config import Config
 from weft.app.models import Models
-from weft.app.prompt import system_prompt
+from weft.app.prompt import Prompter
 from weft.app.shapes import Shapes
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
@@ -38,6 +38,7 @@ class SessionWorkshop(Workshop):
         workspace: Workspace,
         runner: Runner,
         tools: Mapping[str, Tool],
+        prompter: Prompter,
         shapes: Shapes,
         redact: Redactor,
     ) -> None:
@@ -48,9 +49,11 @@ class SessionWorkshop(Workshop):
         self._workspace = workspace
         self._runner = runner
         self._tools = tools
+        self._prompter = prompter
         self._shapes = shapes
         self._redact = redact
         self._reads = ReadLog()
+        self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
 
     # -- what the settings name
@@ -80,15 +83,14 @@ class SessionWorkshop(Workshop):
 
     def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
         """System prompt and tools of a turn, rendered once for each different one."""
-        system = state.settings.get("system_prompt")
-        if system is None:
-            system = system_prompt(state.about.project_path)
+        if self._system is None:
+            self._system = self._prompter.system(state)
         tools = self._tools_of(state, options)
         if "schema" in options:
-            return _rendered(str(system), tools)
-        key = (str(system), tuple(tools))
+            return _rendered(self._system, tools)
+        key = (self._system, tuple(tools))
         if key not in self._rendered:
-            self._rendered[key] = _rendered(str(system), tools)
+            self._rendered = {key: _rendered(self._system, tools)}
         return self._rendered[key]
 
     # -- the contract
@@ -96,6 +98,7 @@ class SessionWorkshop(Workshop):
     def opening(self, state: SessionState, started: TurnStarted) -> Commit:
         name = self.model_name(state, started.options)
         self._models.resolve(name)
+        self._system = None  # instructions may have changed since the last turn
         rendered = self.prefix(state, started.options)
         call = ModelCallStarted(
             turn_id=started.turn_id,
