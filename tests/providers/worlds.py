@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import anyio
 
+from tests.providers.vendor_worlds import VOICES, vendor_world
 from weft.messages import Text, Usage
 from weft.providers.base import Model, ModelInfo, ModelRequest, Said, StreamEvent
 from weft.providers.replay import Failure, Recording, ReplayModel, fingerprint
@@ -27,9 +28,10 @@ USAGE = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5, reasoning_t
 class Served:
     """A model that will stream the plan; `left` is set when the other side notices that we are gone."""
 
-    def __init__(self, model: Model, left: anyio.Event | None = None) -> None:
+    def __init__(self, model: Model, left: anyio.Event | None = None, usage: Usage = USAGE) -> None:
         self.model = model
         self.left = left
+        self.usage = usage
 
 
 World: TypeAlias = Callable[[Answer], AbstractAsyncContextManager[Served]]
@@ -86,6 +88,21 @@ def _failure(step: Fail | Break) -> Failure:
     )
 
 
-WORLDS: dict[str, World] = {"scripted": scripted_world, "replay": replay_world}
+def _vendor(name: str) -> World:
+    inner = vendor_world(name)
+
+    @asynccontextmanager
+    async def world(plan: Answer) -> AsyncGenerator[Served]:
+        async with inner(plan) as there:
+            yield Served(there.model, there.left, there.usage)
+
+    return world
+
+
+WORLDS: dict[str, World] = {
+    "scripted": scripted_world,
+    "replay": replay_world,
+    **{name: _vendor(name) for name in VOICES},
+}
 
 __all__ = ["REQUEST", "USAGE", "WORLDS", "SayText", "Served", "World"]

@@ -11,6 +11,7 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.openai.encode import effort
 from weft.providers.schema import as_object, closed, remembered, strict
 from weft.providers.shape import (
     GO_ON,
@@ -62,7 +63,7 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
         body[dialect.max_tokens] = request.max_output_tokens
     reasons = dialect.effort and info.thinks
     if reasons:
-        body["reasoning_effort"] = _effort(request)
+        body["reasoning_effort"] = effort(request.model, request.thinking)
     elif request.temperature is not None:
         body["temperature"] = request.temperature
     if request.stop and not reasons:
@@ -72,12 +73,6 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
     if request.session_id and dialect.cache_key:
         body["prompt_cache_key"] = request.session_id[:64]
     return body
-
-
-def _effort(request: ModelRequest) -> str:
-    if request.thinking == "off":
-        return "minimal" if request.model.startswith("gpt-5") else "low"
-    return "high" if request.thinking == "max" else request.thinking
 
 
 def _form(schema: Json) -> Json:

@@ -1,0 +1,58 @@
+"""Anthropic as a provider."""
+
+from __future__ import annotations
+
+from weft.clock import Clock
+from weft.errors import AuthFailed
+from weft.providers.access import Access, as_json, joined
+from weft.providers.anthropic.decode import AnthropicDecoder
+from weft.providers.anthropic.encode import encode
+from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.catalogue import Catalogue
+from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.shape import real_names
+from weft.providers.transport import HttpRequest, Transport
+
+BASE_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+
+
+class AnthropicWire(Wire):
+    """The Messages API over HTTP."""
+
+    def __init__(self, access: Access, provider: str = "anthropic") -> None:
+        self.provider = provider
+        self.secret = access.key
+        self._access = access
+
+    def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        access = self._access
+        if not access.key:
+            raise AuthFailed(
+                "there is no key for anthropic; set ANTHROPIC_API_KEY, or run `weft auth login anthropic`"
+            )
+        return HttpRequest(
+            url=joined(access.base_url or BASE_URL, "/v1/messages"),
+            headers=(
+                ("content-type", "application/json"),
+                ("accept", "text/event-stream"),
+                ("anthropic-version", VERSION),
+                ("x-api-key", access.key),
+                *access.headers,
+            ),
+            body=as_json(encode(request, info)),
+            timeouts=access.timeouts,
+        )
+
+    def decoder(self, request: ModelRequest) -> Decoder:
+        return AnthropicDecoder(self.provider, real_names(request.tools), self.secret)
+
+    def frames(self) -> Frames:
+        return event_frames()
+
+
+def provider(
+    access: Access, transport: Transport, catalogue: Catalogue, *, clock: Clock | None = None
+) -> HttpProvider:
+    """Claude."""
+    return HttpProvider(AnthropicWire(access), transport, catalogue, clock=clock)

@@ -1,0 +1,155 @@
+"""What is known of models: windows, prices, abilities, and a default for each provider.
+
+The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
+that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
+known family only its abilities.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.providers.base import ModelInfo
+
+_STAMP = re.compile(
+    r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
+)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model, as the file has it."""
+
+    window: int | None = None
+    output: int | None = None
+    price: tuple[float, ...] = ()
+    """US dollars for a million tokens: input, output, and where there are such, read from and written to the cache."""
+    thinks: bool = False
+    sees: bool = False
+    tools: bool = True
+
+
+class Vendor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One provider, as the file has it."""
+
+    default: str = ""
+    family: Entry = Entry()
+    """What to assume of a model that is not listed."""
+    models: dict[str, Entry] = {}
+    same_as: str = ""
+    """Another provider with the same models."""
+    url: str = ""
+    """Where it speaks Chat Completions; empty for those with an adapter of their own."""
+    key: str = ""
+    """The environment variable that holds its key."""
+    is_free: bool = False
+    """Runs on the person's own machine: costs nothing."""
+
+
+class Catalogue:
+    """Everything known of models, with the person's own additions on top."""
+
+    def __init__(
+        self, vendors: Mapping[str, Vendor], more: Mapping[str, Mapping[str, Entry]] | None = None
+    ) -> None:
+        """`more`: provider → model → what is known of it; replaces the file's entry of that name."""
+        self._vendors = vendors
+        self._more = more or {}
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Every provider that is listed."""
+        return tuple(self._vendors)
+
+    def vendor(self, provider: str) -> Vendor:
+        """What is known of a provider; nothing, for one that is not listed."""
+        return self._vendors.get(provider, Vendor())
+
+    def default(self, provider: str) -> str:
+        """The model that a provider is used with when none is named.
+
+        Raises:
+            UsageError: it has none.
+        """
+        name = self.vendor(provider).default
+        if not name:
+            raise UsageError(f"name a model of {provider!r}: there is no default for it")
+        return name
+
+    def info(self, provider: str, name: str) -> ModelInfo:
+        """What is known of one model."""
+        vendor = self.vendor(provider)
+        entry, has_price = self._find(provider, name)
+        price: tuple[float, ...] = entry.price if has_price else ()
+        if vendor.is_free:
+            price = (0.0, 0.0, 0.0, 0.0)
+        known = dict(
+            zip(
+                ("price_input", "price_output", "price_cache_read", "price_cache_write"),
+                price,
+                strict=False,
+            )
+        )
+        return ModelInfo(
+            provider=provider,
+            name=name,
+            context_window=entry.window or vendor.family.window or 128_000,
+            max_output_tokens=entry.output or vendor.family.output or 8_192,
+            thinks=entry.thinks,
+            sees_images=entry.sees,
+            calls_tools=entry.tools,
+            **known,
+        )
+
+    def models(self, provider: str) -> list[ModelInfo]:
+        """Every listed model of a provider."""
+        vendor = self.vendor(provider)
+        names = [*self._more.get(provider, {}), *self._listed(vendor)]
+        return [self.info(provider, name) for name in dict.fromkeys(names)]
+
+    def resolve(self, name: str) -> ModelInfo:
+        """The model that `provider:model`, `provider/model` or just `provider` means.
+
+        Raises:
+            UsageError: the provider is not listed and no model is named.
+        """
+        provider, model = split(name)
+        return self.info(provider, model or self.default(provider))
+
+    def _listed(self, vendor: Vendor) -> Mapping[str, Entry]:
+        return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models
+
+    def _find(self, provider: str, name: str) -> tuple[Entry, bool]:
+        """The entry, and whether its price can be trusted for this name."""
+        own = self._more.get(provider, {})
+        if name in own:
+            return own[name], True
+        vendor = self.vendor(provider)
+        listed = self._listed(vendor)
+        if name in listed:
+            return listed[name], True
+        near = max((known for known in listed if name.startswith(known)), key=len, default="")
+        if not near:
+            return vendor.family, False
+        return listed[near], _STAMP.fullmatch(name[len(near) :]) is not None
+
+
+def split(name: str) -> tuple[str, str]:
+    """Provider and model; the model is empty where only a provider is named."""
+    places = [place for mark in ":/" if (place := name.find(mark)) > 0]
+    if not places:
+        return name, ""
+    cut = min(places)
+    return name[:cut], name[cut + 1 :]
+
+
+@cache
+def shipped() -> Catalogue:
+    """The catalogue as it comes with the program."""
+    text = Path(__file__).with_name("catalogue.json").read_bytes()
+    return Catalogue(msgspec.json.decode(text, type=dict[str, Vendor]))

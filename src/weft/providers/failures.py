@@ -1,0 +1,236 @@
+"""What vendors say when they refuse, as our errors.
+
+Pure.  The message names the provider and what it said, short and without secrets: the key is cut out wherever a vendor
+echoes it, and an HTML page is reduced to its title.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from weft.errors import (
+    AuthFailed,
+    ContextTooLong,
+    ProviderError,
+    ProviderUnavailable,
+    RateLimited,
+    RequestRefused,
+)
+
+MAX_BODY = 64 * 1024
+"""Bytes of a refusal that are looked at."""
+_MAX_MESSAGE = 400
+
+_TOO_LONG = re.compile(
+    r"context.?length|context.?window|maximum context|prompt is too long|input is too long"
+    r"|exceed_context_size|exceeds? the (maximum|available|model).{0,40}(token|context)"
+    r"|input token count.{0,40}exceeds|too many (input )?tokens|context limit|request_too_large"
+    r"|string_above_max_length|reduce the length",
+    re.IGNORECASE,
+)
+_SPENT = re.compile(
+    r"insufficient_quota|billing|spend(ing)? limit|credit balance|out of credits|usage limit"
+    r"|insufficient (balance|funds|credits)|exceeded your current quota|PerDay",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"\b(?:(?:sk|pk|gsk|xai|key)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}")
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(script|style).*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
+_DURATION = re.compile(r"(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+
+_KINDS: dict[str, tuple[type[ProviderError], int]] = {
+    "overloaded_error": (ProviderUnavailable, 529),
+    "api_error": (ProviderUnavailable, 500),
+    "timeout_error": (ProviderUnavailable, 504),
+    "server_error": (ProviderUnavailable, 500),
+    "internal": (ProviderUnavailable, 500),
+    "unavailable": (ProviderUnavailable, 503),
+    "deadline_exceeded": (ProviderUnavailable, 504),
+    "rate_limit_error": (RateLimited, 429),
+    "rate_limit_exceeded": (RateLimited, 429),
+    "resource_exhausted": (RateLimited, 429),
+    "insufficient_quota": (RateLimited, 429),
+    "authentication_error": (AuthFailed, 401),
+    "permission_error": (AuthFailed, 403),
+    "permission_denied": (AuthFailed, 403),
+    "unauthenticated": (AuthFailed, 401),
+    "invalid_api_key": (AuthFailed, 401),
+    "request_too_large": (ContextTooLong, 413),
+    "context_length_exceeded": (ContextTooLong, 400),
+    "exceed_context_size_error": (ContextTooLong, 400),
+}
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a vendor said of a failure."""
+
+    message: str
+    kind: str = ""
+    """Its own words for the kind of failure: type, code or status, joined."""
+    retry_after: float | None = None
+    status: int | None = None
+
+
+def from_reply(
+    provider: str,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    *,
+    now: float,
+    secret: str = "",
+) -> ProviderError:
+    """The error that an HTTP reply stands for; `now` is wall-clock time, for dates in `retry-after`."""
+    told = read_body(body, headers.get("content-type", ""))
+    if 300 <= status < 400:
+        place = headers.get("location", "another address")[:200]
+        told = Told(message=f"it redirects to {place}; set the base URL to that")
+    after = _retry_after(headers, now)
+    return _error(
+        provider,
+        status,
+        told.message,
+        kind=told.kind,
+        after=told.retry_after if after is None else after,
+        secret=secret,
+    )
+
+
+def from_event(
+    provider: str, told: Told, *, secret: str = "", fallback_status: int = 500
+) -> ProviderError:
+    """The error that an event in the middle of a stream stands for."""
+    status = told.status
+    if status is None:
+        words = told.kind.lower().split()
+        status = next((_KINDS[word][1] for word in words if word in _KINDS), None)
+    if status is None:
+        status = 400 if "invalid" in told.kind.lower() else fallback_status
+    return _error(
+        provider, status, told.message, kind=told.kind, after=told.retry_after, secret=secret
+    )
+
+
+def _error(
+    provider: str, status: int, message: str, *, kind: str, after: float | None, secret: str
+) -> ProviderError:
+    said = short(message, secret)
+    everything = f"{kind} {message}"
+
+    def make(error: type[ProviderError], words: str) -> ProviderError:
+        return error(
+            f"{provider} {words} ({status}): {said}", status=status, retry_after_seconds=after
+        )
+
+    if status in (401, 403):
+        return make(AuthFailed, "refused the key")
+    if status == 413 or (400 <= status < 500 and status != 429 and _TOO_LONG.search(everything)):
+        return make(ContextTooLong, "finds the conversation too long")
+    if status in (402, 429):
+        spent = status == 402 or (after is None and _SPENT.search(everything) is not None)
+        error = make(
+            RateLimited, "has no budget left for this key" if spent else "asks to slow down"
+        )
+        error.retryable = not spent
+        return error
+    if status >= 500 or status in (408, 409, 425):
+        return make(ProviderUnavailable, "is not available")
+    return make(RequestRefused, "refused the request")
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+def read_body(body: bytes, content_type: str = "") -> Told:
+    """What a refusal's body says, in whatever form it comes."""
+    text = body[:MAX_BODY].decode("utf-8", "replace").strip()
+    if not text:
+        return Told(message="no reason given")
+    try:
+        value = msgspec.json.decode(text.encode())
+    except (msgspec.MsgspecError, RecursionError):
+        if "html" in content_type or text.lstrip().lower().startswith(("<!doctype", "<html")):
+            return Told(message=_page(text))
+        return Told(message=text)
+    return read_value(value)
+
+
+def read_value(value: Any) -> Told:
+    """What a decoded error says: OpenAI's, Anthropic's, Google's and the plainer forms."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return Told(message=str(value))
+    inner = value.get("error", value.get("detail", value))
+    if not isinstance(inner, dict):
+        return Told(message=str(inner))
+    kinds = [inner.get("type"), inner.get("code"), inner.get("status")]
+    code = inner.get("code")
+    kinds += [
+        violation.get("quotaId", "")
+        for detail in _dicts(inner.get("details"))
+        for violation in _dicts(detail.get("violations"))
+    ]
+    return Told(
+        message=str(inner.get("message") or inner),
+        kind=" ".join(str(kind) for kind in kinds if kind),
+        retry_after=_retry_delay(inner),
+        status=code if isinstance(code, int) and 400 <= code < 600 else None,
+    )
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _retry_delay(error: dict[str, Any]) -> float | None:
+    """Google's own place for it: a detail with `retryDelay: "34s"`."""
+    for detail in _dicts(error.get("details")):
+        if isinstance(detail.get("retryDelay"), str):
+            return _seconds(detail["retryDelay"])
+    return None
+
+
+def _retry_after(headers: dict[str, str], now: float) -> float | None:
+    if (exact := headers.get("retry-after-ms", "")).replace(".", "", 1).isdigit():
+        return float(exact) / 1000
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    seconds = _seconds(value if value[-1].isalpha() else f"{value}s")
+    return _until(value, now) if seconds is None else seconds
+
+
+def _seconds(text: str) -> float | None:
+    """`34s`, `1m2.5s` or `120ms` in seconds."""
+    found = _DURATION.fullmatch(text.strip())
+    if not found or not any(found.groups()):
+        return None
+    minutes, seconds, milliseconds = (float(group or 0) for group in found.groups())
+    return minutes * 60 + seconds + milliseconds / 1000
+
+
+def _until(date: str, now: float) -> float | None:
+    try:
+        when = datetime.strptime(date, "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return max(0.0, when.timestamp() - now)
+
+
+def _page(text: str) -> str:
+    found = _TITLE.search(text)
+    words = found[1] if found else _TAG.sub(" ", text)
+    return f"an HTML page instead of an answer: {' '.join(words.split())[:120]!r}"
+
+
+def short(message: str, secret: str = "") -> str:
+    """A message fit to show: one line, bounded, without keys."""
+    if secret:
+        message = message.replace(secret, "***")
+    message = " ".join(_KEY.sub("***", message).split())
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"

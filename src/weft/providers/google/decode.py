@@ -1,0 +1,174 @@
+"""The stream of Gemini, as neutral events.
+
+It has no last word: the stream ends with the connection's framing, and the answer is complete when a finish reason came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.messages import Usage
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StopReason,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+from weft.providers.live import Decoder, broke_off, decoded, error_in_stream
+
+_REASONS: dict[str, StopReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "refusal",
+    "RECITATION": "refusal",
+    "LANGUAGE": "refusal",
+    "BLOCKLIST": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "SPII": "refusal",
+}
+
+
+class _FunctionCall(msgspec.Struct):
+    name: str = ""
+    args: msgspec.Raw = msgspec.Raw(b"")
+    id: str = ""
+
+
+class _Part(msgspec.Struct, rename="camel"):
+    text: str | None = None
+    thought: bool = False
+    thought_signature: str = ""
+    function_call: _FunctionCall | None = None
+
+
+class _Content(msgspec.Struct):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    content: _Content | None = None
+    finish_reason: str | None = None
+    finish_message: str = ""
+
+
+class _Tokens(msgspec.Struct, rename="camel"):
+    prompt_token_count: int = 0
+    candidates_token_count: int = 0
+    thoughts_token_count: int = 0
+    cached_content_token_count: int = 0
+
+
+class _Feedback(msgspec.Struct, rename="camel"):
+    block_reason: str = ""
+
+
+class _Chunk(msgspec.Struct, rename="camel"):
+    candidates: list[_Candidate] | None = None
+    usage_metadata: _Tokens | None = None
+    prompt_feedback: _Feedback | None = None
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Chunk)
+
+
+class GeminiDecoder(Decoder):
+    """Decodes one stream.  `names` maps tool names on the wire to the real ones."""
+
+    def __init__(
+        self, provider: str, names: Mapping[str, str] | None = None, secret: str = ""
+    ) -> None:
+        self.is_finished = False
+        self._provider = provider
+        self._names = names or {}
+        self._secret = secret
+        self._is_thinking = False
+        self._thought_signature = ""
+        self._calls = 0
+        self._reason = ""
+        self._detail = ""
+        self._block_reason = ""
+
+    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
+        """What one event means."""
+        chunk = decoded(self._provider, data, _DECODER)
+        if chunk.error:
+            raise error_in_stream(self._provider, chunk.error, self._secret)
+        events: list[StreamEvent] = []
+        for candidate in (chunk.candidates or ())[:1]:
+            for part in (candidate.content.parts if candidate.content else None) or ():
+                self._part(part, events)
+            if candidate.finish_reason:
+                self._reason = candidate.finish_reason
+                self._detail = candidate.finish_message
+        if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
+            self._block_reason = chunk.prompt_feedback.block_reason
+        if chunk.usage_metadata is not None:
+            events.append(UsageSeen(_usage(chunk.usage_metadata)))
+        return events
+
+    def end(self) -> Iterable[StreamEvent]:
+        """The end of the stream is the end of the answer, if a reason for it came."""
+        if not self._reason and not self._block_reason:
+            raise broke_off(self._provider)
+        self.is_finished = True
+        events: list[StreamEvent] = []
+        self._end_thought(events)
+        events.append(self._finished())
+        return events
+
+    def _finished(self) -> Finished:
+        if self._block_reason:
+            return Finished(
+                reason="refusal", detail=f"the prompt was blocked: {self._block_reason}"
+            )
+        reason = _REASONS.get(self._reason, "other")
+        if reason == "stop":
+            return Finished(reason="tool_calls" if self._calls else "stop")
+        detail = f"{self._reason}: {self._detail}" if self._detail else self._reason
+        return Finished(reason=reason, detail=detail)
+
+    def _part(self, part: _Part, events: list[StreamEvent]) -> None:
+        if part.function_call is not None:
+            self._end_thought(events)
+            self._call(part.function_call, part.thought_signature, events)
+        elif part.thought:
+            self._is_thinking = True
+            self._thought_signature = part.thought_signature or self._thought_signature
+            if part.text:
+                events.append(ThinkingPiece(part.text))
+        elif part.text:
+            self._end_thought(events)
+            events.append(TextPiece(part.text))
+
+    def _end_thought(self, events: list[StreamEvent]) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            events.append(ThinkingDone(signature=self._thought_signature))
+            self._thought_signature = ""
+
+    def _call(self, call: _FunctionCall, signature: str, events: list[StreamEvent]) -> None:
+        index = self._calls
+        self._calls += 1
+        real = self._names.get(call.name, call.name)
+        args = bytes(call.args).decode("utf-8", "replace")
+        events.append(CallStarted(index=index, name=real, provider_id=call.id, signature=signature))
+        events.append(CallArgs(index, "{}" if args in ("", "null") else args))
+
+
+def _usage(tokens: _Tokens) -> Usage:
+    cached = tokens.cached_content_token_count
+    return Usage(
+        input_tokens=max(0, tokens.prompt_token_count - cached),
+        output_tokens=tokens.candidates_token_count + tokens.thoughts_token_count,
+        cache_read_tokens=cached,
+        reasoning_tokens=tokens.thoughts_token_count,
+    )

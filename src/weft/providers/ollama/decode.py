@@ -1,0 +1,133 @@
+"""Ollama's stream, one JSON value a line, as neutral events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.errors import ProviderUnavailable
+from weft.messages import Usage
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+from weft.providers.live import Decoder, Frames, broke_off, decoded, error_in_stream
+from weft.providers.transport.sse import MAX_EVENT
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    arguments: Any = None
+
+
+class _Call(msgspec.Struct):
+    function: _Function | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Line(msgspec.Struct):
+    message: _Message | None = None
+    done: bool = False
+    done_reason: str = ""
+    prompt_eval_count: int = 0
+    eval_count: int = 0
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+class LineFrames(Frames):
+    """Cuts bytes into lines."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """The lines that these bytes complete."""
+        self._buffer += data
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = rest
+        if len(rest) > MAX_EVENT:
+            raise ProviderUnavailable(f"the stream sent a line of over {MAX_EVENT} bytes")
+        return [(b"", bytes(line)) for line in lines if line.strip()]
+
+    def finish(self) -> list[tuple[bytes, bytes]]:
+        """The line that the end completes."""
+        rest, self._buffer = bytes(self._buffer), bytearray()
+        return [(b"", rest)] if rest.strip() else []
+
+
+class OllamaDecoder(Decoder):
+    """Decodes one stream.  Calls come whole, without ids."""
+
+    def __init__(self, provider: str, names: Mapping[str, str] | None = None) -> None:
+        self.is_finished = False
+        self._provider = provider
+        self._names = names or {}
+        self._is_thinking = False
+        self._calls = 0
+
+    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
+        """What one line means."""
+        line = decoded(self._provider, data, _DECODER)
+        if line.error:
+            raise error_in_stream(self._provider, {"message": str(line.error)})
+        events: list[StreamEvent] = []
+        if line.message is not None:
+            self._message(line.message, events)
+        if line.done:
+            self._end_thought(events)
+            events += self._finish(line)
+        return events
+
+    def end(self) -> Iterable[StreamEvent]:
+        """This vendor always says when it is done."""
+        raise broke_off(self._provider)
+
+    def _message(self, message: _Message, events: list[StreamEvent]) -> None:
+        if message.thinking:
+            self._is_thinking = True
+            events.append(ThinkingPiece(message.thinking))
+        if message.content:
+            self._end_thought(events)
+            events.append(TextPiece(message.content))
+        for call in message.tool_calls or ():
+            self._end_thought(events)
+            function = call.function or _Function()
+            index = self._calls
+            self._calls += 1
+            real = self._names.get(function.name, function.name)
+            events.append(CallStarted(index=index, name=real))
+            events.append(CallArgs(index, _args(function.arguments)))
+
+    def _end_thought(self, events: list[StreamEvent]) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            events.append(ThinkingDone())
+
+    def _finish(self, line: _Line) -> list[StreamEvent]:
+        self.is_finished = True
+        usage = Usage(input_tokens=line.prompt_eval_count, output_tokens=line.eval_count)
+        if line.done_reason == "length":
+            return [UsageSeen(usage), Finished(reason="length", detail="length")]
+        return [UsageSeen(usage), Finished(reason="tool_calls" if self._calls else "stop")]
+
+
+def _args(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return msgspec.json.encode(arguments or {}).decode()

@@ -1,0 +1,90 @@
+"""A neutral request in Ollama's words."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from weft.messages import Image, Text
+from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.schema import as_object, closed, remembered
+from weft.providers.shape import GO_ON, Call, ModelTurn, UserTurn, turns, wire_name
+
+Json: TypeAlias = dict[str, Any]
+
+
+def encode(request: ModelRequest, info: ModelInfo) -> Json:
+    """The body of `POST /api/chat`."""
+    options: Json = {"num_ctx": info.context_window}
+    if request.max_output_tokens:
+        options["num_predict"] = request.max_output_tokens
+    if request.temperature is not None:
+        options["temperature"] = request.temperature
+    if request.stop:
+        options["stop"] = list(request.stop)
+    body: Json = {
+        "model": request.model,
+        "messages": _messages(request, info),
+        "stream": True,
+        "options": options,
+    }
+    if request.tools and info.calls_tools:
+        body["tools"] = _tools(request.tools)
+    if request.schema is not None:
+        body["format"] = closed(request.schema)
+    if info.thinks:
+        body["think"] = request.thinking != "off"
+    return body
+
+
+@remembered
+def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": wire_name(tool.name),
+                "description": tool.description,
+                "parameters": as_object(tool.schema),
+            },
+        }
+        for tool in tools
+    ]
+
+
+def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
+    messages: list[Json] = []
+    if request.system.strip():
+        messages.append({"role": "system", "content": request.system})
+    for turn in turns(request, info):
+        if isinstance(turn, UserTurn):
+            messages.append(_user(turn.parts))
+        else:
+            messages += _model(turn)
+    if messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": GO_ON})
+    return messages
+
+
+def _user(parts: tuple[Text | Image, ...]) -> Json:
+    words = "\n".join(part.text for part in parts if isinstance(part, Text))
+    message: Json = {"role": "user", "content": words or "(image)"}
+    if pictures := [part.data for part in parts if isinstance(part, Image)]:
+        message["images"] = pictures
+    return message
+
+
+def _model(turn: ModelTurn) -> list[Json]:
+    text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
+    message: Json = {"role": "assistant", "content": text}
+    if calls := [part for part in turn.parts if isinstance(part, Call)]:
+        message["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": call.args}} for call in calls
+        ]
+    messages = [message]
+    for outcome in turn.outcomes:
+        words = f"Error: {outcome.text}" if outcome.is_error else outcome.text
+        result: Json = {"role": "tool", "tool_name": outcome.call.name, "content": words}
+        if outcome.images:
+            result["images"] = [image.data for image in outcome.images]
+        messages.append(result)
+    return messages

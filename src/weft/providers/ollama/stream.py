@@ -1,0 +1,111 @@
+"""Ollama as a provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.clock import Clock
+from weft.errors import ProviderUnavailable
+from weft.providers.access import Access, as_json, joined
+from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.catalogue import Catalogue
+from weft.providers.live import Decoder, Frames, HttpProvider, Wire
+from weft.providers.ollama.decode import LineFrames, OllamaDecoder
+from weft.providers.ollama.encode import encode
+from weft.providers.shape import real_names
+from weft.providers.transport import HttpRequest, Timeouts, Transport
+
+BASE_URL = "http://127.0.0.1:11434"
+SLOW = Timeouts(idle=600.0)
+"""Loading a model and reading a long prompt take minutes on a small machine, in silence."""
+
+
+class OllamaWire(Wire):
+    """`/api/chat` over HTTP."""
+
+    def __init__(self, access: Access, provider: str = "ollama") -> None:
+        self.provider = provider
+        self.secret = access.key
+        self._access = access
+        self._base = address(access.base_url)
+
+    def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        return HttpRequest(
+            url=joined(self._base, "/api/chat"),
+            headers=(("content-type", "application/json"), *self._keyed(), *self._access.headers),
+            body=as_json(encode(request, info)),
+            timeouts=self._timeouts(),
+        )
+
+    def list_request(self) -> HttpRequest:
+        """Asks which models are there."""
+        return HttpRequest(
+            url=joined(self._base, "/api/tags"),
+            method="GET",
+            headers=(*self._keyed(), *self._access.headers),
+            timeouts=Timeouts(connect=2.0, idle=5.0),
+        )
+
+    def decoder(self, request: ModelRequest) -> Decoder:
+        return OllamaDecoder(self.provider, real_names(request.tools))
+
+    def frames(self) -> Frames:
+        return LineFrames()
+
+    def _keyed(self) -> tuple[tuple[str, str], ...]:
+        key = self._access.key
+        return (("authorization", f"Bearer {key}"),) if key else ()
+
+    def _timeouts(self) -> Timeouts:
+        given = self._access.timeouts
+        return SLOW if given == Timeouts() else given
+
+
+class OllamaProvider(HttpProvider):
+    """Models that an Ollama server runs."""
+
+    def __init__(
+        self,
+        access: Access,
+        transport: Transport,
+        catalogue: Catalogue,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._ask = OllamaWire(access).list_request()
+        super().__init__(OllamaWire(access), transport, catalogue, clock=clock)
+
+    async def models(self) -> list[ModelInfo]:
+        """What the server has; nothing, when there is none."""
+        try:
+            async with self._transport.send(self._ask) as reply:
+                body = bytearray()
+                while data := await reply.read():
+                    body += data
+        except ProviderUnavailable:
+            return []
+        return [self._catalogue.info(self.name, name) for name in _names(bytes(body))]
+
+
+def address(host: str) -> str:
+    """`OLLAMA_HOST` as an address: it may lack scheme and port, and may name where the server listens."""
+    if not host:
+        return BASE_URL
+    if "://" not in host:
+        host = f"http://{host}"
+    scheme, _, rest = host.rstrip("/").partition("://")
+    place, slash, path = rest.partition("/")
+    if ":" not in place and scheme == "http":
+        place = f"{place}:11434"
+    place = place.replace("0.0.0.0", "127.0.0.1", 1)
+    return f"{scheme}://{place}{slash}{path}"
+
+
+def _names(body: bytes) -> list[str]:
+    try:
+        value: Any = msgspec.json.decode(body)
+        return [str(model["name"]) for model in value["models"]]
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return []

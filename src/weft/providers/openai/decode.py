@@ -1,0 +1,179 @@
+"""The stream of the Responses API, as neutral events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.messages import Usage
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StopReason,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+from weft.providers.live import Decoder, broke_off, decoded, error_in_stream
+
+
+class _InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
+
+
+class _Incomplete(msgspec.Struct):
+    reason: str = ""
+
+
+class _Response(msgspec.Struct):
+    usage: _Tokens | None = None
+    error: Any = None
+    incomplete_details: _Incomplete | None = None
+
+
+class _Item(msgspec.Struct):
+    type: str = ""
+    call_id: str = ""
+    name: str = ""
+    arguments: str | None = None
+    encrypted_content: str | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    output_index: int = 0
+    summary_index: int = 0
+    delta: str | None = None
+    item: _Item | None = None
+    response: _Response | None = None
+    error: Any = None
+    code: Any = None
+    message: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Event)
+
+
+class ResponsesDecoder(Decoder):
+    """Decodes one stream.  `names` maps tool names on the wire to the real ones."""
+
+    def __init__(
+        self, provider: str, names: Mapping[str, str] | None = None, secret: str = ""
+    ) -> None:
+        self.is_finished = False
+        self._provider = provider
+        self._names = names or {}
+        self._secret = secret
+        self._calls: dict[int, int] = {}
+        self._with_args: set[int] = set()
+        self._thought = False
+        self._refused = False
+
+    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
+        """What one event means."""
+        if data == b"[DONE]":
+            return ()
+        event = decoded(self._provider, data, _DECODER)
+        match event.type:
+            case "response.output_text.delta":
+                return (TextPiece(event.delta),) if event.delta else ()
+            case "response.function_call_arguments.delta":
+                return self._args(event.output_index, event.delta or "")
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return self._think(event.delta or "")
+            case "response.reasoning_summary_part.added":
+                return self._think("\n\n") if event.summary_index else ()
+            case "response.refusal.delta":
+                self._refused = True
+                return (TextPiece(event.delta),) if event.delta else ()
+            case "response.output_item.added":
+                return self._added(event.output_index, event.item or _Item())
+            case "response.output_item.done":
+                return self._done(event.output_index, event.item or _Item())
+            case "response.completed" | "response.incomplete":
+                return self._finish(event.response or _Response())
+            case "response.failed":
+                response = event.response or _Response()
+                raise error_in_stream(self._provider, response.error, self._secret)
+            case "error":
+                said = event.error or {"code": event.code, "message": event.message}
+                raise error_in_stream(self._provider, said, self._secret)
+            case _:
+                return ()
+
+    def end(self) -> Iterable[StreamEvent]:
+        """This vendor always says when it is done."""
+        raise broke_off(self._provider)
+
+    def _think(self, text: str) -> Iterable[StreamEvent]:
+        self._thought = True
+        return (ThinkingPiece(text),) if text else ()
+
+    def _added(self, place: int, item: _Item) -> Iterable[StreamEvent]:
+        if item.type != "function_call" or place in self._calls:
+            return ()
+        index = len(self._calls)
+        self._calls[place] = index
+        real = self._names.get(item.name, item.name)
+        return (CallStarted(index=index, name=real, provider_id=item.call_id),)
+
+    def _args(self, place: int, text: str) -> Iterable[StreamEvent]:
+        if place not in self._calls or not text:
+            return ()
+        self._with_args.add(place)
+        return (CallArgs(self._calls[place], text),)
+
+    def _done(self, place: int, item: _Item) -> Iterable[StreamEvent]:
+        if item.type == "reasoning":
+            if not (self._thought or item.encrypted_content):
+                return ()
+            self._thought = False
+            return (ThinkingDone(signature=item.encrypted_content or ""),)
+        if item.type != "function_call":
+            return ()
+        started = tuple(self._added(place, item))
+        if place in self._with_args:
+            return started
+        return (*started, CallArgs(self._calls[place], item.arguments or "{}"))
+
+    def _finish(self, response: _Response) -> Iterable[StreamEvent]:
+        self.is_finished = True
+        events: list[StreamEvent] = []
+        if response.usage is not None:
+            events.append(UsageSeen(_usage(response.usage)))
+        cut = response.incomplete_details.reason if response.incomplete_details else ""
+        events.append(Finished(reason=self._reason(cut), detail=cut))
+        return events
+
+    def _reason(self, cut: str) -> StopReason:
+        if cut:
+            return {"max_output_tokens": "length", "content_filter": "refusal"}.get(cut, "other")  # type: ignore[return-value]  # a dict of literals widens to str
+        if self._calls:
+            return "tool_calls"
+        return "refusal" if self._refused else "stop"
+
+
+def _usage(tokens: _Tokens) -> Usage:
+    cached = (tokens.input_tokens_details or _InputDetails()).cached_tokens or 0
+    return Usage(
+        input_tokens=max(0, tokens.input_tokens - cached),
+        output_tokens=tokens.output_tokens,
+        cache_read_tokens=cached,
+        reasoning_tokens=(tokens.output_tokens_details or _OutputDetails()).reasoning_tokens or 0,
+    )

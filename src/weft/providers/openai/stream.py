@@ -1,0 +1,56 @@
+"""OpenAI as a provider, through the Responses API."""
+
+from __future__ import annotations
+
+from weft.clock import Clock
+from weft.errors import AuthFailed
+from weft.providers.access import Access, as_json, joined
+from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.catalogue import Catalogue
+from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.openai.decode import ResponsesDecoder
+from weft.providers.openai.encode import encode
+from weft.providers.shape import real_names
+from weft.providers.transport import HttpRequest, Transport
+
+BASE_URL = "https://api.openai.com/v1"
+
+
+class ResponsesWire(Wire):
+    """The Responses API over HTTP."""
+
+    def __init__(self, access: Access, provider: str = "openai") -> None:
+        self.provider = provider
+        self.secret = access.key
+        self._access = access
+
+    def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        access = self._access
+        if not access.key:
+            raise AuthFailed(
+                "there is no key for openai; set OPENAI_API_KEY, or run `weft auth login openai`"
+            )
+        return HttpRequest(
+            url=joined(access.base_url or BASE_URL, "/responses"),
+            headers=(
+                ("content-type", "application/json"),
+                ("accept", "text/event-stream"),
+                ("authorization", f"Bearer {access.key}"),
+                *access.headers,
+            ),
+            body=as_json(encode(request, info)),
+            timeouts=access.timeouts,
+        )
+
+    def decoder(self, request: ModelRequest) -> Decoder:
+        return ResponsesDecoder(self.provider, real_names(request.tools), self.secret)
+
+    def frames(self) -> Frames:
+        return event_frames()
+
+
+def provider(
+    access: Access, transport: Transport, catalogue: Catalogue, *, clock: Clock | None = None
+) -> HttpProvider:
+    """GPT, through Responses."""
+    return HttpProvider(ResponsesWire(access), transport, catalogue, clock=clock)

@@ -1,0 +1,207 @@
+"""The stream of Chat Completions, as neutral events, with the habits of the many servers that speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.messages import Usage
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StopReason,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+from weft.providers.live import Decoder, broke_off, decoded, error_in_stream
+
+_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+}
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+    """Text, or from some servers the object itself."""
+
+
+class _Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Tokens | None = None
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Chunk)
+
+
+class ChatDecoder(Decoder):
+    """Decodes one stream.  `names` maps tool names on the wire to the real ones; `thought_mark` signs reasoning that
+    the server wants to see again."""
+
+    def __init__(
+        self,
+        provider: str,
+        names: Mapping[str, str] | None = None,
+        secret: str = "",
+        thought_mark: str = "",
+    ) -> None:
+        self.is_finished = False
+        self._provider = provider
+        self._names = names or {}
+        self._secret = secret
+        self._thought_mark = thought_mark
+        self._is_thinking = False
+        self._calls = 0
+        self._open: dict[int, tuple[int, str]] = {}
+        """Place in the vendor's list → our index and the vendor's id."""
+        self._bare: set[int] = set()
+        """Calls without any arguments so far."""
+        self._reason: str | None = None
+        self._refused = False
+
+    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
+        """What one event means."""
+        if data == b"[DONE]":
+            return self._finish()
+        chunk = decoded(self._provider, data, _DECODER)
+        if chunk.error:
+            raise error_in_stream(self._provider, chunk.error, self._secret)
+        events: list[StreamEvent] = []
+        if chunk.choices:
+            choice = chunk.choices[0]
+            if choice.delta is not None:
+                self._delta(choice.delta, events)
+            if choice.finish_reason:
+                self._reason = choice.finish_reason
+        if chunk.usage is not None:
+            events.append(UsageSeen(_usage(chunk.usage)))
+        return events
+
+    def end(self) -> Iterable[StreamEvent]:
+        """A stream may forget its last word, but not why it stopped."""
+        if self._reason is None:
+            raise broke_off(self._provider)
+        return self._finish()
+
+    def _delta(self, delta: _Delta, events: list[StreamEvent]) -> None:
+        if thought := delta.reasoning_content or delta.reasoning:
+            self._is_thinking = True
+            events.append(ThinkingPiece(thought))
+        if text := delta.content or delta.refusal:
+            self._refused = self._refused or bool(delta.refusal)
+            self._end_thought(events)
+            events.append(TextPiece(text))
+        for call in delta.tool_calls or ():
+            self._end_thought(events)
+            self._call(call, events)
+
+    def _end_thought(self, events: list[StreamEvent]) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            events.append(ThinkingDone(signature=self._thought_mark))
+
+    def _call(self, call: _Call, events: list[StreamEvent]) -> None:
+        function = call.function or _Function()
+        place = self._place(call)
+        known = self._open.get(place)
+        # Some servers give every call the same place; another id is another call.
+        if known is None or (call.id and known[1] and call.id != known[1]):
+            if not function.name:
+                return
+            known = (self._calls, call.id or "")
+            self._open[place] = known
+            self._bare.add(known[0])
+            self._calls += 1
+            real = self._names.get(function.name, function.name)
+            events.append(CallStarted(index=known[0], name=real, provider_id=known[1]))
+        if text := _args(function.arguments):
+            self._bare.discard(known[0])
+            events.append(CallArgs(known[0], text))
+
+    def _place(self, call: _Call) -> int:
+        if call.index is not None:
+            return call.index
+        # Without an index: a named call begins, an unnamed piece goes on with the last one.
+        is_new = call.function is not None and bool(call.function.name)
+        return len(self._open) if is_new else len(self._open) - 1
+
+    def _finish(self) -> Iterable[StreamEvent]:
+        self.is_finished = True
+        events: list[StreamEvent] = []
+        self._end_thought(events)
+        events += [CallArgs(index, "{}") for index in sorted(self._bare)]
+        said = self._reason or "stop"
+        reason = _REASONS.get(said, "other")
+        if reason == "stop" and self._calls:
+            reason = "tool_calls"
+        elif reason == "stop" and self._refused:
+            reason = "refusal"
+        detail = "" if reason in ("stop", "tool_calls") else said
+        events.append(Finished(reason=reason, detail=detail))
+        return events
+
+
+def _args(arguments: Any) -> str:
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return msgspec.json.encode(arguments).decode()
+
+
+def _usage(tokens: _Tokens) -> Usage:
+    details = tokens.prompt_tokens_details or _InputDetails()
+    cached = details.cached_tokens or tokens.prompt_cache_hit_tokens or 0
+    return Usage(
+        input_tokens=max(0, (tokens.prompt_tokens or 0) - cached),
+        output_tokens=tokens.completion_tokens or 0,
+        cache_read_tokens=cached,
+        reasoning_tokens=(tokens.completion_tokens_details or _OutputDetails()).reasoning_tokens
+        or 0,
+    )

@@ -1,0 +1,84 @@
+"""Providers by name.  A vendor's adapter is imported only when it is asked for: starting costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from weft.clock import Clock
+from weft.providers.access import Access
+from weft.providers.base import Provider
+from weft.providers.catalogue import Catalogue
+from weft.providers.transport import Transport
+
+ADAPTERS: Final[Mapping[str, str]] = {
+    "anthropic": "anthropic.stream:provider",
+    "openai": "openai.stream:provider",
+    "openai-chat": "openai_chat.stream:provider",
+    "google": "google.stream:provider",
+    "ollama": "ollama.stream:OllamaProvider",
+}
+"""Vendors with an adapter of their own; every other name speaks Chat Completions."""
+
+KEY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "openai-chat": ("OPENAI_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "ollama": ("OLLAMA_API_KEY",),
+}
+"""Where keys are looked for in the environment, in this order."""
+
+URL_VARIABLES: Final[Mapping[str, str]] = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "openai": "OPENAI_BASE_URL",
+    "openai-chat": "OPENAI_BASE_URL",
+    "google": "GOOGLE_GEMINI_BASE_URL",
+    "ollama": "OLLAMA_HOST",
+}
+"""Where base URLs are looked for in the environment."""
+
+
+def access_from(
+    name: str, environment: Mapping[str, str], catalogue: Catalogue, given: Access | None = None
+) -> Access:
+    """How to reach a provider: what config gives, and what it leaves open from these environment values."""
+    given = given or Access()
+    names = KEY_VARIABLES.get(name) or (catalogue.vendor(name).key,)
+    keys = (environment.get(variable, "").strip() for variable in names if variable)
+    return Access(
+        key=given.key or next((key for key in keys if key), ""),
+        base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
+        headers=given.headers,
+        timeouts=given.timeouts,
+        unix_socket=given.unix_socket,
+    )
+
+
+def make_provider(
+    name: str,
+    access: Access,
+    transport: Transport,
+    catalogue: Catalogue,
+    *,
+    clock: Clock | None = None,
+) -> Provider:
+    """The provider called `name`.
+
+    Raises:
+        UsageError: it has no adapter, and no address to speak Chat Completions with.
+    """
+    if name in ADAPTERS:
+        provider: Provider = _adapter(name)(access, transport, catalogue, clock=clock)
+        return provider
+    compatible: Provider = _adapter("openai-chat")(
+        access, transport, catalogue, name=name, clock=clock
+    )
+    return compatible
+
+
+def _adapter(name: str) -> Callable[..., Any]:
+    module, _, found = ADAPTERS[name].partition(":")
+    adapter: Callable[..., Any] = getattr(import_module(f"weft.providers.{module}"), found)
+    return adapter
