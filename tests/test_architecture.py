@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "acp": f"app {_PURE}",
     "mcp_server": f"app {_PURE}",
     "web": "",
-    "cli": "app server tui acp mcp_server",
+    "cli": f"app server tui acp mcp_server {_PURE}",
     "testing": f"{_BELOW_APP} app sync server tui acp mcp_server cli",
 }
 """Folder (or root module) → the folders it may import.  `testing` is handed to users for their tests and may see everything."""

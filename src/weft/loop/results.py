@@ -9,8 +9,7 @@ from typing import Any, Final
 from weft.events import Fact, FileTouched, TodoChanged, ToolComplete
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import ToolCall, ToolResult, clean_text
-from weft.tools import Outcome
-from weft.workspace import Touched
+from weft.tools import Outcome, Touched
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
 STOPPED_WHILE_RUNNING: Final = (

@@ -9,6 +9,7 @@ from weft.tools.builtin import ALL, CORE, builtin_tools
 from weft.tools.function import FunctionTool, tool
 from weft.tools.shape import Shape
 from weft.tools.submit import SubmitTool
+from weft.workspace import Touched
 
 __all__ = [
     "ALL",
@@ -23,6 +24,7 @@ __all__ = [
     "SubmitTool",
     "Tool",
     "ToolContext",
+    "Touched",
     "builtin_tools",
     "schema_of",
     "tool",
