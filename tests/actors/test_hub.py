@@ -151,3 +151,12 @@ def test_an_inbox_can_listen_to_several_hubs() -> None:
     first.publish(1)
     second.publish(2)
     assert drained(inbox) == [1, 2]
+
+
+def test_a_reader_may_throw_away_what_it_has_not_read() -> None:
+    hub: Hub[int] = Hub()
+    inbox = hub.open_inbox()
+    hub.publish(1)
+    inbox.drop_all()
+    hub.publish(2)
+    assert (drained(inbox), inbox.lost) == ([2], 0)

@@ -136,6 +136,18 @@ async def test_cancelling_whoever_started_a_task_does_not_reach_it() -> None:
         await supervisor.aclose()
 
 
+async def test_those_who_cannot_wait_may_still_end_all() -> None:
+    supervisor, witness = Supervisor(), Witness()
+    with fail_after(5):
+        await supervisor.open()
+        supervisor.start(witness.run, "witness")
+        await witness.started.wait()
+        supervisor.close_soon()
+        await wait_all_tasks_blocked()
+        assert witness.cancelled
+        await supervisor.aclose()
+
+
 async def test_what_is_not_open_starts_nothing() -> None:
     supervisor = Supervisor()
     with pytest.raises(RuntimeError, match="not open"):

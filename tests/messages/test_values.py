@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import structs
 from weft.ids import CallUid, NodeId
@@ -16,6 +17,7 @@ from weft.messages import (
     ToolCall,
     Usage,
     as_parts,
+    clean_text,
 )
 
 
@@ -75,3 +77,16 @@ def test_adding_nothing_changes_nothing(a: Usage) -> None:
 def test_a_price_that_nobody_told_us_is_not_zero() -> None:
     assert Usage(input_tokens=10).cost_usd is None
     assert NOTHING_USED.cost_usd == 0.0
+
+
+@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=20))
+def test_clean_text_leaves_text_alone(text: str) -> None:
+    assert clean_text(text) is text
+
+
+@given(text=st.text(max_size=20), lone=st.integers(0xD800, 0xDFFF))
+def test_clean_text_can_always_be_stored(text: str, lone: int) -> None:
+    cleaned = clean_text(text + chr(lone))
+    assert cleaned.startswith(text)
+    assert "\ufffd" in cleaned
+    cleaned.encode()

@@ -8,6 +8,7 @@ from tests.pen import A
 from weft.errors import StaleInput
 from weft.events import (
     Cause,
+    ErrorRaised,
     Fact,
     FileTouched,
     ForkPoint,
@@ -20,10 +21,21 @@ from weft.events import (
     Todo,
     TodoChanged,
     TurnStarted,
+    Unknown,
 )
 from weft.ids import InputId, NodeId, SessionId, TurnId
 from weft.messages import Node, Role, Text
-from weft.state import About, Files, Inputs, Settings, Todos, inputs
+from weft.state import (
+    About,
+    Files,
+    Inputs,
+    Ledger,
+    Queue,
+    Settings,
+    Todos,
+    Turn,
+    inputs,
+)
 
 # --- settings
 
@@ -171,3 +183,14 @@ def test_a_list_counts_messages_and_turns_and_shows_the_first_prompt() -> None:
     )
     assert (about.message_count, about.turn_count, about.last_message) == (3, 1, 3.0)
     assert about.first_prompt == ("first" * 100)[:200]
+
+
+# --- what is not theirs
+
+
+@pytest.mark.parametrize("part", [About, Files, Inputs, Ledger, Queue, Settings, Todos, Turn])
+def test_a_fold_passes_over_facts_that_are_not_its_own(part: type[About]) -> None:
+    untouched, seen = part(), part()
+    seen.apply(ErrorRaised(message="m"))
+    seen.apply(Unknown(kind="dreamt", session_id=A, seq=1, at=0.0, raw=b"{}"))
+    assert seen == untouched

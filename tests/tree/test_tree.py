@@ -240,3 +240,18 @@ def test_a_node_that_is_not_there_is_the_callers_mistake() -> None:
     with pytest.raises(UsageError, match="'nod_x'"):
         grown(said("a")).require(NodeId("nod_x"))
     assert grown(said("a")).require(NodeId("a")).role == "user"
+
+
+def test_facts_about_a_node_that_is_not_there_change_nothing() -> None:
+    """They are damage of somebody's making; the rest of the tree stays readable."""
+    gone = NodeId("nod_x")
+    strays: list[Fact] = [
+        ToolComplete(call_uid=CallUid("x"), node=gone, result=ToolResult(call_uid=CallUid("x"))),
+        NodeEdited(node=gone, revision=1),
+        NodeMarked(node=gone, mark="pin", value=True),
+    ]
+    assert grown(said("a"), *strays) == grown(said("a"))
+
+
+def test_a_message_whose_parent_is_not_there_is_a_root() -> None:
+    assert grown(said("a"), said("b", "nod_x")).roots == ["a", "b"]
