@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace import LocalWorkspace
+from weft.workspace import LocalWorkspace, beneath
 
 SECRET = "what lies outside"
 
@@ -26,9 +26,13 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def workspace(project: Path) -> LocalWorkspace:
-    """The door to that project."""
+@pytest.fixture(params=["openat2", "walk"])
+def workspace(
+    request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> LocalWorkspace:
+    """The door to that project, with each way of opening."""
+    if request.param == "walk":
+        monkeypatch.setattr(beneath, "_opener", lambda: beneath.walk)
     return LocalWorkspace(str(project))
 
 

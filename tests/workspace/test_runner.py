@@ -248,6 +248,20 @@ async def test_a_cancel_leaves_no_descriptor_open(runner: LocalRunner, tmp_path:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+async def test_a_system_without_process_handles_works_too(
+    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    result = await runner.run(bash("echo hello; setsid sleep 600 & echo $!; exit 2", tmp_path))
+    assert (result.output.split()[0], result.exit_code) == ("hello", 2)
+    late = await runner.run(bash("sleep 600", tmp_path, timeout_seconds=0.2))
+    assert (late.timed_out, late.exit_code) == (True, -signal.SIGTERM)
+    started = await cancelled_when_ready(
+        lambda out: runner.run(bash("echo $$; sleep 600", tmp_path), out)
+    )
+    assert not is_alive(started[0])
+
+
 # --- output ----------------------------------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ class LocalWorkspace(Workspace):
     def __init__(self, root: str, added: Iterable[str] = ()) -> None:
         self._roots = Roots(root, added)
         self.root = self._roots.root
-        self._threads = Threads()
+        self._threads = Threads.of(self.root)
         self._swept: set[str] = set()
         self._local_device = _local_device(self.root)
 

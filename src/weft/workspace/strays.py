@@ -75,7 +75,8 @@ def kill_marked(mark: str, suspects: Iterable[int] | None = None) -> int:
 def kill_orphans() -> int:
     """Kill what commands of crashed Weft processes left running; returns how many died.
 
-    For the start of a process that goes on with interrupted work: a command that is still running must not finish unseen.
+    For the start of a process that goes on with interrupted work: a command that is still running must not finish unseen.  It reads
+    all of `/proc` and blocks; call it in a thread.
     """
     dead = set()
     for pid in _pids():
@@ -175,7 +176,10 @@ def _handles(family: Mapping[int, str]) -> Iterator[int]:
     for pid, started in family.items():
         try:
             handle = os.pidfd_open(pid)
-        except OSError:
+        except (OSError, AttributeError):
+            if _started(pid) == started:  # an old kernel: the number has to do
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
             continue
         if _started(pid) == started:
             yield handle

@@ -1,6 +1,6 @@
 """Disk work beside the event loop.
 
-A small pool for each workspace, so that one project's hung disk holds up no other.  A cancel never leaves work running unseen:
+A small pool for each project, shared by its sessions, so that one project's hung disk holds up no other.  A cancel never leaves work running unseen:
 the work is told to stop, and the cancellation goes on only when it has, or when waiting longer helps nobody.
 """
 
@@ -10,21 +10,30 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 
 T = TypeVar("T")
 
-_WORKERS = 4
+_WORKERS = 8
 _PATIENCE_SECONDS = 2.0
 """How long a cancel waits for disk work that has been told to stop."""
 
 
 class Threads:
-    """A pool whose threads start when first needed and end with their owner."""
+    """A pool whose threads start when first needed and end with the last of its owners."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def of(cls, project: str) -> Threads:
+        """The pool of a project; made anew when nobody holds it."""
+        found = _POOLS.get(project)
+        if found is None:
+            found = _POOLS[project] = cls()
+        return found
 
     async def run(self, work: Callable[[], T], abandon: Callable[[], None] | None = None) -> T:
         """Do `work` in a thread.
@@ -41,6 +50,9 @@ class Threads:
                 abandon()
             await _settle(future)
             raise
+
+
+_POOLS: WeakValueDictionary[str, Threads] = WeakValueDictionary()
 
 
 async def _settle(future: asyncio.Future[T]) -> None:
