@@ -122,7 +122,10 @@ class LocalWorkspace(Workspace):
                 return place  # nothing there, or not to be opened: no link on the way
         else:
             return place
-        target = os.path.realpath(place.absolute)
+        try:
+            target = os.path.realpath(place.absolute)
+        except OSError as error:  # a link was swapped while it was being followed
+            raise explain(error, self._roots.shown(place)) from error
         real = self._roots.place(target)
         if real.outside and not place.outside:
             raise FinalToolError(
