@@ -16,10 +16,12 @@ import anyio
 
 from weft.actors import Supervisor
 from weft.app.config import Config, load_config
+from weft.app.keys import KeyFile
 from weft.app.manager import Equipment, SessionManager, absolute
 from weft.app.models import Models
 from weft.app.paths import Places, places
 from weft.app.prompt import Prompter
+from weft.app.providers import Providers, endpoints_of
 from weft.app.socket import CommandSocket
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
@@ -123,7 +125,9 @@ class App:
 
     async def _open(self) -> None:
         self._store = await self._open_store()
-        self._models = Models(self._providers or self._default_providers())
+        self._models = Models(
+            self._providers or default_providers(self._environ, self.config, self._clock)
+        )
         self._sessions = SessionManager(
             Equipment(
                 store=self._store,
@@ -175,10 +179,19 @@ class App:
             self._workspaces[path] = LocalWorkspace(path, self._added)
         return self._workspaces[path]
 
-    def _default_providers(self) -> dict[str, Provider]:
-        from weft.app.providers import default_providers
 
-        return default_providers(self._environ)
+def default_providers(
+    environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
+) -> Providers:
+    """Every provider, with the keys and addresses that environment, settings and the private file name."""
+    where = places(environ)
+    settings = config or load_config(user=where.config, project=Path(), environ=environ)
+    return Providers(
+        environ=environ,
+        keys=KeyFile(where.config).keys(),
+        endpoints=endpoints_of(settings.get("providers")),
+        clock=clock or SystemClock(),
+    )
 
 
 async def open_store(where: str | os.PathLike[str]) -> Store:

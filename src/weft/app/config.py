@@ -53,6 +53,11 @@ KEYS: dict[str, Key] = {
     "permissions.deny": Key(
         kind=list[str], default=[], about="Rules that are never allowed.", safe=True
     ),
+    "providers": Key(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="Providers by name: base_url, key_env and headers of [providers.NAME].",
+    ),
 }
 
 
@@ -150,7 +155,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Value]:
 def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     flat: list[tuple[str, Any]] = []
     for name, value in tables.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and prefix + name not in KEYS:
             flat += _flattened(value, f"{prefix}{name}.")
         else:
             flat.append((prefix + name, value))

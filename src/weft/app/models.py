@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from weft.app.providers import Providers
 from weft.errors import UsageError
 from weft.providers import Model, ModelInfo, Provider
 
@@ -13,7 +14,7 @@ class Models:
     """The providers of one application, and the model objects that programs handed in."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
-        self._providers = dict(providers)
+        self._providers = providers
         self._given: dict[str, Model] = {}
 
     def register(self, model: Model) -> str:
@@ -52,7 +53,10 @@ class Models:
         return found
 
     async def aclose(self) -> None:
-        """Close all providers."""
+        """Close the providers that were used."""
+        if isinstance(self._providers, Providers):
+            await self._providers.aclose()
+            return
         for provider in self._providers.values():
             await provider.aclose()
 

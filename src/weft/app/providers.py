@@ -1,14 +1,114 @@
-"""The providers that this installation has, by name."""
+"""The providers that this installation has, by name; each is made when it is first asked for, because loading one costs time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import msgspec
+
+from weft.clock import Clock
 from weft.providers import Provider
-from weft.providers.replay import ReplayProvider
-from weft.providers.scripted import ScriptedProvider
+from weft.providers.access import Access
+from weft.providers.catalogue import shipped
+from weft.providers.transport import Client, Proxies
+from weft.providers.vendors import ADAPTERS, access_from, make_provider
 
 
-def default_providers(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Every provider, ready to be asked for a model; none is connected to yet."""
-    return {"scripted": ScriptedProvider(), "replay": ReplayProvider()}
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider as the settings name it: `[providers.NAME]`."""
+
+    base_url: str = ""
+    key_env: str = ""
+    """The environment variable that holds the key."""
+    headers: dict[str, str] = {}
+
+
+class Providers(Mapping[str, Provider]):
+    """Every provider by name, made on demand."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        keys: Mapping[str, str],
+        endpoints: Mapping[str, Endpoint],
+        clock: Clock,
+    ) -> None:
+        self._environ = environ
+        self._keys = keys
+        self._endpoints = endpoints
+        self._clock = clock
+        self._client: Client | None = None
+        self._made: dict[str, Provider] = {}
+
+    def __getitem__(self, name: str) -> Provider:
+        if name not in self._made:
+            if name not in self._names():
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    @property
+    def made(self) -> tuple[Provider, ...]:
+        """The providers that were asked for."""
+        return tuple(self._made.values())
+
+    async def aclose(self) -> None:
+        """Close every provider that was made, and their connections."""
+        for provider in self._made.values():
+            await provider.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _names(self) -> dict[str, None]:
+        known = ("scripted", "replay", *ADAPTERS, *shipped().providers, *self._endpoints)
+        return dict.fromkeys(known)
+
+    def _make(self, name: str) -> Provider:
+        if name == "scripted":
+            from weft.providers.scripted import ScriptedProvider
+
+            return ScriptedProvider()
+        if name == "replay":
+            from weft.providers.replay import ReplayProvider
+
+            return ReplayProvider()
+        if self._client is None:
+            self._client = Client(proxies=proxies_of(self._environ))
+        access = access_from(name, self._environ, shipped(), self._given(name))
+        return make_provider(name, access, self._client, shipped(), clock=self._clock)
+
+    def _given(self, name: str) -> Access:
+        """What the settings and the private file of keys say."""
+        endpoint = self._endpoints.get(name, Endpoint())
+        key = self._environ.get(endpoint.key_env, "") if endpoint.key_env else ""
+        return Access(
+            key=key or self._keys.get(name, ""),
+            base_url=endpoint.base_url,
+            headers=tuple(endpoint.headers.items()),
+        )
+
+
+def endpoints_of(value: Mapping[str, Any]) -> dict[str, Endpoint]:
+    """The `providers` setting, typed."""
+    return msgspec.convert(value, dict[str, Endpoint])
+
+
+def proxies_of(environ: Mapping[str, str]) -> Proxies:
+    """The proxies that the environment names, in either spelling."""
+
+    def value(name: str) -> str:
+        return environ.get(name) or environ.get(name.upper(), "")
+
+    return Proxies(
+        https=value("https_proxy") or value("all_proxy"),
+        http=value("http_proxy") or value("all_proxy"),
+        no_proxy=value("no_proxy"),
+    )
