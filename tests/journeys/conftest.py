@@ -23,3 +23,10 @@ def plain_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A project and an SQLite file, which several applications can open at once."""
     return World("sqlite", tmp_path_factory.mktemp("w"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A journey that hangs has found something; it need not hang for long."""
+    for item in items:
+        if "journeys" in item.path.parts and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(30))

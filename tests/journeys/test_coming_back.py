@@ -311,35 +311,36 @@ async def test_an_answer_given_before_the_turn_goes_on_counts(world: World) -> N
 
 
 async def test_an_answer_is_void_when_what_was_shown_has_changed(world: World) -> None:
-    """The file is another one by now, so the diff would be another one: the person is asked anew."""
-    world.write("a", "old\n")
-    edit = CallTool(name="edit", args={"path": "a", "old_string": "old", "new_string": "new"})
-    model = ScriptedModel([CallTool(name="read", args={"path": "a"}), edit, "Done."])
+    """An answer counts for exactly what was shown: another preview is another question."""
+    world.write("plan", "delete one file")
+    ran: list[str] = []
+
+    async def act() -> None:
+        ran.append(world.read("plan"))
+
+    tool = weft.tool(preview=lambda: world.read("plan"))(act)
+    model = ScriptedModel([CallTool(name="act"), "Done."])
     app = await world.open(model).__aenter__()
-    session = await app.sessions.start_session(session_id="s")
-    await session.send_prompt("edit")
-    shown = await until(session, PermissionRequest)
+    session = await app.sessions.start_session(session_id="s", tools=[tool])
+    await session.send_prompt("act")
+    first = await until(session, PermissionRequest)
+    assert first.preview == "delete one file"
     await crash(app)
-    world.write("a", "something else\nold\n")
+    world.write("plan", "delete everything")
     async with world.open(model) as app:
-        session = await app.sessions.get("s")
-        await session.respond_to_permission("allow_once", request_id=shown.request_id)
+        session = await app.sessions.start_session(session_id="s", tools=[tool])
+        await session.respond_to_permission("allow_once", request_id=first.request_id)
         await session.continue_turn()
-        await until_idle_or_asked(session)
-        [complete] = [each for each in await facts(session, ToolComplete) if each.is_error] or [
-            None
-        ]
-        asked = await facts(session, PermissionRequest)
-        assert complete is not None or len(asked) == 2
-    assert "new" not in world.read("a")
-
-
-async def until_idle_or_asked(session: Session) -> None:
-    """Wait until the turn has ended or waits for leave."""
-    with anyio.fail_after(5):
-        async with await session.subscribe() as events:
-            while await session.get_status() not in ("idle", "awaiting_permission"):
-                await anext(events)
+        await until_status(session, "awaiting_permission")
+        [second] = (await session.editor_snapshot()).requests
+        assert isinstance(second, PermissionRequest)
+        assert second.request_id != first.request_id
+        assert second.preview == "delete everything"
+        with pytest.raises(NoPendingRequest):
+            await session.respond_to_permission("allow_once", request_id=first.request_id)
+        await session.respond_to_permission("deny")
+        await until_idle(session)
+    assert ran == []
 
 
 async def test_steering_goes_before_the_next_model_call_after_a_crash(world: World) -> None:

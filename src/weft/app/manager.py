@@ -37,6 +37,7 @@ from weft.redact import Redactor
 from weft.session import (
     ChangeSetting,
     ContinueTurn,
+    Leave,
     SessionActor,
     SessionEnvironment,
     load_line,
@@ -103,6 +104,7 @@ class SessionManager:
         self._opening: dict[SessionId, anyio.Lock] = {}
         self._tools: dict[SessionId, Mapping[str, Tool]] = {}
         self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
+        self._leave: dict[SessionId, Leave] = {}
         self._shapes = Shapes()
 
     # -- starting
@@ -160,6 +162,7 @@ class SessionManager:
             parent=parent,
         )
         seeds = seed_facts(messages or (), self.now())
+        self._leave[chosen] = Leave(trusted_mode=True)
         actor = await self._create(chosen, (created, *seeds))
         return Session(chosen, self, self._keep(LocalPort(actor)))
 
@@ -185,7 +188,7 @@ class SessionManager:
         lease = await store.take_lease(session_id)
         created = facts[0]
         assert isinstance(created, SessionCreated)
-        environment = self._environment(session_id, created.project_path, fresh=True)
+        environment = self._environment(session_id, created.project_path)
         actor = SessionActor(
             SessionState(session_id=session_id),
             lease,
@@ -214,8 +217,15 @@ class SessionManager:
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
         self._tools.setdefault(forked, self._tools.get(source) or tool_table("all")[0])
+        self._leave[forked] = self._leave_for_fork(source)
         actor = await self._create(forked, (created,))
         return Session(forked, self, self._keep(LocalPort(actor)))
+
+    def _leave_for_fork(self, source: SessionId) -> Leave:
+        """A fork inherits no grants; the mode holds only if it holds for its source, here and now."""
+        port = self._ports.get(source)
+        is_trusted = isinstance(port, LocalPort) and port.actor.gate.leave.trusted_mode
+        return Leave(trusted_mode=is_trusted)
 
     def _node_at(self, state: SessionState, at: str | int | None) -> NodeId | None:
         if at is None:
@@ -346,6 +356,7 @@ class SessionManager:
         ]
         for port in idle:
             self._ports.pop(port.session_id, None)
+            self._leave[port.session_id] = port.actor.gate.leave
             await port.actor.stop("unloaded")
         return len(idle)
 
@@ -397,9 +408,7 @@ class SessionManager:
             raise SessionNotFound(session_id)
         return known
 
-    def _environment(
-        self, session_id: SessionId, project_path: str, *, fresh: bool = False
-    ) -> SessionEnvironment:
+    def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
         equipment = self._equipment
         workshop = SessionWorkshop(
             config=equipment.config,
@@ -418,7 +427,7 @@ class SessionManager:
             clock=equipment.clock,
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
-            trusted_mode=fresh,
+            leave=self._leave.pop(session_id, Leave()),
             title=title_of,
         )
 

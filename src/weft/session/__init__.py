@@ -41,6 +41,7 @@ from weft.session.commands import (
 )
 from weft.session.environment import SessionEnvironment, Workshop
 from weft.session.follow import Subscription
+from weft.session.gate import Leave
 from weft.session.line import load_line, load_revisions
 from weft.session.loading import fold_after, load_state
 
@@ -63,6 +64,7 @@ __all__ = [
     "Detach",
     "EditNode",
     "EditQueued",
+    "Leave",
     "MarkNode",
     "Queued",
     "RecallQueues",

@@ -161,7 +161,7 @@ class SessionActor:
             state,
             rules=environment.rules,
             asking=environment.asking,
-            trusted_mode=environment.trusted_mode,
+            leave=environment.leave,
         )
         self._turn: Work | None = None
         self._turn_status: Status = "thinking"

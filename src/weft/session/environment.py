@@ -13,6 +13,7 @@ from weft.ids import TurnId
 from weft.loop import Commit, Gate, Journal, Turn, Work
 from weft.messages import Usage
 from weft.permissions import Rule
+from weft.session.gate import Leave
 from weft.state import SessionState
 
 
@@ -52,8 +53,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"
     """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
-    trusted_mode: bool = False
-    """The permission mode was set by whoever opened the session, so `auto` and `bypass` hold."""
+    leave: Leave = Leave()
+    """What was given in this process before."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     snapshot_after: int = 2_000

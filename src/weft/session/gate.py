@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from weft.events import PermissionResolved
 from weft.loop import Gate
 from weft.permissions import Action, Decision, Grant, Mode, Rule, decide
 from weft.state import SessionState
+
+
+class Leave(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person gave a session in this process; outlives the session's unloading, not the process."""
+
+    trusted_mode: bool = False
+    """The permission mode was set here, so `auto` and `bypass` hold."""
+    grants: tuple[Grant, ...] = ()
 
 
 class SessionGate(Gate):
@@ -23,13 +33,18 @@ class SessionGate(Gate):
         *,
         rules: tuple[Rule, ...],
         asking: Literal["wait", "yes", "no"],
-        trusted_mode: bool,
+        leave: Leave,
     ) -> None:
         self.state = state
         self._rules = rules
         self._asking = asking
-        self._trusted_mode = trusted_mode
-        self._grants: list[Grant] = []
+        self._trusted_mode = leave.trusted_mode
+        self._grants = list(leave.grants)
+
+    @property
+    def leave(self) -> Leave:
+        """What has been given so far, for when the session comes back in this process."""
+        return Leave(trusted_mode=self._trusted_mode, grants=tuple(self._grants))
 
     @property
     def mode(self) -> Mode:

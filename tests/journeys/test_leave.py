@@ -1,0 +1,379 @@
+"""Leave: who may do what, who is asked, and what an answer counts for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+from tests.journeys.world import (
+    World,
+    facts,
+    running,
+    said,
+    told,
+    until,
+    until_idle,
+    until_status,
+)
+from weft.app import Session
+from weft.errors import NoPendingRequest, UsageError
+from weft.events import PermissionRequest, PermissionResolved, ToolComplete, ToolExecuting
+from weft.providers.script import Answer, CallTogether, CallTool, Step
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+def write(path: str, content: str = "x") -> CallTool:
+    return CallTool(name="write", args={"path": path, "content": content})
+
+
+def shell(command: str) -> CallTool:
+    return CallTool(name="shell", args={"command": command})
+
+
+async def asked(session: Session) -> PermissionRequest:
+    """The request that waits."""
+    await until_status(session, "awaiting_permission")
+    [request] = (await session.editor_snapshot()).requests
+    assert isinstance(request, PermissionRequest)
+    return request
+
+
+# --- answers -------------------------------------------------------------------------------
+
+
+async def test_the_person_is_shown_exactly_what_would_happen(world: World) -> None:
+    model = ScriptedModel([write("a.txt", "hello\n"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("write it")
+        request = await asked(session)
+        assert (request.tool_name, request.tool_path) == ("write", "a.txt")
+        assert "+hello" in request.preview
+        assert request.always_pattern == "write(a.txt)"
+        snapshot = await session.editor_snapshot()
+        assert snapshot.pending_approval == request
+        assert not (world.project / "a.txt").exists()
+        assert await facts(session, ToolExecuting) == []
+        await session.respond_to_permission("allow_once", request_id=request.request_id)
+        await until_idle(session)
+    assert world.read("a.txt") == "hello\n"
+
+
+async def test_leave_for_once_is_for_once(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        first = await asked(session)
+        await session.respond_to_permission("allow_once")
+        second = await until_asked_again(session, first)
+        await session.respond_to_permission("allow_once", request_id=second.request_id)
+        await until_idle(session)
+        assert len(await facts(session, PermissionRequest)) == 2
+
+
+async def until_asked_again(session: Session, before: PermissionRequest) -> PermissionRequest:
+    """The next request after this one."""
+    return await until(session, PermissionRequest, after=before.seq)
+
+
+async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok", shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_permission("allow_turn")
+        await until_idle(session)
+        assert len(await facts(session, PermissionRequest)) == 1
+        await session.send_prompt("again")
+        await asked(session)
+        await session.respond_to_permission("deny")
+        await until_idle(session)
+
+
+async def test_leave_for_always_covers_that_very_action_and_no_other(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), shell("echo 2"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_approval("approve_all")
+        await until_idle(session)
+        await session.send_prompt("again")
+        request = await asked(session)
+        assert request.tool_path == "echo 2"
+        await session.respond_to_approval("reject")
+        await until_idle(session)
+
+
+async def test_leave_does_not_outlive_its_process(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_permission("allow_always")
+        await until_idle(session)
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        await session.send_prompt("again")
+        await asked(session)
+
+
+async def test_leave_and_mode_outlive_the_unloading_of_an_idle_session(world: World) -> None:
+    """Only the process counts: that nobody looked for a while takes nothing back."""
+    model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        asking = await app.sessions.start_session(session_id="asking")
+        await asking.send_prompt("go")
+        await asked(asking)
+        await asking.respond_to_permission("allow_always")
+        await until_idle(asking)
+        await app.sessions.start_session(session_id="free", permission_mode="bypass")
+        assert await app.sessions.unload_idle(0) == 2
+        await asking.send_message("again")
+        assert len(await facts(asking, PermissionRequest)) == 1
+        free = await app.sessions.get("free")
+        assert (await free.editor_snapshot()).permission_mode == "bypass"
+
+
+async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world: World) -> None:
+    model = ScriptedModel([shell("touch made"), "I will not."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_permission("deny", meta={"reason": "too risky"})
+        await until_idle(session)
+        [complete] = await facts(session, ToolComplete)
+        assert complete.result.status == "denied"
+        assert await facts(session, ToolExecuting) == []
+    assert not (world.project / "made").exists()
+    assert told(model.last_request)[-1] == "result: Denied by the person. They said: too risky"
+
+
+async def test_late_unknown_and_second_answers_approve_nothing(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), shell("touch made"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        with pytest.raises(NoPendingRequest, match="nothing waits"):
+            await session.respond_to_permission("allow_once")
+        await session.send_prompt("go")
+        first = await asked(session)
+        with pytest.raises(NoPendingRequest):
+            await session.respond_to_permission("allow_once", request_id="req_unknown")
+        assert await session.get_status() == "awaiting_permission"
+        await session.respond_to_permission("allow_once", request_id=first.request_id)
+        await until_asked_again(session, first)
+        with pytest.raises(NoPendingRequest):
+            await session.respond_to_permission("allow_always", request_id=first.request_id)
+        assert await session.get_status() == "awaiting_permission"
+        await session.respond_to_permission("deny")
+        await until_idle(session)
+        with pytest.raises(NoPendingRequest):
+            await session.respond_to_permission("allow_once", request_id=first.request_id)
+    assert not (world.project / "made").exists()
+
+
+async def test_an_answer_that_is_no_answer_is_refused(world: World) -> None:
+    async with world.open(ScriptedModel([shell("echo 1")])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        with pytest.raises(UsageError, match="allow_once"):
+            await session.respond_to_permission("yes")  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="approve"):
+            await session.respond_to_approval("yes")  # type: ignore[arg-type]
+        assert await session.get_status() == "awaiting_permission"
+
+
+async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
+    model = ScriptedModel([shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        request = await asked(session)
+        refused: list[str] = []
+
+        async def answer(action: Any) -> None:
+            try:
+                await session.respond_to_permission(action, request_id=request.request_id)
+            except NoPendingRequest:
+                refused.append(action)
+
+        async with running(lambda: answer("allow_once"), lambda: answer("deny")):
+            pass
+        await until_idle(session)
+        [resolved] = await facts(session, PermissionResolved)
+        assert refused == [{"allow_once": "deny", "deny": "allow_once"}[resolved.action]]
+
+
+async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
+    world: World,
+) -> None:
+    model = ScriptedModel([shell("echo 1"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        request = await asked(session)
+        assert (await session.send_prompt("hello?")).status == "steering"
+        assert (await session.editor_snapshot()).pending_approval == request
+        await session.respond_to_permission("allow_once")
+        await until_idle(session)
+    assert told(model.last_request)[-1] == "user: hello?"
+
+
+# --- modes ---------------------------------------------------------------------------------
+
+
+async def outcome(world: World, call: Step, **settings: Any) -> str:
+    """What becomes of a call: "ran", "denied" or "asked"."""
+    model = ScriptedModel([Answer(steps=(call,)), "ok"])
+    async with world.open(model, config=settings.pop("config", None)) as app:
+        session = await app.sessions.start_session(**settings)
+        await session.send_prompt("go")
+        with_end = await until(session, (PermissionRequest, ToolComplete))  # type: ignore[arg-type]
+        if isinstance(with_end, PermissionRequest):
+            return "asked"
+        assert isinstance(with_end, ToolComplete)
+        return "denied" if with_end.result.status == "denied" else "ran"
+
+
+@pytest.mark.parametrize(
+    ("mode", "reads", "writes", "runs"),
+    [
+        ("plan", "ran", "denied", "denied"),
+        ("default", "ran", "asked", "asked"),
+        ("accept_edits", "ran", "ran", "asked"),
+        ("bypass", "ran", "ran", "ran"),
+    ],
+)
+async def test_each_mode_lets_through_what_it_says(
+    plain_world: World, mode: str, reads: str, writes: str, runs: str
+) -> None:
+    world = plain_world
+    world.write("there.txt", "text")
+    read = CallTool(name="read", args={"path": "there.txt"})
+    assert await outcome(world, read, permission_mode=mode) == reads
+    assert await outcome(world, write("new.txt"), permission_mode=mode) == writes
+    assert await outcome(world, shell("true"), permission_mode=mode) == runs
+
+
+@pytest.mark.parametrize("mode", ["default", "accept_edits", "bypass"])
+async def test_deny_beats_ask_beats_allow_in_every_mode(plain_world: World, mode: str) -> None:
+    both = {"permissions.allow": ["write"], "permissions.ask": ["write"]}
+    all_three = {**both, "permissions.deny": ["write(secret*)"]}
+    settings = {"permission_mode": mode}
+    assert await outcome(plain_world, write("a"), config=both, **settings) == "asked"
+    assert await outcome(plain_world, write("secret1"), config=all_three, **settings) == "denied"
+    allowed = {"permissions.allow": ["write"]}
+    assert await outcome(plain_world, write("b"), config=allowed, **settings) == "ran"
+
+
+async def test_auto_approve_answers_every_ask_but_no_deny(plain_world: World) -> None:
+    rules = {"permissions.deny": ["shell"]}
+    settings = {"config": rules, "auto_approve": True}
+    assert await outcome(plain_world, write("a"), **settings) == "ran"
+    assert await outcome(plain_world, shell("true"), **settings) == "denied"
+
+
+async def test_where_nobody_is_there_to_ask_the_model_is_told_at_once(world: World) -> None:
+    model = ScriptedModel([shell("touch made"), "Then not."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(asking="no")
+        reply = await session.send_message("go")
+        assert reply.finish_reason == "stop"
+        assert await facts(session, PermissionRequest) == []
+    assert "nobody is there to give it" in told(model.last_request)[-1]
+    assert not (world.project / "made").exists()
+
+
+@pytest.mark.parametrize("mode", ["auto", "bypass"])
+async def test_a_mode_that_asks_nothing_does_not_outlive_its_process(
+    world: World, mode: str
+) -> None:
+    model = ScriptedModel([shell("true"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s", permission_mode=mode)
+        assert (await session.editor_snapshot()).permission_mode == mode
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        assert (await session.editor_snapshot()).permission_mode == "default"
+        await session.send_prompt("go")
+        await asked(session)
+        await session.abort()
+        fork = await app.sessions.fork_session("s")
+        assert (await fork.editor_snapshot()).permission_mode == "default"
+        await session.set_permission_mode(mode)
+        assert (await session.editor_snapshot()).permission_mode == mode
+
+
+async def test_the_mode_can_be_changed_while_the_session_runs(world: World) -> None:
+    model = ScriptedModel([write("a"), "ok", write("b"), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(permission_mode="plan")
+        await session.send_message("go")
+        assert not (world.project / "a").exists()
+        await session.set_permission_mode("accept_edits")
+        await session.send_message("go")
+        assert (world.project / "b").exists()
+        with pytest.raises(UsageError, match="there are plan, default"):
+            await session.set_permission_mode("yolo")
+
+
+async def test_a_mode_that_does_not_exist_is_refused_at_the_start(world: World) -> None:
+    async with world.open() as app:
+        with pytest.raises(UsageError, match="there are plan, default"):
+            await app.sessions.start_session(permission_mode="yolo")
+        assert await app.sessions.list_saved() == []
+
+
+async def test_writing_what_programs_obey_asks_even_where_edits_are_accepted(
+    plain_world: World,
+) -> None:
+    call = write(".git/hooks/pre-commit", "rm -rf ~")
+    assert await outcome(plain_world, call, permission_mode="accept_edits") == "asked"
+
+
+async def test_reading_outside_the_project_asks(plain_world: World) -> None:
+    (plain_world.base / "outside.txt").write_text("secret")
+    read = CallTool(name="read", args={"path": str(plain_world.base / "outside.txt")})
+    assert await outcome(plain_world, read) == "asked"
+
+
+async def test_every_call_of_a_batch_is_judged_by_itself(world: World) -> None:
+    model = ScriptedModel([CallTogether(calls=(write("a"), shell("touch b"), write("c"))), "ok"])
+    rules = {"permissions.deny": ["shell"]}
+    async with world.open(model, config=rules) as app:
+        session = await app.sessions.start_session(permission_mode="accept_edits")
+        await session.send_message("go")
+        statuses = [each.result.status for each in await facts(session, ToolComplete)]
+        assert statuses == ["done", "denied", "done"]
+    assert (world.project / "c").exists()
+    assert not (world.project / "b").exists()
+
+
+async def test_a_function_is_taken_to_have_an_effect_unless_it_says_otherwise(
+    plain_world: World,
+) -> None:
+    async def mystery() -> str:
+        return "done"
+
+    call = CallTool(name="mystery")
+    assert await outcome(plain_world, call, tools=[mystery]) == "asked"
+    pure = weft.tool(effect="pure")(mystery)
+    assert await outcome(plain_world, call, tools=[pure]) == "ran"
+
+
+async def test_a_denied_call_does_not_end_the_conversation(world: World) -> None:
+    model = ScriptedModel([shell("a"), "understood", "hello"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(permission_mode="plan")
+        await session.send_message("go")
+        await session.send_message("hi")
+        assert (await said(session))[-1] == "assistant: hello"
