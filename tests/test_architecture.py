@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "context": "messages events tree state",
     "tools": "messages permissions events workspace repo lsp",
     "mcp": "messages permissions tools actors",
-    "loop": "messages permissions events providers tools context state",
+    "loop": "messages permissions events providers tools context state actors",
     "session": "messages permissions events tree state store actors loop",
     "agents": _TO_SESSION,
     "loom": _TO_SESSION,

@@ -22,6 +22,8 @@ from weft.providers import (
 
 ARGS_LIMIT: Final = 8 * 1024 * 1024
 """Characters of one call's arguments; what is longer is malformed."""
+DEEPEST_ARGS: Final = 64
+"""Levels of nesting in arguments; what is deeper could be stored and never read again."""
 RAW_KEPT: Final = 2_000
 """Characters of malformed arguments that are kept to show the model."""
 
@@ -177,6 +179,23 @@ def _parse_args(raw: str, size: int) -> tuple[dict[str, Any], str]:
             decoded = msgspec.json.decode(clean_text(raw))
         except (msgspec.MsgspecError, RecursionError):
             decoded = None
-        if isinstance(decoded, dict):
+        if isinstance(decoded, dict) and _depth(decoded) <= DEEPEST_ARGS:
             return decoded, ""
     return {}, clean_text(raw[:RAW_KEPT]) or "(nothing)"
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and maps are nested, without recursion."""
+    depth = 0
+    level = [value]
+    while level:
+        depth += 1
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if depth > DEEPEST_ARGS:
+            break
+    return depth

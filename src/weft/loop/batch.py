@@ -16,6 +16,7 @@ import anyio
 import msgspec
 
 from weft import faults
+from weft.actors import no_strays
 from weft.errors import BadArguments, ToolError
 from weft.events import (
     Fact,
@@ -167,7 +168,7 @@ class Batch:
         context = self._env.tool_context(call.call_uid)
         try:
             with anyio.fail_after(tool.timeout_seconds):
-                prepared = await tool.prepare(call.args, context)
+                prepared = await no_strays(tool.prepare(call.args, context))
         except BadArguments as error:
             self._refuse_invalid(call, str(error))
             return None
@@ -321,7 +322,7 @@ class Batch:
         _TOOL_STARTS.hit()
         try:
             with anyio.fail_after(ready.tool.timeout_seconds):
-                outcome = await ready.prepared.run()
+                outcome = await no_strays(ready.prepared.run())
         except ToolError as error:
             outcome = Outcome(text=str(error), is_error=True)
         except TimeoutError:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
 
-from weft.actors import Budget, Envelope, Hub, Mailbox, Supervisor
+from weft.actors import Budget, Envelope, Hub, Mailbox, Supervisor, no_strays
 from weft.errors import (
     Conflict,
     Corrupt,
@@ -184,10 +184,12 @@ class SessionActor:
 
     # -- life
 
-    async def create(self, facts: Sequence[Fact]) -> None:
+    async def create(
+        self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None
+    ) -> None:
         """Append the first facts of a new session, before it serves; a fork then takes in the past it shares."""
         _CREATE.before.hit()
-        await self._commit(Commit(facts=tuple(facts)))
+        await self._commit(Commit(facts=tuple(facts), blobs=blobs or {}))
         _CREATE.after.hit()
         if self.state.about.fork is not None:
             self.state = self.gate.state = await load_state(self.session_id, self._store)
@@ -459,7 +461,7 @@ class SessionActor:
                     slim,
                     session_id=self.session_id,
                     seq=self.state.seq + offset + 1,
-                    at=now,
+                    at=fact.at or now,  # an imported message keeps its own time
                     cause=cause if offset == 0 else None,
                 )
             )
@@ -576,7 +578,7 @@ class SessionActor:
     async def _run_turn(self, turn: Work) -> None:
         error: BaseException | None = None
         try:
-            await turn.run()
+            await no_strays(turn.run())
         except Exception as failure:
             error = failure
         with anyio.CancelScope(shield=True), anyio.move_on_after(5):

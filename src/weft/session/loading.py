@@ -67,7 +67,7 @@ async def fold_after(
             if record.seq != after + 1:
                 raise Corrupt(log, f"fact {after + 1} is missing", seq=after + 1)
             after = record.seq
-            state.apply(_checked(decode(record.body), log, record.seq))
+            state.apply(_checked(decode(record.body, stream=log, seq=record.seq), log, record.seq))
             if after == upto:
                 return
         await anyio.lowlevel.checkpoint()
