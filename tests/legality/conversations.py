@@ -6,6 +6,7 @@ been nonsense, pictures may have lost their content.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from hypothesis import strategies as st
@@ -54,7 +55,8 @@ def thoughts(draw: st.DrawFn, asked: tuple[str, str]) -> Thinking:
     others = st.tuples(st.sampled_from(PROVIDERS), st.sampled_from(MODELS))
     provider, model = draw(st.one_of(st.just(asked), others))
     kind = draw(st.sampled_from(["signed", "signed", "redacted", "bare"]))
-    proof = f"{provider}/{model}/{draw(st.integers(0, 3))}"
+    who = base64.b64encode(f"{provider}/{model}/{draw(st.integers(0, 3))}".encode()).decode()
+    proof = f"rs_1 {who}" if provider == "openai" else who
     return Thinking(
         text=draw(texts),
         signature=proof if kind == "signed" else "",
@@ -79,7 +81,7 @@ def calls(draw: st.DrawFn, number: int, asked: tuple[str, str]) -> ToolCall:
         raw_args='{"half' if is_broken else "",
         provider_id=draw(ids),
         provider=provider,
-        signature=draw(st.sampled_from(["", f"{provider}/call"])),
+        signature=draw(st.sampled_from(["", base64.b64encode(provider.encode()).decode()])),
     )
 
 

@@ -42,7 +42,7 @@ def own_proofs(request: ModelRequest, provider: str) -> set[str]:
                 provider,
                 request.model,
             ):
-                proofs |= {part.signature, part.redacted}
+                proofs |= {*part.signature.split(), *part.redacted.split()}
             if isinstance(part, ToolCall) and part.provider == provider:
                 proofs.add(part.signature)
     return proofs

@@ -112,7 +112,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
             ThinkingPiece("**Reading**"),
             ThinkingPiece("\n\n"),
             ThinkingPiece("both files"),
-            ThinkingDone(signature="gAAAAABo2"),
+            ThinkingDone(signature="rs_68af gAAAAABo2"),
             TextPiece("Reading."),
             CallStarted(index=0, name="read", provider_id="call_qLm"),
             CallStarted(index=1, name="now", provider_id="call_xYz"),

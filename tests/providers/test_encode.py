@@ -240,7 +240,7 @@ def test_anthropic_takes_a_schema_as_output_format_or_in_words() -> None:
 
 
 def test_responses_sends_reasoning_back_encrypted_before_what_it_led_to() -> None:
-    thought = Thinking(text="sum", signature="gAAA", provider="openai", model=GPT)
+    thought = Thinking(text="sum", signature="rs_1 gAAA", provider="openai", model=GPT)
     one = call(1, provider="openai", provider_id="call_x")
     body = responses(
         ask(GPT, user("a"), model_says(thought, one), gave(one), tools=(READ,), session_id="ses_1"),
@@ -256,6 +256,7 @@ def test_responses_sends_reasoning_back_encrypted_before_what_it_led_to() -> Non
         "type": "reasoning",
         "summary": [{"type": "summary_text", "text": "sum"}],
         "encrypted_content": "gAAA",
+        "id": "rs_1",
     }
     assert body["input"][2]["call_id"] == "call_x"
     assert body["include"] == ["reasoning.encrypted_content"]

@@ -25,22 +25,21 @@ MAX_BODY = 64 * 1024
 """Bytes of a refusal that are looked at."""
 _MAX_MESSAGE = 400
 
-_TOO_LONG = re.compile(
+# Patterns are compiled when something failed, not at every start.
+_TOO_LONG = (
     r"context.?length|context.?window|maximum context|prompt is too long|input is too long"
     r"|exceed_context_size|exceeds? the (maximum|available|model).{0,40}(token|context)"
     r"|input token count.{0,40}exceeds|too many (input )?tokens|context limit|request_too_large"
-    r"|string_above_max_length|reduce the length",
-    re.IGNORECASE,
+    r"|string_above_max_length|reduce the length"
 )
-_SPENT = re.compile(
+_SPENT = (
     r"insufficient_quota|billing|spend(ing)? limit|credit balance|out of credits|usage limit"
-    r"|insufficient (balance|funds|credits)|exceeded your current quota|PerDay",
-    re.IGNORECASE,
+    r"|insufficient (balance|funds|credits)|exceeded your current quota|PerDay"
 )
-_KEY = re.compile(r"\b(?:(?:sk|pk|gsk|xai|key)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}")
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<(script|style).*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
-_DURATION = re.compile(r"(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+_KEY = r"\b(?:(?:sk|pk|gsk|xai|key)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}"
+_TITLE = r"<title[^>]*>(.*?)</title>"
+_TAG = r"<(script|style).*?</\1>|<[^>]+>"
+_DURATION = r"(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?"
 
 _KINDS: dict[str, tuple[type[ProviderError], int]] = {
     "overloaded_error": (ProviderUnavailable, 529),
@@ -128,10 +127,10 @@ def _error(
 
     if status in (401, 403):
         return make(AuthFailed, "refused the key")
-    if status == 413 or (400 <= status < 500 and status != 429 and _TOO_LONG.search(everything)):
+    if status == 413 or (400 <= status < 500 and status != 429 and _says(_TOO_LONG, everything)):
         return make(ContextTooLong, "finds the conversation too long")
     if status in (402, 429):
-        spent = status == 402 or (after is None and _SPENT.search(everything) is not None)
+        spent = status == 402 or (after is None and _says(_SPENT, everything))
         error = make(
             RateLimited, "has no budget left for this key" if spent else "asks to slow down"
         )
@@ -140,6 +139,10 @@ def _error(
     if status >= 500 or status in (408, 409, 425):
         return make(ProviderUnavailable, "is not available")
     return make(RequestRefused, "refused the request")
+
+
+def _says(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 # --- reading ---------------------------------------------------------------------------
@@ -207,7 +210,7 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
 
 def _seconds(text: str) -> float | None:
     """`34s`, `1m2.5s` or `120ms` in seconds."""
-    found = _DURATION.fullmatch(text.strip())
+    found = re.fullmatch(_DURATION, text.strip())
     if not found or not any(found.groups()):
         return None
     minutes, seconds, milliseconds = (float(group or 0) for group in found.groups())
@@ -223,8 +226,8 @@ def _until(date: str, now: float) -> float | None:
 
 
 def _page(text: str) -> str:
-    found = _TITLE.search(text)
-    words = found[1] if found else _TAG.sub(" ", text)
+    found = re.search(_TITLE, text, re.IGNORECASE | re.DOTALL)
+    words = found[1] if found else re.sub(_TAG, " ", text, flags=re.IGNORECASE | re.DOTALL)
     return f"an HTML page instead of an answer: {' '.join(words.split())[:120]!r}"
 
 
@@ -232,5 +235,5 @@ def short(message: str, secret: str = "") -> str:
     """A message fit to show: one line, bounded, without keys."""
     if secret:
         message = message.replace(secret, "***")
-    message = " ".join(_KEY.sub("***", message).split())
+    message = " ".join(re.sub(_KEY, "***", message).split())
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"

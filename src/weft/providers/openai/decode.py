@@ -49,6 +49,7 @@ class _Response(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     type: str = ""
+    id: str = ""
     call_id: str = ""
     name: str = ""
     arguments: str | None = None
@@ -144,7 +145,8 @@ class ResponsesDecoder(Decoder):
             if not (self._thought or item.encrypted_content):
                 return ()
             self._thought = False
-            return (ThinkingDone(signature=item.encrypted_content or ""),)
+            proof = f"{item.id} {item.encrypted_content}" if item.encrypted_content else ""
+            return (ThinkingDone(signature=proof.strip()),)
         if item.type != "function_call":
             return ()
         started = tuple(self._added(place, item))

@@ -1,7 +1,7 @@
 """A neutral request in the words of the Responses API.
 
-The conversation is always sent whole and never stored there (`store: false`), so items carry no ids and reasoning goes
-back as encrypted content, right before the item that it led to.
+The conversation is always sent whole and never stored there (`store: false`), so reasoning goes back as encrypted
+content, with the id it came under, right before the item that it led to; our signature of it is `id content`.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def _model_items(turn: ModelTurn) -> list[Json]:
             case Thinking():
                 items.append(_reasoning(part))
             case Text():
-                content = [{"type": "output_text", "text": part.text}]
-                items.append({"type": "message", "role": "assistant", "content": content})
+                # As plain text: the richer form wants the id of a message that they store.
+                items.append({"type": "message", "role": "assistant", "content": part.text})
             case Call():
                 items.append(
                     {
@@ -138,8 +138,11 @@ def _model_items(turn: ModelTurn) -> list[Json]:
 
 def _reasoning(part: Thinking) -> Json:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-    proof = part.signature or part.redacted
-    return {"type": "reasoning", "summary": summary, "encrypted_content": proof}
+    item_id, _, proof = (part.signature or part.redacted).rpartition(" ")
+    item: Json = {"type": "reasoning", "summary": summary, "encrypted_content": proof}
+    if item_id:
+        item["id"] = item_id
+    return item
 
 
 def _output(outcome: Outcome) -> Json:
