@@ -116,12 +116,17 @@ async def sqlite_never_brings_back_what_it_said_had_failed(folder: Path) -> None
         async with await open_sqlite(path, vfs="broken") as store:
             lease = await store.take_lease(A)
             await store.append(facts(lease, 0, "kept"))
-            disk.broken_once = {"sync"}
+            disk.syncs_to_fail = 1
             with refuses(StoreUnavailable):
                 await store.append(facts(lease, 1, "failed"))
             # As after kill -9 at this moment: the files as they are, opened by somebody else.
             copied = copy_of(folder, "copied")
+            # The second failure hits whatever is done to mend the first.
+            disk.syncs_to_fail = 2
+            with refuses(StoreUnavailable):
+                await store.append(facts(lease, 1, "failed"))
             await store.append(facts(lease, 1, "after"))
+            assert not disk.syncs_to_fail
     async with await open_sqlite(copied / "weft.db") as store:
         assert bodies(await store.read(A)) == [b"kept"]
     async with await open_sqlite(path) as store:
@@ -325,6 +330,7 @@ async def jsonl_on_a_full_disk_says_so_and_nothing_is_half_written(folder: Path)
         assert await store.last_seq(A) == 1
         assert await store.last_seq(B) == 2
         await store.append(facts(a, 1, "small"), facts(b, 2, "small"))
+        assert store.repairs == (), "what failed was cut off at once, not found torn later"
     async with await open_jsonl(folder) as store:
         assert store.repairs == ()
         assert bodies(await store.read(A)) == [b"kept", b"small"]
@@ -386,7 +392,10 @@ async def jsonl_whose_side_files_are_gone_or_spoilt_makes_them_again(folder: Pat
         await store.append(
             Append(stream=A, expected_seq=3, records=(), fence=lease.fence, row=renamed)
         )
-        (folder / "rows" / f"{A}.json").write_bytes(stale)
+        side = folder / "rows" / f"{A}.json"
+        side.write_bytes(stale)
+        assert await store.row(A) == renamed
+        side.write_bytes(stale)
         await store.append(facts(lease, 3, "four"))
         assert await store.row(A) == renamed
     for kept_bytes in (0, 9, None):

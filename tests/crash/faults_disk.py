@@ -12,13 +12,13 @@ import apsw
 class Mood:
     """What the disk does next.
 
-    `full` and `broken` name operations that fail, "write" or "sync"; `broken_once` those that fail one time.
+    `full` and `broken` name operations that fail, "write" or "sync"; `syncs_to_fail` is how many of the next syncs fail.
     """
 
     def __init__(self) -> None:
         self.full: set[str] = set()
         self.broken: set[str] = set()
-        self.broken_once: set[str] = set()
+        self.syncs_to_fail = 0
         self.failures = 0
 
     def check(self, operation: str) -> None:
@@ -26,10 +26,15 @@ class Mood:
         if operation in self.full:
             self.failures += 1
             raise apsw.FullError("the test's disk is full")
-        if operation in self.broken | self.broken_once:
-            self.failures += 1
-            self.broken_once -= {operation}
-            raise apsw.IOError("the test's disk is broken")
+        if operation == "sync" and self.syncs_to_fail:
+            self.syncs_to_fail -= 1
+            self._break()
+        if operation in self.broken:
+            self._break()
+
+    def _break(self) -> None:
+        self.failures += 1
+        raise apsw.IOError("the test's disk is broken")
 
 
 class _MoodyFile(apsw.VFSFile):

@@ -15,9 +15,10 @@ import apsw
 import pytest
 
 from weft.errors import Conflict, StoreUnavailable
-from weft.ids import SessionId
-from weft.store import Append, Record, SessionRow
+from weft.ids import NodeId, SessionId
+from weft.store import Append, Record, Said, SessionRow, Snapshot
 from weft.store.sqlite import SqliteStore, open_sqlite
+from weft.store.sqlite.schema import VERSION, look, migrate
 from weft.testing.store_contract import A, B, bodies, chunk, facts, project, refuses, seqs
 
 pytestmark = pytest.mark.anyio
@@ -202,6 +203,46 @@ async def main():
     await store.aclose()
 asyncio.run(main())
 """
+
+
+async def test_a_deleted_session_leaves_nothing_but_its_name(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    lease = await store.take_lease(A)
+    row = SessionRow(id=A, title="private")
+    said = (Said(NodeId("n1"), "private"),)
+    record = (Record(1, 0.0, "k", b"private"),)
+    await store.append(
+        Append(stream=A, expected_seq=0, records=record, fence=lease.fence, row=row, said=said)
+    )
+    store.save_draft(chunk(lease, "private"))
+    await store.save_snapshot(A, Snapshot(1, "v", b"private"))
+    await store.delete(A)
+    db = apsw.Connection(str(tmp_path / "weft.db"))
+    tables = ("facts", "sessions", "said", "said_words", "drafts", "snapshots", "blob_refs")
+    for table in tables:
+        assert db.execute(f"select count(*) from {table}").fetchall() == [(0,)], table
+    db.close()
+
+
+async def test_a_file_that_is_being_made_by_another_process_is_no_strangers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "weft.db"
+    other, ours = apsw.Connection(str(path)), apsw.Connection(str(path))
+    other.execute("pragma journal_mode = wal").fetchall()
+
+    def between(cursor: apsw.Cursor, sql: str, values: object) -> bool:
+        if "sqlite_schema" in sql:
+            ours.exec_trace = None
+            migrate(other, path)
+        return True
+
+    ours.exec_trace = between
+    assert look(ours, path) == 0
+    assert look(ours, path) == VERSION
+    ours.close()
+    other.close()
 
 
 async def test_text_that_is_no_text_fails_alone(store: SqliteStore) -> None:

@@ -254,7 +254,6 @@ class MemoryStore(Store):
             return
         self._check_free(session_id, stream)
         parent = stream.row.parent_id if stream.row is not None else stream.hidden_parent
-        stream.fence += 1
         stream.owner = None
         if self._is_named_by_forks(session_id):
             stream.row, stream.snapshot = None, None

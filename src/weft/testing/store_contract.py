@@ -87,6 +87,7 @@ class StoreContract:
             b"\x00\xff\xfe",
             "ü\u2028\u0085\n\r\n".encode(),
             b'{"a": "\\u0000"}',
+            b' {"a":\t1} ',
             b"x" * 70_000,
         ]
         async with self.opened(tmp_path) as store:
@@ -603,32 +604,27 @@ class StoreContract:
 
     async def test_a_log_that_forks_name_is_only_hidden(self, tmp_path: Path) -> None:
         blob = Blob(blob_id(b"shared"), b"shared")
-        async with self.opened(tmp_path) as store:
-            for session, parent in ((A, None), (B, A), (C, B)):
-                lease = await store.take_lease(session)
-                row = SessionRow(id=session, parent_id=parent)
-                add = msgspec.structs.replace(says(lease, 0, f"I am {session}"), row=row)
-                blobs = (blob,) if session == A else ()
-                await store.append(msgspec.structs.replace(add, blobs=blobs))
-                await store.release_lease(lease)
-            await store.delete(A)
-            assert await store.row(A) is None
-            assert await store.ids_with_prefix("ses_") == [B, C]
-            assert A not in {hit.session_id for hit in await store.search("am")}
-            assert bodies(await store.read(A)) == [b"f0"]
-            assert bodies(await store.read_at(A, [1])) == [b"f0"]
-            assert await store.sweep_blobs() == 0
-            await store.delete(B)
-            assert bodies(await store.read(A)) == bodies(await store.read(B)) == [b"f0"]
-            await store.mark_damaged(A, "does not bring it back")
-            assert [row.id for row in await store.rows()] == [C]
-        async with self.opened(tmp_path) as store:
-            assert bodies(await store.read(A)) == [b"f0"]
-            assert await store.row(A) is None
-            await store.delete(C)
-            ends = [await store.last_seq(session) for session in (A, B, C)]
-            assert ends == [0, 0, 0]
-            assert await store.sweep_blobs() == 6
+        for number, order in enumerate(((A, B), (B, A))):
+            place = tmp_path / str(number)
+            async with self.opened(place) as store:
+                await _fork_twice(store, blob)
+                for session in order:
+                    await store.delete(session)
+                    assert await store.row(session) is None
+                    assert bodies(await store.read(A)) == bodies(await store.read(B)) == [b"f0"]
+                    assert bodies(await store.read_at(A, [1])) == [b"f0"]
+                    assert await store.sweep_blobs() == 0
+                assert await store.ids_with_prefix("ses_") == [C]
+                assert {hit.session_id for hit in await store.search("am")} == {C}
+                await store.mark_damaged(A, "does not bring it back")
+                assert [row.id for row in await store.rows()] == [C]
+            async with self.opened(place) as store:
+                assert bodies(await store.read(A)) == [b"f0"]
+                assert await store.row(A) is None
+                await store.delete(C)
+                ends = [await store.last_seq(session) for session in (A, B, C)]
+                assert ends == [0, 0, 0], "the last fork takes the hidden ones with it"
+                assert await store.sweep_blobs() == 6
 
     # -- blobs
 
@@ -871,6 +867,17 @@ def seqs(records: list[Record]) -> list[int]:
 def bodies(records: list[Record]) -> list[bytes]:
     """Their bytes."""
     return [record.body for record in records]
+
+
+async def _fork_twice(store: Store, blob: Blob) -> None:
+    """B is forked from A, and C from B; a blob belongs to A."""
+    for session, parent in ((A, None), (B, A), (C, B)):
+        lease = await store.take_lease(session)
+        row = SessionRow(id=session, parent_id=parent)
+        add = msgspec.structs.replace(says(lease, 0, f"I am {session}"), row=row)
+        blobs = (blob,) if session == A else ()
+        await store.append(msgspec.structs.replace(add, blobs=blobs))
+        await store.release_lease(lease)
 
 
 async def add_row(store: Store, row: SessionRow) -> None:

@@ -151,7 +151,7 @@ def sweep_blobs(ground: Ground) -> int:
 def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
     """Remove a session, or hide it while a fork still reads its log.
 
-    The lease's file stays, with a higher fence: whoever held it can never write under this name again.
+    The lease's file stays, with its fence: whoever held it can never write under this name again.
 
     Raises:
         Owned: a living process elsewhere holds it.
@@ -162,7 +162,7 @@ def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
     if not held.fence and known is None and not log.exists():
         return
     leasing.check_free(ground, session_id, held, owner)
-    leasing.put(ground, session_id, leasing.Holding(fence=held.fence + 1))
+    leasing.put(ground, session_id, leasing.Holding(fence=held.fence))
     parent = known.parent_id if known is not None else _hidden_parent(ground, session_id)
     if log.exists() and _is_named(ground, session_id):
         hiding = msgspec.json.encode(_Hiding(parent))

@@ -78,7 +78,7 @@ class Ground:
         """Take in lines that were just written by us, without reading them back."""
         log = self._logs.get(stream)
         if log is not None:
-            log.added(lines, os.stat(log.path).st_ino)
+            log.added(lines)
 
     def streams(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """The file name of each stream that has a log, without its ending, and the file."""

@@ -13,6 +13,7 @@ import bisect
 import logging
 import os
 import re
+import zlib
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,11 +131,16 @@ class Log:
         self.dropped_at = -1
         """Where the newest line that ended a draft begins."""
         self._inode = 0
+        self._changed = 0
+        self._last_line = 0
         self._offsets = array("q")
         self._ends = array("q")
 
     def refresh(self) -> None:
         """Take in what was added since, by us or another process.
+
+        A file that was deleted and made again may have the same number and be longer; so what was added is trusted only
+        behind the last line that we know.
 
         Raises:
             Corrupt: a line that is not the last one cannot be read.
@@ -144,11 +150,26 @@ class Log:
         except FileNotFoundError:
             self._forget()
             return
-        if now.st_ino != self._inode or now.st_size < self.size:
+        if not self._goes_on(now):
             self._forget()
             self._inode = now.st_ino
         if now.st_size > self.size:
             self._read_on()
+        self._changed = os.stat(self.path).st_mtime_ns
+
+    def _goes_on(self, now: os.stat_result) -> bool:
+        if now.st_ino != self._inode or now.st_size < self.size:
+            return False
+        if now.st_mtime_ns == self._changed:
+            return True
+        return now.st_size > self.size and self._last_line == self._checksum_of_last()
+
+    def _checksum_of_last(self) -> int:
+        if not self._offsets:
+            return 0
+        with self.path.open("rb") as file:
+            start = self._offsets[-1]
+            return zlib.crc32(os.pread(file.fileno(), self.size - start, start))
 
     def _read_on(self) -> None:
         fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -165,7 +186,7 @@ class Log:
                 if head is None:
                     self._cut(file.fileno(), line)
                     return
-                self._take(head, len(line))
+                self._take(head, line)
 
     def _head(self, line: bytes) -> _Head | None:
         """What a line says, None when it is torn; one that does not follow on its neighbour is damage."""
@@ -186,7 +207,7 @@ class Log:
             )
         return head
 
-    def _take(self, head: _Head, length: int) -> None:
+    def _take(self, head: _Head, line: bytes) -> None:
         if bytes(head.row):
             self.row_at = self.size
         if head.drop_draft:
@@ -194,7 +215,8 @@ class Log:
         self.last_seq = head.after + len(head.records)
         self._offsets.append(self.size)
         self._ends.append(self.last_seq)
-        self.size += length
+        self._last_line = zlib.crc32(line)
+        self.size += len(line)
 
     def _cut(self, fd: int, torn: bytes) -> None:
         """Keep the torn end beside the file, then cut it off."""
@@ -213,11 +235,12 @@ class Log:
         self.repairs.append(sentence)
         logger.warning("%s", sentence)
 
-    def added(self, lines: Sequence[bytes], inode: int) -> None:
+    def added(self, lines: Sequence[bytes]) -> None:
         """Lines that we wrote ourselves and that are durable now."""
-        self._inode = inode
+        now = os.stat(self.path)
+        self._inode, self._changed = now.st_ino, now.st_mtime_ns
         for line in lines:
-            self._take(_heads.decode(line), len(line))
+            self._take(_heads.decode(line), line)
 
     # -- reading
 

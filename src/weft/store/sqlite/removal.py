@@ -25,7 +25,7 @@ _PARENT = """
 def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> None:
     """Remove a session, or hide it while a fork still reads its facts.
 
-    The stream's row stays, with a higher fence: whoever held a lease can never write under this name again.
+    The stream's own row stays, with its fence: whoever held a lease can never write under this name again.
 
     Raises:
         Owned: a living process elsewhere holds it.
@@ -35,9 +35,7 @@ def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: 
         return
     check_free(db, session_id, place, owner, directory)
     number = place.stream_no
-    db.execute(
-        "update streams set fence = fence + 1, process_id = null where stream_no = ?", (number,)
-    )
+    db.execute("update streams set process_id = null where stream_no = ?", (number,))
     parent = fetch(db, _PARENT, (number,))[0][0]
     _forget_beside(db, number)
     if _is_named(db, session_id):
