@@ -102,6 +102,9 @@ _CREATE = Boundary("session.create")
 _COMMAND = Boundary("session.command")
 _RECOVER = Boundary("session.recover")
 _RESTART = Boundary("session.restart")
+_END = Boundary("session.end")
+_DOWN = Boundary("session.down")
+_OVERDUE = Boundary("session.overdue")
 
 
 _ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
@@ -716,7 +719,9 @@ class SessionActor:
         if turn is not self._turn:
             return
         try:
+            _OVERDUE.before.hit()
             await self._commit(self._titled(turn.settled(self.state)))
+            _OVERDUE.after.hit()
         except StoreError as error:
             self.error = str(error)
             raise
@@ -746,7 +751,9 @@ class SessionActor:
     async def _end_interrupted(self, why: str) -> None:
         """End the turn that a dead process left open, because something else comes next."""
         facts = end_interrupted(self.state, await self._evidence(), why)
+        _END.before.hit()
         await self._commit(Commit(facts=tuple(facts), drop_draft=True))
+        _END.after.hit()
 
     async def _evidence(self) -> Evidence:
         draft = await self._store.load_draft(self.session_id)
@@ -789,7 +796,9 @@ class SessionActor:
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
         found = await self._evidence()
         ending = end_interrupted(self.state, found, f"it crashed too often: {reason}")
+        _DOWN.before.hit()
         await self._commit(Commit(facts=(raised, *ending), drop_draft=True))
+        _DOWN.after.hit()
         self.error = f"it crashed too often; the last time: {reason}"
         self._settled.set()
         self._set_status("error")
