@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import msgspec
@@ -30,7 +30,7 @@ from weft.app.workshop import SessionWorkshop, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
-from weft.ids import NodeId, SessionId, new_session_id
+from weft.ids import BlobId, NodeId, SessionId, new_session_id
 from weft.permissions import MODES, Rule
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
@@ -47,6 +47,9 @@ from weft.state import SessionState
 from weft.store import SessionRow, Store
 from weft.tools import Shape, Tool
 from weft.workspace import Runner, Workspace
+
+if TYPE_CHECKING:
+    from weft.app.exchange import ExportFormat, ImportReport
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +186,12 @@ class SessionManager:
             await port.call(ContinueTurn())
         return session
 
-    async def _create(self, session_id: SessionId, facts: tuple[Fact, ...]) -> SessionActor:
+    async def _create(
+        self,
+        session_id: SessionId,
+        facts: tuple[Fact, ...],
+        blobs: Mapping[BlobId, bytes] | None = None,
+    ) -> SessionActor:
         store = self._equipment.store
         lease = await store.take_lease(session_id)
         created = facts[0]
@@ -196,7 +204,11 @@ class SessionManager:
             environment=environment,
             supervisor=self._equipment.supervisor,
         )
-        await actor.create(facts)
+        try:
+            await actor.create(facts, blobs)
+        except WeftError:
+            await store.release_lease(lease)
+            raise
         actor.start()
         return actor
 
@@ -294,6 +306,53 @@ class SessionManager:
         return await self._equipment.store.rows(
             project_path=path, query=query, limit=limit, archived=archived
         )
+
+    # -- files
+
+    async def export_session(
+        self,
+        session_id: str,
+        format: ExportFormat = "json",
+        path: str | os.PathLike[str] | None = None,
+    ) -> str:
+        """The whole conversation as text; with `path` also written there (replacing what was), readable by its owner alone.
+
+        `json` and `jsonl` are complete and can be imported; `md` and `html` are the present line, for reading.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have this id.
+            UsageError: there is no such format, or the file cannot be written.
+        """
+        from weft.app.exchange import export  # only here: it costs start-up time
+
+        resolved = await self._resolved(session_id)
+        return await export(resolved, self._equipment.store, format, path)
+
+    async def import_session(self, path: str | os.PathLike[str]) -> ImportReport:
+        """A new session with the conversation of a json or jsonl export, on this app's project.
+
+        An export is untrusted: only the conversation is taken over.  What the exported session had besides (grants, rules, queue,
+        requests, file history, …) is named in `dropped`.  All of it is imported, or nothing.
+
+        Raises:
+            UsageError: the file cannot be read, or is no export.
+            TooNew, Corrupt: a newer program wrote it; it is damaged.
+        """
+        from weft.app.exchange import ImportReport, read_export  # as above
+
+        restored = await read_export(path)
+        imported = new_session_id(self.now())
+        created = SessionCreated(
+            project_path=self._equipment.project_path,
+            title=restored.title,
+            model=restored.model,
+            settings={"permission_mode": self._equipment.config.get("permissions.mode")},
+            imported=True,
+            at=restored.created,
+        )
+        actor = await self._create(imported, (created, *restored.facts), restored.blobs)
+        session = Session(imported, self, self._keep(LocalPort(actor)))
+        return ImportReport(session=session, dropped=restored.dropped)
 
     # -- ending
 

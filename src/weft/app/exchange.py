@@ -1,0 +1,91 @@
+"""Sessions to files and back: the part of export and import that touches the disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+from anyio import to_thread
+
+from weft.app.session import Session
+from weft.errors import UsageError
+from weft.export import LARGEST, Restored, gather, parse, restore, to_html, to_json, to_jsonl, to_md
+from weft.ids import SessionId
+from weft.store import Store
+
+ExportFormat: TypeAlias = Literal["json", "jsonl", "md", "html"]
+_WRITERS = {"json": to_json, "jsonl": to_jsonl, "md": to_md, "html": to_html}
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an import."""
+
+    session: Session
+    dropped: dict[str, int]
+    """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
+
+
+async def export(
+    session_id: SessionId, store: Store, format: str, path: str | os.PathLike[str] | None
+) -> str:
+    """The session as text; with `path` also written there, whole or not at all.
+
+    Raises:
+        UsageError: there is no such format, or the file cannot be written.
+    """
+    if format not in _WRITERS:
+        raise UsageError(f"no export format {format!r}; there are {', '.join(_WRITERS)}")
+    document = await gather(session_id, store)
+    text = await to_thread.run_sync(partial(_WRITERS[format], document))
+    if path is not None:
+        await to_thread.run_sync(_write, Path(path), text.encode())
+    return text
+
+
+async def read_export(path: str | os.PathLike[str]) -> Restored:
+    """The facts of the export in a file.
+
+    Raises:
+        UsageError: it cannot be read, or is no export.
+        TooNew, Corrupt: a newer program wrote it; it is damaged.
+    """
+
+    def read() -> Restored:
+        name = os.fspath(path)
+        return restore(parse(_read(Path(path)), name), name)
+
+    return await to_thread.run_sync(read)
+
+
+def _read(path: Path) -> bytes:
+    """A regular file, and no more of it than may be imported (and one byte, to tell that there is more)."""
+    try:
+        # Not blocking, because opening a pipe would wait for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{str(path)!r} is not a file")
+            return file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put the file in place in one step, readable by its owner alone: a conversation is private."""
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write {str(path)!r}: {error.strerror}") from error

@@ -1,0 +1,28 @@
+"""Sessions to and from files: json, jsonl, Markdown and HTML.
+
+Owns the export format (`docs/formats/export.md`) and both ways through it.  Reads a store and makes facts; touches no file, starts
+no session and trusts no document.
+"""
+
+from weft.export.codec import LARGEST, Parsed, parse, to_json, to_jsonl
+from weft.export.document import FORMAT, VERSION, Export
+from weft.export.gather import gather
+from weft.export.markdown import to_md
+from weft.export.page import to_html
+from weft.export.restore import Restored, restore
+
+__all__ = [
+    "FORMAT",
+    "LARGEST",
+    "VERSION",
+    "Export",
+    "Parsed",
+    "Restored",
+    "gather",
+    "parse",
+    "restore",
+    "to_html",
+    "to_json",
+    "to_jsonl",
+    "to_md",
+]

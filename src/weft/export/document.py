@@ -1,0 +1,143 @@
+"""The conversation of a session as one value: what an export writes and an import reads.
+
+`docs/formats/export.md` describes every field.  The value is complete and stands alone: nodes that a fork shares with another log are
+written in full, and what the store keeps as blobs is inside.  It holds the conversation and nothing else; what the session
+had besides is only counted, in `left_out`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from weft.events import FinishReason, Todo
+from weft.ids import CallUid, NodeId, SessionId, TurnId
+from weft.messages import Image, Part, Role, Usage
+
+FORMAT: Final = "weft-session"
+"""The word by which an export is known."""
+TRANSCRIPT: Final = "Weft transcript"
+"""The words by which an export for reading (Markdown, HTML) is known; it cannot be imported."""
+THINKING: Final = ("off", "low", "medium", "high", "max")
+"""How hard the model thinks."""
+VERSION: Final = 1
+"""Grows when an older program would misread what this one writes."""
+
+
+class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all parts of the document share: fields at their default are not written."""
+
+
+class About(_Value, frozen=True):
+    """The session itself.  No path: where the exporter's project lay is nobody's business."""
+
+    id: SessionId
+    title: str = ""
+    model: str = ""
+    thinking: str = ""
+    created: float = 0.0
+
+
+class Revision(_Value, frozen=True):
+    """The words of a node at one time."""
+
+    number: int = 0
+    at: float = 0.0
+    parts: tuple[Part, ...] = ()
+
+
+class Result(_Value, frozen=True):
+    """What a tool answered to one call of the node."""
+
+    call_uid: CallUid
+    at: float = 0.0
+    text: str = ""
+    images: tuple[Image, ...] = ()
+    is_error: bool = False
+    status: Literal["done", "denied", "aborted", "interrupted", "invalid"] = "done"
+    full_text: str | None = None
+    """The whole output, where `text` was cut."""
+    full_base64: str | None = None
+    """The same, where it is not UTF-8."""
+    data: dict[str, Any] = {}
+    duration_ms: int = 0
+
+
+class Node(_Value, frozen=True):
+    """One position of the tree, with all its revisions (oldest first) and the results of its calls."""
+
+    id: NodeId
+    role: Role
+    revisions: tuple[Revision, ...]
+    parent: NodeId | None = None
+    parent_revision: int = 0
+    model: str = ""
+    usage: Usage | None = None
+    metadata: dict[str, Any] = {}
+    """Marks as they are now: bookmark, pin, label, rating, partial, …"""
+    results: tuple[Result, ...] = ()
+
+
+class Ref(_Value, frozen=True):
+    """A name for a node."""
+
+    name: str
+    node: NodeId | None = None
+    ref: Literal["branch", "checkpoint"] = "branch"
+
+
+class Note(_Value, frozen=True):
+    """A line of the system's, said after `node`."""
+
+    text: str
+    at: float = 0.0
+    node: NodeId | None = None
+    level: Literal["info", "warning", "error"] = "info"
+    to_model: bool = False
+
+
+class Compaction(_Value, frozen=True):
+    """A summary that the model is told in place of the line up to `upto`."""
+
+    upto: NodeId
+    summary: str
+    at: float = 0.0
+    carried: tuple[str, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class Turn(_Value, frozen=True):
+    """One turn, from its start to its end."""
+
+    id: TurnId
+    reason: FinishReason
+    at: float = 0.0
+    ended: float = 0.0
+    node: NodeId | None = None
+    continued: bool = False
+    iterations: int = 0
+    retries: int = 0
+    detail: str = ""
+    deliverable: Any = None
+
+
+class Export(_Value, frozen=True, kw_only=True):
+    """A whole conversation."""
+
+    format: str = ""
+    version: int = 0
+    session: About
+    head: NodeId | None = None
+    nodes: tuple[Node, ...] = ()
+    """A node comes after its parent."""
+    refs: tuple[Ref, ...] = ()
+    deleted: tuple[NodeId, ...] = ()
+    """Tops of hidden subtrees; their nodes are in `nodes`."""
+    notes: tuple[Note, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    left_out: dict[str, int] = {}
+    """What the session had besides, by name, and how much of it."""

@@ -1,0 +1,337 @@
+"""From the log to the document: reads a session's facts, those it shares with other logs first, and puts the words in."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import anyio.lowlevel
+import msgspec
+
+from weft.errors import Corrupt, SessionNotFound
+from weft.events import (
+    AnyFact,
+    ArchitectPlan,
+    BoundaryChanged,
+    ChildStarted,
+    Compacted,
+    DecisionLogged,
+    Fact,
+    FanStarted,
+    FileTouched,
+    ForkPoint,
+    NewMessage,
+    NodeEdited,
+    PermissionResolved,
+    SessionCreated,
+    SkillChanged,
+    SystemNote,
+    ToolComplete,
+    TurnFinished,
+    TurnStarted,
+    Unknown,
+    decode,
+)
+from weft.export.document import (
+    FORMAT,
+    THINKING,
+    VERSION,
+    About,
+    Compaction,
+    Export,
+    Node,
+    Note,
+    Ref,
+    Result,
+    Revision,
+    Turn,
+)
+from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
+from weft.messages import File, Image, Part, Text
+from weft.state import SessionState
+from weft.store import Store
+from weft.tree import Place
+
+PAGE: Final = 2_000
+DEEPEST_FORK: Final = 1_000
+
+_COUNTED: dict[type[Fact], str] = {
+    FileTouched: "file_history",
+    ChildStarted: "children",
+    DecisionLogged: "decisions",
+    BoundaryChanged: "boundaries",
+    SkillChanged: "skills",
+    ArchitectPlan: "plans",
+    FanStarted: "candidates",
+}
+"""Facts that are no conversation, and the name under which they are counted."""
+
+_KEPT_SETTINGS = frozenset({"title", "model", "thinking"})
+_NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_without"})
+"""Settings that are neither written nor missed."""
+
+
+async def gather(session_id: SessionId, store: Store) -> Export:
+    """The whole conversation of a stored session.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        Corrupt: its log, or one that it shares, cannot be read.
+    """
+    gathered = _Gathered(session_id)
+    async for fact in _facts(session_id, store):
+        gathered.take(fact)
+    document = gathered.document()
+    return await _with_blobs(document, store)
+
+
+# --- reading -----------------------------------------------------------------------------
+
+
+async def _facts(session_id: SessionId, store: Store) -> AsyncIterator[AnyFact]:
+    """All facts of the session's past and its own, oldest first."""
+    logs: list[tuple[SessionId, int]] = [(session_id, 0)]
+    while (fork := await _fork_of(logs[-1][0], store)) is not None:
+        logs.append((fork.session_id, fork.seq))
+        if len(logs) > DEEPEST_FORK:
+            raise Corrupt(session_id, "its forks go round in a circle")
+    for log, upto in reversed(logs):
+        async for fact in _log(log, upto, store):
+            yield fact
+
+
+async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
+    records = await store.read(log, limit=1)
+    if not records:
+        raise SessionNotFound(log)
+    first = decode(records[0].body, stream=log, seq=1)
+    return first.fork if isinstance(first, SessionCreated) else None
+
+
+async def _log(log: SessionId, upto: int, store: Store) -> AsyncIterator[AnyFact]:
+    after = 0
+    while records := await store.read(log, after=after, limit=PAGE):
+        for record in records:
+            if upto and record.seq > upto:
+                return
+            yield decode(record.body, stream=log, seq=record.seq)
+        after = records[-1].seq
+        await anyio.lowlevel.checkpoint()
+
+
+# --- folding -----------------------------------------------------------------------------
+
+
+class _Gathered:
+    """What a pass over the facts leaves: the folds, and the words by the node they belong to."""
+
+    def __init__(self, session_id: SessionId) -> None:
+        self._state = SessionState(session_id=session_id)
+        self._nodes: dict[NodeId, NewMessage] = {}
+        self._edits: dict[NodeId, list[NodeEdited]] = {}
+        self._results: dict[CallUid, ToolComplete] = {}
+        self._notes: list[SystemNote] = []
+        self._compactions: dict[Place, Compacted] = {}
+        self._started: dict[TurnId, TurnStarted] = {}
+        self._turns: list[Turn] = []
+        self._others: Counter[str] = Counter()
+
+    def take(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        self._state.apply(fact)
+        match fact:
+            case NewMessage(node=node):
+                self._nodes.setdefault(node.id, fact)
+            case NodeEdited(node=node_id):
+                self._edits.setdefault(node_id, []).append(fact)
+            case ToolComplete(call_uid=call_uid):
+                self._results.setdefault(call_uid, fact)
+            case SystemNote():
+                self._notes.append(fact)
+            case Compacted():
+                self._compactions[Place(fact.session_id, fact.seq)] = fact
+            case TurnStarted(turn_id=turn_id):
+                self._started[turn_id] = fact
+            case TurnFinished():
+                self._turn_finished(fact)
+            case PermissionResolved(pattern=pattern, session_id=log):
+                # A fork has none of the grants that were given before it.
+                self._others["grants"] += bool(pattern) and log == self._state.session_id
+            case Unknown():
+                self._others["unknown_facts"] += 1
+            case _:
+                if (name := _COUNTED.get(type(fact))) is not None:
+                    self._others[name] += 1
+
+    def _turn_finished(self, finished: TurnFinished) -> None:
+        started = self._started.pop(finished.turn_id, None)
+        if started is None:
+            return
+        self._turns.append(
+            Turn(
+                id=finished.turn_id,
+                reason=finished.reason,
+                at=started.at,
+                ended=finished.at,
+                node=started.node,
+                continued=started.continued,
+                iterations=finished.iterations,
+                retries=finished.retries,
+                detail=finished.detail,
+                deliverable=finished.deliverable,
+            )
+        )
+
+    def document(self) -> Export:
+        """The document, long parts still as blobs."""
+        state, tree = self._state, self._state.tree
+        return Export(
+            format=FORMAT,
+            version=VERSION,
+            session=About(
+                id=state.session_id,
+                title=state.settings.title,
+                model=state.settings.model,
+                thinking=self._thinking(),
+                created=state.about.created,
+            ),
+            head=tree.head,
+            nodes=tuple(self._node(fact) for fact in self._nodes.values()),
+            refs=tuple(Ref(name=name, node=r.node, ref=r.ref) for name, r in tree.refs.items()),
+            deleted=tuple(tree.deleted),
+            notes=tuple(_note(fact) for fact in self._notes),
+            compactions=tuple(_compaction(self._compactions[c.at]) for c in tree.compactions),
+            turns=tuple(self._turns),
+            todos=state.todos.items,
+            left_out=self._left_out(),
+        )
+
+    def _thinking(self) -> str:
+        level = self._state.settings.get("thinking")
+        return level if level in THINKING else ""
+
+    def _node(self, fact: NewMessage) -> Node:
+        node = fact.node
+        first = Revision(number=node.revision, at=fact.at, parts=node.parts)
+        later = (
+            Revision(number=edit.revision, at=edit.at, parts=edit.parts)
+            for edit in self._edits.get(node.id, ())
+        )
+        answered = (self._results.get(call.call_uid) for call in node.calls)
+        return Node(
+            id=node.id,
+            role=node.role,
+            revisions=(first, *later),
+            parent=node.parent,
+            parent_revision=node.parent_revision,
+            model=node.model,
+            usage=node.usage,
+            metadata=self._state.tree.nodes[node.id].marks,
+            results=tuple(_result(done) for done in answered if done is not None),
+        )
+
+    def _left_out(self) -> dict[str, int]:
+        """What the session has besides the conversation; an imported one passes on what its own export had left out."""
+        state = self._state
+        counted = Counter(state.settings.get("imported_without") or {})
+        counted.update(self._others)
+        others = set(state.settings.values) - _KEPT_SETTINGS - _NO_MATTER
+        counted.update(
+            queue=len(state.queue.entries),
+            requests=len(state.turn.requests),
+            usage=len(state.ledger.rows),
+            open_turn=int(state.turn.open is not None),
+            settings=len(others),
+            rules=int(state.settings.permission_mode != "default" and not state.about.imported),
+        )
+        return {name: counted[name] for name in sorted(counted) if counted[name]}
+
+
+def _result(fact: ToolComplete) -> Result:
+    """The result; `full_text` still names the blob."""
+    result = fact.result
+    return Result(
+        call_uid=fact.call_uid,
+        at=fact.at,
+        text=result.text,
+        images=result.images,
+        is_error=result.is_error,
+        status=result.status,
+        full_text=result.full_text,
+        data=result.data,
+        duration_ms=fact.duration_ms,
+    )
+
+
+def _note(fact: SystemNote) -> Note:
+    return Note(
+        text=fact.text, at=fact.at, node=fact.node, level=fact.level, to_model=fact.to_model
+    )
+
+
+def _compaction(fact: Compacted) -> Compaction:
+    return Compaction(
+        upto=fact.upto,
+        summary=fact.summary,
+        at=fact.at,
+        carried=fact.carried,
+        tokens_before=fact.tokens_before,
+        tokens_after=fact.tokens_after,
+    )
+
+
+# --- blobs -------------------------------------------------------------------------------
+
+
+async def _with_blobs(document: Export, store: Store) -> Export:
+    nodes = tuple([await _node_with_blobs(node, store) for node in document.nodes])
+    return msgspec.structs.replace(document, nodes=nodes)
+
+
+async def _node_with_blobs(node: Node, store: Store) -> Node:
+    revisions = tuple(
+        [
+            msgspec.structs.replace(each, parts=await _parts_in_full(each.parts, store))
+            for each in node.revisions
+        ]
+    )
+    results = tuple([await _result_in_full(each, store) for each in node.results])
+    return msgspec.structs.replace(node, revisions=revisions, results=results)
+
+
+async def _parts_in_full(parts: Sequence[Part], store: Store) -> tuple[Part, ...]:
+    return tuple([await _part_in_full(part, store) for part in parts])
+
+
+async def _part_in_full(part: Part, store: Store) -> Part:
+    match part:
+        case Text(blob=blob) | File(blob=blob) if blob is not None:
+            text = (await _blob(blob, store)).decode("utf-8", "replace")
+            return msgspec.structs.replace(part, text=text, blob=None)
+        case Image(blob=blob) if blob is not None:
+            data = base64.b64encode(await _blob(blob, store)).decode()
+            return msgspec.structs.replace(part, data=data, blob=None)
+        case _:
+            return part
+
+
+async def _result_in_full(result: Result, store: Store) -> Result:
+    images = tuple([await _part_in_full(image, store) for image in result.images])
+    result = msgspec.structs.replace(result, images=images)
+    if result.full_text is None:
+        return result
+    data = await _blob(BlobId(result.full_text), store)
+    try:
+        return msgspec.structs.replace(result, full_text=data.decode())
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(data).decode()
+        return msgspec.structs.replace(result, full_text=None, full_base64=encoded)
+
+
+async def _blob(blob_id: BlobId, store: Store) -> bytes:
+    data = await store.blob(blob_id)
+    if data is None:
+        raise Corrupt("blobs", f"the content {blob_id} is missing")
+    return data
