@@ -237,11 +237,11 @@ async def outcome(world: World, call: Step, **settings: Any) -> str:
     async with world.open(model, config=settings.pop("config", None)) as app:
         session = await app.sessions.start_session(**settings)
         await session.send_prompt("go")
-        with_end = await until(session, (PermissionRequest, ToolComplete))  # type: ignore[arg-type]
-        if isinstance(with_end, PermissionRequest):
+        kinds: list[type[PermissionRequest | ToolComplete]] = [PermissionRequest, ToolComplete]
+        came = await until(session, *kinds)
+        if isinstance(came, PermissionRequest):
             return "asked"
-        assert isinstance(with_end, ToolComplete)
-        return "denied" if with_end.result.status == "denied" else "ran"
+        return "denied" if came.result.status == "denied" else "ran"
 
 
 @pytest.mark.parametrize(

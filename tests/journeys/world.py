@@ -113,14 +113,14 @@ async def running(*steps: Callable[[], Any]) -> AsyncGenerator[None]:
             yield
 
 
-async def until(session: Session, kind: type[E], *, after: int = 0) -> E:
-    """The first event of this kind after the cursor; waits for it."""
+async def until(session: Session, *kinds: type[E], after: int = 0) -> E:
+    """The first event of these kinds after the cursor; waits for it."""
     with anyio.fail_after(PATIENCE):
         async with await session.subscribe(after=after) as events:
             async for event in events:
-                if isinstance(event, kind):
+                if isinstance(event, kinds):
                     return event
-    raise AssertionError(f"the session ended without a {kind.__name__}")
+    raise AssertionError(f"the session ended without any of {kinds}")
 
 
 async def until_holds(session: Session, holds: Callable[[], Awaitable[bool]]) -> None:

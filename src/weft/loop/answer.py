@@ -95,6 +95,11 @@ class AnswerBuilder:
             case Finished():
                 self.finished = event
 
+    @property
+    def has_begun(self) -> bool:
+        """True when anything has arrived, so that the attempt is not for nothing."""
+        return bool(self.text_length or self.thinking_length or self._calls or self.usage)
+
     def tool_name(self, index: int) -> str:
         """The name of the `index`-th call, for showing."""
         return self._calls[index].started.name if index in self._calls else ""

@@ -43,6 +43,8 @@ class Request:
         self._node = node
         self._is_quiet = is_quiet
         self.retries = 0
+        self.discarded: list[Answer] = []
+        """What attempts brought that were given up; the vendor bills it all the same."""
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
 
@@ -61,7 +63,7 @@ class Request:
                     error, retries=self.retries, waited=waited, limits=self._env.limits
                 )
                 if wait is None:
-                    raise BrokenAnswer(error, self._partial(), self.retries) from error
+                    raise BrokenAnswer(error, self.partial(), self.retries) from error
                 waited += wait
                 await self._start_over(error, wait)
 
@@ -105,6 +107,8 @@ class Request:
         self.retries += 1
         journal = self._env.journal
         journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
+        if self.builder.has_begun:
+            self.discarded.append(self.partial())
         if not self._is_quiet and (self.builder.text_length or self.builder.thinking_length):
             journal.signal(AnswerRestarted(node_id=self._node))
         self.builder = self._new_builder()
@@ -112,7 +116,8 @@ class Request:
             self._draft.restart()
         await self._env.sleep(wait)
 
-    def _partial(self) -> Answer:
+    def partial(self) -> Answer:
+        """What has arrived of the present attempt and may be kept."""
         return Answer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
 
     def _new_builder(self) -> AnswerBuilder:

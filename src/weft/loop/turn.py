@@ -156,6 +156,7 @@ class Turn:
             answer = await request.answer(self._model_request(composed))
         except BrokenAnswer as broken:
             self._retries += broken.retries
+            self._note_discarded(node, request, composed)
             if await self._made_room_after(broken):
                 return await self._ask_model()
             await self._give_up(node, broken, composed)
@@ -163,6 +164,7 @@ class Turn:
         self._compacted_for_overflow = False
         self._retries += request.retries
         self._request = self._in_flight = None
+        self._note_discarded(node, request, composed)
         if not answer.parts:
             self._note_usage(node, answer, composed)
             return answer
@@ -252,6 +254,18 @@ class Turn:
         self._line.append(Entry(node=added.node, results={}))
         self._note_usage(node, answer, composed)
 
+    def _note_partial(self, node: NodeId, partial: Answer, composed: Composed) -> None:
+        """Keep what had come of an answer that broke off, and in any case what it used."""
+        if partial.parts:
+            self._note_answer(node, partial, composed)
+        elif partial.usage is not None:
+            self._note_usage(node, partial, composed)
+
+    def _note_discarded(self, node: NodeId, request: Request, composed: Composed) -> None:
+        """Count what attempts used that were given up."""
+        for lost in request.discarded:
+            self._note_usage(node, lost, composed)
+
     def _note_usage(self, node: NodeId, answer: Answer, composed: Composed) -> None:
         usage, estimated = self._cost(answer, composed)
         self._notebook.note(
@@ -283,8 +297,7 @@ class Turn:
     async def _give_up(self, node: NodeId, broken: BrokenAnswer, composed: Composed) -> None:
         """The model cannot be reached: keep what it said so far, and end the turn."""
         self._request = self._in_flight = None
-        if broken.partial.parts:
-            self._note_answer(node, broken.partial, composed)
+        self._note_partial(node, broken.partial, composed)
         error = broken.error
         reason: FinishReason = "provider_error"
         if isinstance(error, AuthFailed):
@@ -428,9 +441,10 @@ class Turn:
         """
         request, node = self._request, self._in_flight
         self._request = self._in_flight = None
-        if request is not None and node is not None and (parts := request.builder.partial()):
-            partial = Answer(parts=parts, usage=request.builder.usage, stop=None)
-            self._note_answer(node, partial, self._compose())
+        if request is not None and node is not None:
+            composed = self._compose()
+            self._note_discarded(node, request, composed)
+            self._note_partial(node, request.partial(), composed)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             settled = settle_open_calls(
