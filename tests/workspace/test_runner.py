@@ -208,14 +208,17 @@ async def test_a_command_that_will_not_end_is_killed(runner: LocalRunner, tmp_pa
     assert not is_alive(pids(result.output)[0])
 
 
-async def cancelled_when_ready(run: Callable[[Callable[[str], None]], object]) -> list[int]:
+async def cancelled_when_ready(
+    run: Callable[[Callable[[str], None]], object], enough: str = "\n"
+) -> list[int]:
     """Cancel a run as soon as it has printed something; returns the process numbers it printed."""
     ready = anyio.Event()
     printed: list[str] = []
 
     def on_output(text: str) -> None:
         printed.append(text)
-        ready.set()
+        if enough in "".join(printed):
+            ready.set()
 
     async def running() -> None:
         await run(on_output)  # type: ignore[misc]  # a coroutine function
@@ -240,11 +243,12 @@ async def test_a_cancel_kills_everything_before_it_goes_on(
 
 
 async def test_a_cancel_leaves_no_descriptor_open(runner: LocalRunner, tmp_path: Path) -> None:
-    command = bash("echo $$; sleep 600", tmp_path)
-    await cancelled_when_ready(lambda out: runner.run(command, out))
+    # Enough output for a file beside the memory, which must be given back too.
+    command = bash("seq 1 100000; sleep 600", tmp_path)
+    await cancelled_when_ready(lambda out: runner.run(command, out), "\n40000\n")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
-        await cancelled_when_ready(lambda out: runner.run(command, out))
+        await cancelled_when_ready(lambda out: runner.run(command, out), "\n40000\n")
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import anyio
 
@@ -68,16 +68,17 @@ class LocalRunner(Runner):
         mark = f"{strays.owner()}.{next(_numbers)}"
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         environ = {**self._environ, **command.env, strays.MARK: outer + mark}
-        process = _Process(command, environ, Capture(on_output))
-        timed_out = False
-        try:
-            if not await process.exits_within(command.timeout_seconds):
-                timed_out = True
-                await process.end_politely()
-            await process.drain()
-        finally:
-            await process.end(mark, self._threads)
-        return process.result(timed_out=timed_out)
+        with closing(Capture(on_output)) as capture:
+            process = _Process(command, environ, capture)
+            timed_out = False
+            try:
+                if not await process.exits_within(command.timeout_seconds):
+                    timed_out = True
+                    await process.end_politely()
+                await process.drain()
+            finally:
+                await process.end(mark, self._threads)
+            return process.result(timed_out=timed_out)
 
 
 class _Process:
@@ -145,18 +146,15 @@ class _Process:
     def result(self, *, timed_out: bool) -> RunResult:
         """How it ended; after `end`."""
         code = self._popen.returncode
-        try:
-            return RunResult(
-                exit_code=-signal.SIGKILL if code is None else code,
-                output=self._capture.text(),
-                truncated=self._capture.is_cut,
-                full_output=self._capture.whole(),
-                total_bytes=self._capture.total,
-                timed_out=timed_out,
-                duration_ms=round(self._seconds() * 1000),
-            )
-        finally:
-            self._capture.close()
+        return RunResult(
+            exit_code=-signal.SIGKILL if code is None else code,
+            output=self._capture.text(),
+            truncated=self._capture.is_cut,
+            full_output=self._capture.whole(),
+            total_bytes=self._capture.total,
+            timed_out=timed_out,
+            duration_ms=round(self._seconds() * 1000),
+        )
 
     def _let_go(self) -> None:
         self._loop.remove_reader(self._pipe)
