@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 import weft
+from tests.journeys.world import crash
 from weft.errors import NoPendingRequest
 from weft.events import QuestionAsked
 from weft.providers import ScriptedModel
@@ -60,8 +61,7 @@ async def test_a_question_that_was_open_in_a_crash_is_offered_again_under_its_id
     session = await first.sessions.start_session(model=model)
     await session.send_prompt("format it")
     question = await asked(session)
-    await first._supervisor.aclose()
-    await first.store.aclose()
+    await crash(first)
     async with weft.open(tmp_path, store=store) as app:
         app.sessions.normal_model(model)
         again = await app.sessions.get(session.id)

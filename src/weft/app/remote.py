@@ -13,7 +13,7 @@ import msgspec
 
 from weft.actors import Hub, Inbox, Supervisor
 from weft.app.port import Port
-from weft.app.socket import OwnerLost, SocketClient
+from weft.app.socket import OwnerLost, SocketClient, short_path
 from weft.errors import Owned
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
@@ -105,7 +105,8 @@ class RemotePort(Port):
             return None
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
-                return SocketClient(await anyio.connect_unix(self._owner.socket))
+                with short_path(self._owner.socket) as path:
+                    return SocketClient(await anyio.connect_unix(path))
         except (OSError, TimeoutError):
             return None
 

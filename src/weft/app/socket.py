@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,20 @@ logger = logging.getLogger(__name__)
 LINE_LIMIT = 64 * 1024 * 1024
 """The longest line; a larger one ends the connection."""
 _PATH_LIMIT = 100
+"""A little less than what the kernel takes as the path of a socket."""
+
+
+@contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on its folder."""
+    if len(os.fsencode(path)) <= _PATH_LIMIT:
+        yield path
+        return
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
 
 
 class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -71,10 +86,12 @@ class CommandSocket:
         """Start listening; returns the path, or "" when no socket can be had there."""
         _make_private(folder)
         path = folder / f"{name}.sock"
-        if len(os.fsencode(path)) > _PATH_LIMIT:
-            logger.warning("the data folder's path is too long for a socket")
+        try:
+            with short_path(str(path)) as short:
+                self._listener = await anyio.create_unix_listener(short, mode=0o600)
+        except OSError as error:
+            logger.warning("no socket can be had here: %s", error)
             return ""
-        self._listener = await anyio.create_unix_listener(path, mode=0o600)
         self._path = str(path)
         return self._path
 

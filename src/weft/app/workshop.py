@@ -52,7 +52,7 @@ class SessionWorkshop(Workshop):
         self._prompter = prompter
         self._shapes = shapes
         self._redact = redact
-        self._reads = ReadLog()
+        self._reads: ReadLog | None = None
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
 
@@ -149,7 +149,7 @@ class SessionWorkshop(Workshop):
         return ToolContext(
             workspace=self._workspace,
             runner=self._runner,
-            reads=self._reads,
+            reads=self._read_log(journal.state),
             call_uid=call_uid,
             emit=lambda chunk: journal.signal(
                 ToolOutput(call_uid=call_uid, chunk=masked.feed(chunk))
@@ -167,6 +167,14 @@ class SessionWorkshop(Workshop):
             return self._models.resolve(model).info.cost(usage)
         except WeftError:
             return None
+
+    def _read_log(self, state: SessionState) -> ReadLog:
+        """What the model has seen; after a restart, what the log says of it."""
+        if self._reads is None:
+            self._reads = ReadLog()
+            for path, digest in state.reads.seen.items():
+                self._reads.saw(path, digest)
+        return self._reads
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}

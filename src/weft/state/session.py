@@ -58,12 +58,13 @@ from weft.state.files import Files
 from weft.state.inputs import Inputs
 from weft.state.ledger import Ledger
 from weft.state.queue import Queue
+from weft.state.reads import Reads
 from weft.state.settings import Settings
 from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "1"
+FOLD_VERSION: Final = "2"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -93,7 +94,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     UsageRecorded: ("ledger",),
     ChildFinished: ("ledger",),
     ToolExecuting: ("turn",),
-    ToolComplete: ("tree", "turn"),
+    ToolComplete: ("tree", "turn", "reads"),
     FileTouched: ("files",),
     TurnFinished: ("turn",),
     PermissionRequest: ("turn",),
@@ -120,6 +121,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     todos: Todos = msgspec.field(default_factory=Todos)
     turn: Turn = msgspec.field(default_factory=Turn)
     files: Files = msgspec.field(default_factory=Files)
+    reads: Reads = msgspec.field(default_factory=Reads)
     about: About = msgspec.field(default_factory=About)
     inputs: Inputs = msgspec.field(default_factory=Inputs)
     prefix: BlobId | None = None

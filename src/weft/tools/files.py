@@ -84,7 +84,8 @@ def prepare_change(
         expected = None if target.state is None else target.state.hash
         touched = await context.workspace.write(target.path, data, expected=expected)
         context.reads.saw(target.path, after)
-        return Outcome(text=told(), touched=(touched,), data={"diff": preview})
+        seen = {target.path: after}
+        return Outcome(text=told(), touched=(touched,), data={"diff": preview, "read": seen})
 
     preview = _preview(target, data)
     return Prepared(
