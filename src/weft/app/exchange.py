@@ -14,7 +14,18 @@ from anyio import to_thread
 
 from weft.app.session import Session
 from weft.errors import UsageError
-from weft.export import LARGEST, Restored, gather, parse, restore, to_html, to_json, to_jsonl, to_md
+from weft.export import (
+    LARGEST,
+    Restored,
+    gather,
+    parse,
+    restore,
+    to_html,
+    to_json,
+    to_jsonl,
+    to_md,
+    too_large,
+)
 from weft.ids import SessionId
 from weft.store import Store
 
@@ -67,8 +78,11 @@ def _read(path: Path) -> bytes:
     try:
         # Not blocking, because opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
                 raise UsageError(f"{str(path)!r} is not a file")
+            if about.st_size > LARGEST:
+                raise UsageError(too_large(str(path)))
             return file.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error

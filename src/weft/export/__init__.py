@@ -4,7 +4,7 @@ Owns the export format (`docs/formats/export.md`) and both ways through it.  Rea
 no session and trusts no document.
 """
 
-from weft.export.codec import LARGEST, Parsed, parse, to_json, to_jsonl
+from weft.export.codec import LARGEST, Parsed, parse, to_json, to_jsonl, too_large
 from weft.export.document import FORMAT, VERSION, Export
 from weft.export.gather import gather
 from weft.export.markdown import to_md
@@ -25,4 +25,5 @@ __all__ = [
     "to_json",
     "to_jsonl",
     "to_md",
+    "too_large",
 ]

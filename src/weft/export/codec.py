@@ -83,9 +83,7 @@ def parse(data: bytes, name: str) -> Parsed:
         Corrupt: it is an export, and damaged.
     """
     if len(data) > LARGEST:
-        raise UsageError(
-            f"{name!r} is too large to import: more than {LARGEST // 1024 // 1024} MiB"
-        )
+        raise UsageError(too_large(name))
     data = data.removeprefix(b"\xef\xbb\xbf")
     raw = _joined(data, name) if _has_lines(data) else _value(data, name)
     _check_head(raw, name)
@@ -96,6 +94,11 @@ def parse(data: bytes, name: str) -> Parsed:
         return Parsed(msgspec.convert(raw, Export), others)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Corrupt(name, str(error)) from error
+
+
+def too_large(name: str) -> str:
+    """The sentence for a file that is not even read."""
+    return f"{name!r} is too large to import: more than {LARGEST // 1024 // 1024} MiB"
 
 
 def _has_lines(data: bytes) -> bool:
