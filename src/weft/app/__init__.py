@@ -6,7 +6,13 @@ Reads the environment, the config files and the working directory, so that nobod
 from weft.app.app import App, open_app, open_store
 from weft.app.asking import Answer, Delta, Stream, query, stream
 from weft.app.config import KEYS, Config, Key
-from weft.app.manager import SessionInfo, SessionManager, SessionRecord
+from weft.app.manager import (
+    ExportFormat,
+    ImportReport,
+    SessionInfo,
+    SessionManager,
+    SessionRecord,
+)
 from weft.app.oneshot import run
 from weft.app.replies import HistoryMessage, Reply, Result
 from weft.app.session import EditorSnapshot, Session, SessionMetadata, UsageReport
@@ -18,7 +24,9 @@ __all__ = [
     "Config",
     "Delta",
     "EditorSnapshot",
+    "ExportFormat",
     "HistoryMessage",
+    "ImportReport",
     "Key",
     "Reply",
     "Result",

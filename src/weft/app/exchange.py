@@ -7,12 +7,9 @@ import stat
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-import msgspec
 from anyio import to_thread
 
-from weft.app.session import Session
 from weft.errors import UsageError
 from weft.export import (
     LARGEST,
@@ -29,16 +26,7 @@ from weft.export import (
 from weft.ids import SessionId
 from weft.store import Store
 
-ExportFormat: TypeAlias = Literal["json", "jsonl", "md", "html"]
 _WRITERS = {"json": to_json, "jsonl": to_jsonl, "md": to_md, "html": to_html}
-
-
-class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an import."""
-
-    session: Session
-    dropped: dict[str, int]
-    """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
 
 
 async def export(

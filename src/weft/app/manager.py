@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -48,9 +48,6 @@ from weft.store import SessionRow, Store
 from weft.tools import Shape, Tool
 from weft.workspace import Runner, Workspace
 
-if TYPE_CHECKING:
-    from weft.app.exchange import ExportFormat, ImportReport
-
 logger = logging.getLogger(__name__)
 
 SLASH_COMMANDS = ("/help", "/new", "/model", "/mode", "/context", "/cost", "/resume", "/quit")
@@ -78,6 +75,17 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     row: SessionRow
     messages: tuple[HistoryMessage, ...]
     ids: tuple[str, ...]
+
+
+ExportFormat: TypeAlias = Literal["json", "jsonl", "md", "html"]
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an import."""
+
+    session: Session
+    dropped: dict[str, int]
+    """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
 
 
 class Equipment(msgspec.Struct, frozen=True, kw_only=True):
@@ -338,7 +346,7 @@ class SessionManager:
             UsageError: the file cannot be read, or is no export.
             TooNew, Corrupt: a newer program wrote it; it is damaged.
         """
-        from weft.app.exchange import ImportReport, read_export  # as above
+        from weft.app.exchange import read_export  # as above
 
         restored = await read_export(path)
         imported = new_session_id(self.now())
