@@ -140,6 +140,7 @@ class App:
                 runner=self._runner or LocalRunner(self._environ),
                 prompter=Prompter(self.places.config),
                 redact=Redactor(secret_values(self._environ)),
+                handovers=self.places.home / "handovers",
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

@@ -33,6 +33,12 @@ KEYS: dict[str, Key] = {
         about="The model of new sessions, as provider:model.",
         safe=True,
     ),
+    "model.rotation": Key(
+        kind=list[str],
+        default=[],
+        about="Models that cycle_model goes through, as provider:model or provider:model:thinking.",
+        safe=True,
+    ),
     "session.idle_unload": Key(
         kind=float,
         default=1800.0,

@@ -102,6 +102,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     runner: Runner
     prompter: Prompter
     redact: Redactor
+    handovers: Path
+    """Where handover documents are kept."""
     project_path: str
     resolve_path: Callable[[str], str]
 
@@ -522,6 +524,20 @@ class SessionManager:
         """Every model that could be used."""
         return await self._equipment.models.available()
 
+    def model(self, name: str) -> Model:
+        """The model that a session's log names."""
+        return self._equipment.models.resolve(name)
+
+    def rotation(self) -> list[str]:
+        """The models that `cycle_model` goes through."""
+        return list(self._equipment.config.get("model.rotation"))
+
+    async def keep_handover(self, session_id: SessionId, text: str) -> str:
+        """Keep a handover document beside the data, under the session's id; returns its path."""
+        path = self._equipment.handovers / f"{session_id}.md"
+        await anyio.to_thread.run_sync(write_private, path, text)
+        return str(path)
+
     def command_names(self) -> list[str]:
         """The slash commands that screens offer."""
         return list(SLASH_COMMANDS)
@@ -606,6 +622,14 @@ def _check_id(session_id: str) -> None:
         raise UsageError(
             f"{session_id!r} cannot be a session id: use up to 128 letters, digits, '-', '_', '.'"
         )
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only the person can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def absolute(path: str) -> str:

@@ -11,8 +11,10 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from weft.app.asking import Answer
 from weft.app.port import Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
+from weft.app.summaries import branch_summary, handover
 from weft.errors import (
     NoPendingRequest,
     SessionError,
@@ -27,6 +29,8 @@ from weft.events import (
     FactBase,
     PermissionAction,
     PermissionRequest,
+    Purpose,
+    Replaced,
     SessionStatus,
     Status,
     Todo,
@@ -35,7 +39,7 @@ from weft.events import (
 from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
 from weft.loop import Entry as LineEntry
 from weft.messages import Content, Text, Usage, as_parts
-from weft.providers import ModelInfo
+from weft.providers import Model, ModelInfo
 from weft.session import (
     AbortReceipt,
     Accepted,
@@ -56,6 +60,7 @@ from weft.session import (
     MarkNode,
     Queued,
     RecallQueues,
+    RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
@@ -88,6 +93,16 @@ class Host(Protocol):
     def now(self) -> float: ...
 
     def normal_model(self, model: Any) -> str: ...
+
+    def model(self, name: str) -> Model: ...
+
+    def rotation(self) -> list[str]: ...
+
+    async def keep_handover(self, session_id: SessionId, text: str) -> str: ...
+
+    async def start_session(self, **settings: Any) -> Session: ...
+
+    async def get(self, session_id: str) -> Session: ...
 
     def shape(self, wanted: Any) -> Shape: ...
 
@@ -160,7 +175,7 @@ class Session:
         self._host = host
         self._port_now = port
         self._client = ""
-        self._subscription: Subscription | None = None
+        self._subscriptions: list[Subscription] = []
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -492,14 +507,15 @@ class Session:
 
     async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
         """Events: those after the cursor, then new ones; no gap, no repeat.  `live=False` leaves signals out."""
-        self._subscription = (await self._port()).subscribe(after=after, live=live)
-        return self._subscription
+        subscription = (await self._port()).subscribe(after=after, live=live)
+        self._subscriptions = [each for each in self._subscriptions if each.is_open]
+        self._subscriptions.append(subscription)
+        return subscription
 
     async def unsubscribe(self) -> None:
         """End the newest subscription of this handle."""
-        if self._subscription is not None:
-            self._subscription.close()
-            self._subscription = None
+        if self._subscriptions:
+            self._subscriptions.pop().close()
 
     async def get_provider(self) -> str:
         """The provider of the session's model."""
@@ -528,6 +544,78 @@ class Session:
     async def set_permission_mode(self, mode: str) -> None:
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode)
+
+    async def cycle_model(self) -> str:
+        """Go on with the next model of the configured rotation; returns its name.
+
+        Raises:
+            UsageError: no rotation is configured.
+        """
+        rotation = self._host.rotation()
+        if not rotation:
+            raise UsageError("no rotation is configured; set model.rotation to a list of models")
+        settings = (await self._port()).state.settings
+        present = [settings.model, f"{settings.model}:{settings.thinking}"]
+        place = next((i for i, each in enumerate(rotation) if each in present), -1)
+        name, thinking = _split_thinking(rotation[(place + 1) % len(rotation)])
+        await self.update_model(name)
+        if thinking:
+            await self.set_thinking_level(thinking)
+        return self._host.normal_model(name)
+
+    async def cycle_thinking_level(self) -> str:
+        """Think one level harder, and after the hardest not at all; returns the level."""
+        level = (await self._port()).state.settings.thinking
+        place = THINKING_LEVELS.index(level) if level in THINKING_LEVELS else -1
+        chosen = THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]
+        await self.set_thinking_level(chosen)
+        return chosen
+
+    async def summarize(self) -> tuple[str, str]:
+        """Write a handover document for a later session; returns its text and where it is kept."""
+        port = await self._port()
+        line = await port.line()
+        if not line:
+            raise UsageError("there is nothing to summarise: the session is empty")
+        answer = await handover(line, port.state, self._host.model(port.state.settings.model))
+        await self._record(answer, "summary")
+        return answer.text, await self._host.keep_handover(self.id, answer.text)
+
+    async def summarize_branch(self, node: str) -> str:
+        """Bring what was learned on the line that ends at `node` to the present one, where the model sees it."""
+        port = await self._port()
+        state = port.state
+        state.tree.require(NodeId(node))
+        shared = set(state.tree.line(state.tree.head))
+        left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in shared]
+        if not left:
+            raise UsageError("that message is on the present line; there is nothing to bring over")
+        answer = await branch_summary(left, self._host.model(state.settings.model))
+        await self._record(answer, "branch")
+        note = f"[What was learned on another branch of this conversation:]\n{answer.text}"
+        await self.add_system_message(note, to_model=True)
+        return answer.text
+
+    async def _record(self, answer: Answer, purpose: Purpose) -> None:
+        usage = msgspec.structs.replace(answer.usage, cost_usd=answer.cost_usd)
+        await self._call(RecordUsage(usage=usage, model=answer.model, purpose=purpose))
+
+    async def new_session(self, **settings: Any) -> Session:
+        """Another session like this one; this one stays, and can be resumed."""
+        state = (await self._port()).state
+        wanted = {"model": state.settings.model, "project_path": state.about.project_path}
+        return await self._replaced_by(await self._host.start_session(**{**wanted, **settings}))
+
+    async def load_session(self, session_id: str) -> Session:
+        """Go over to a stored session; this one stays, and can be resumed."""
+        return await self._replaced_by(await self._host.get(session_id))
+
+    async def _replaced_by(self, other: Session) -> Session:
+        """Readers of this handle are told where to go on, and end."""
+        for subscription in self._subscriptions:
+            subscription.end_with(Replaced(session_id=self.id, by=other.id))
+        self._subscriptions = []
+        return other
 
     async def compact(self, focus: str | None = None) -> CompactionReport:
         """Tell the model the older part of the conversation as a summary from now on; the log is untouched.
@@ -704,6 +792,7 @@ class Session:
             raise SessionInterrupted(self.id, port.error)
 
 
+THINKING_LEVELS = ("off", "low", "medium", "high", "max")
 MESSAGE_OPTIONS = frozenset(
     {
         "max_budget_usd",
@@ -763,6 +852,12 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
 
 def _take(tally: TurnTally, event: Event) -> Reply | None:
     return tally.take(event) if isinstance(event, FactBase | Unknown) else None
+
+
+def _split_thinking(name: str) -> tuple[str, str]:
+    """`provider:model:thinking` as model and thinking level; the level is empty when none is named."""
+    model, _, level = name.rpartition(":")
+    return (model, level) if level in THINKING_LEVELS and ":" in model else (name, "")
 
 
 def _input_id(given: str | None) -> InputId | None:

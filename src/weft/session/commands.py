@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from weft.events import PermissionAction
+from weft.events import PermissionAction, Purpose
 from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
-from weft.messages import Part
+from weft.messages import Part, Usage
 from weft.state import Entry
 
 
@@ -164,6 +164,14 @@ class UndoCompaction(CommandBase, frozen=True, tag="undo_compaction"):
     """Let the newest compaction of the line no longer count."""
 
 
+class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
+    """Enter what a model call beside the session used into its ledger."""
+
+    usage: Usage
+    model: str
+    purpose: Purpose = "summary"
+
+
 class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
     """Fold or unfold the tool calls of a message; None: of all."""
 
@@ -207,6 +215,7 @@ Command: TypeAlias = (
     | DeleteBranch
     | SetCheckpoint
     | ToggleCollapse
+    | RecordUsage
     | Compact
     | UndoCompaction
     | Attach

@@ -30,6 +30,7 @@ from weft.events import (
     SettingChanged,
     SystemNote,
     TurnStarted,
+    UsageRecorded,
 )
 from weft.ids import EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
@@ -55,6 +56,7 @@ from weft.session.commands import (
     MarkNode,
     Queued,
     RecallQueues,
+    RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
@@ -132,6 +134,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case SetCheckpoint(label=label):
             facts, chosen = branching.checkpoint(state, label)
             return Plan(facts=tuple(facts), answer=chosen)
+        case RecordUsage(usage=usage, model=model, purpose=purpose):
+            return Plan(facts=(UsageRecorded(usage=usage, model=model, purpose=purpose),))
         case ToggleCollapse(node=node):
             return _toggle(node, state)
         case Abort() | Attach() | Detach() | Stop():

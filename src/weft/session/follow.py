@@ -82,6 +82,16 @@ class Subscription:
         if len(records) < PAGE:
             self._behind = False
 
+    @property
+    def is_open(self) -> bool:
+        """False once it was closed, from either side."""
+        return not self._inbox.closed
+
+    def end_with(self, event: Event) -> None:
+        """Hand out one last event, and end."""
+        self._inbox.put(event)
+        self._close(self._inbox)
+
     async def aclose(self) -> None:
         """Stop reading."""
         self.close()

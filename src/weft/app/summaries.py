@@ -1,0 +1,48 @@
+"""Summaries that a person asks for: the handover of a session, and what was learned on another branch.
+
+They are made beside the session, by one question to its model, so that a running turn is not held up; what they cost goes into the
+session's ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.app.asking import Answer, query
+from weft.context import carried, room, transcript
+from weft.loop import Entry
+from weft.providers import Model
+from weft.state import SessionState
+
+HANDOVER: Final = """\
+You write a handover document for a later session on the same project. Keep file paths, names, commands and numbers as they are. \
+Write Markdown with exactly these headings, each with what a stranger needs and nothing else:
+
+# Handover
+## Decisions
+## Changes
+## Conventions
+## Open questions
+## Key context"""
+
+BRANCH: Final = """\
+A line of work in a coding session was left for another one. Say in at most 200 words what was learned on it that the other line should \
+know: what was tried, what came of it, what to avoid. Keep file paths, names and error messages as they are. No preamble."""
+
+
+async def handover(line: Sequence[Entry], state: SessionState, model: Model) -> Answer:
+    """The handover document of a line."""
+    told = _told(line, model)
+    blocks = "\n\n".join(carried(state, line))
+    return await query(f"{told}\n\n{blocks}".strip(), model=model, system=HANDOVER)
+
+
+async def branch_summary(line: Sequence[Entry], model: Model) -> Answer:
+    """What was learned on a line that was left."""
+    return await query(_told(line, model), model=model, system=BRANCH)
+
+
+def _told(line: Sequence[Entry], model: Model) -> str:
+    space = room(model.info.context_window, model.info.max_output_tokens) // 2
+    return f"<conversation>\n{transcript(line, space)}\n</conversation>"
