@@ -1,0 +1,138 @@
+"""Local models as a provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from weft.clock import Clock
+from weft.providers.access import as_json
+from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
+from weft.providers.catalogue import Catalogue
+from weft.providers.live import Decoder, Frames, HttpModel, Wire, event_frames
+from weft.providers.local.decode import FormDecoder
+from weft.providers.local.encode import encode
+from weft.providers.local.server import Running, Server, Settings
+from weft.providers.local.weights import KNOWN, locate
+from weft.providers.openai_chat.decode import ChatDecoder
+from weft.providers.shape import real_names
+from weft.providers.transport import HttpRequest, Timeouts, Transport
+
+SLOW = Timeouts(connect=5.0, idle=900.0)
+"""Reading a long prompt is silent, and takes minutes on a small machine."""
+
+
+class LocalWire(Wire):
+    """The child's HTTP over its private socket."""
+
+    provider = "local"
+
+    def __init__(self, running: Running) -> None:
+        self.secret = running.key
+        self._running = running
+
+    def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        return HttpRequest(
+            url="http://local/v1/chat/completions",
+            unix_socket=self._running.socket,
+            headers=(
+                ("content-type", "application/json"),
+                ("authorization", f"Bearer {self._running.key}"),
+            ),
+            body=as_json(encode(request, info)),
+            timeouts=SLOW,
+        )
+
+    def decoder(self, request: ModelRequest) -> Decoder:
+        if request.tools:
+            return FormDecoder(self.provider, real_names(request.tools))
+        return ChatDecoder(self.provider)
+
+    def frames(self) -> Frames:
+        return event_frames()
+
+
+class LocalModel(Model):
+    """A model whose child process is started with the first request."""
+
+    def __init__(
+        self, info: ModelInfo, server: Server, transport: Transport, clock: Clock | None
+    ) -> None:
+        self.info = info
+        self._server = server
+        self._transport = transport
+        self._clock = clock
+
+    def stream(
+        self, request: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
+        """Stream the answer; the first one waits for the model to load.  Leaving stops the generation."""
+        return self._open(request)
+
+    @asynccontextmanager
+    async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
+        wire = LocalWire(await self._server.ready())
+        inner = HttpModel(self.info, wire, self._transport, clock=self._clock)
+        async with inner.stream(request) as events:
+            yield events
+
+
+class LocalProvider(Provider):
+    """Everything that runs on this machine."""
+
+    name = "local"
+
+    def __init__(
+        self,
+        models_dir: Path,
+        runtime_dir: Path,
+        transport: Transport,
+        catalogue: Catalogue,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`models_dir` holds the weights, `runtime_dir` is where private sockets may be made."""
+        self._models_dir = models_dir
+        self._runtime_dir = runtime_dir
+        self._transport = transport
+        self._catalogue = catalogue
+        self._settings = settings or Settings(threads=spare_cores())
+        self._clock = clock
+        self._servers: dict[Path, Server] = {}
+
+    def model(self, name: str) -> Model:
+        """The model of this name, or of the GGUF file at this path.
+
+        Raises:
+            RequestRefused: its file is not here; the message says how to get it.
+        """
+        name = name or self._catalogue.default(self.name)
+        info = self._catalogue.info(self.name, name)
+        path = locate(name, self._models_dir)
+        if path not in self._servers:
+            self._servers[path] = Server(
+                path, info.context_window, self._settings, self._runtime_dir
+            )
+        return LocalModel(info, self._servers[path], self._transport, self._clock)
+
+    async def models(self) -> list[ModelInfo]:
+        """The known models whose weights are here."""
+        return [
+            self._catalogue.info(self.name, name)
+            for name, weights in KNOWN.items()
+            if (self._models_dir / weights.file).is_file()
+        ]
+
+    async def aclose(self) -> None:
+        """End every child."""
+        for server in self._servers.values():
+            await server.stop()
+        self._servers.clear()
+
+
+def spare_cores() -> int:
+    """All cores but one: with all of them a busy machine makes the model twenty times slower."""
+    return max(1, len(os.sched_getaffinity(0)) - 1)
