@@ -30,14 +30,14 @@ def instructions(project: Path, config: Path) -> str:
 
 
 def _files(project: Path, config: Path) -> Iterator[Path]:
-    folders = [config, *reversed(list(_up_to_root(project)))]
+    folders = [config, *reversed(list(up_to_root(project)))]
     for folder in folders:
         found = next((folder / name for name in NAMES if (folder / name).is_file()), None)
         if found is not None:
             yield found
 
 
-def _up_to_root(project: Path) -> Iterator[Path]:
+def up_to_root(project: Path) -> Iterator[Path]:
     """The project and the folders above it, up to the repository's root; outside a repository, only the project."""
     above = [project, *project.parents]
     root = next((folder for folder in above if (folder / ".git").exists()), project)
