@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from weft.ids import CallUid
+from weft.ids import BlobId, CallUid
 from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
@@ -143,6 +143,11 @@ def test_a_picture_for_a_blind_model_becomes_a_note() -> None:
 def test_a_file_is_sent_as_text_under_its_name() -> None:
     body = responses(ask(GPT, user(File(name="a.py", text="x = 1"))), R)
     assert body["input"][0]["content"][0]["text"] == '<file name="a.py">\nx = 1\n</file>'
+
+
+def test_a_text_whose_rest_was_not_fetched_says_so() -> None:
+    body = chat(ask(GPT, user(Text(text="begin", blob=BlobId("0" * 64)))), C)
+    assert body["messages"][0]["content"].startswith("begin\n[the rest of this text is left out")
 
 
 def test_reasoning_of_the_same_model_elsewhere_is_left_out() -> None:

@@ -133,7 +133,7 @@ class _Shaper:
         for part in parts:
             match part:
                 case Text():
-                    shown: Text | Image = part
+                    shown: Text | Image = _whole(part)
                 case Image():
                     shown = self._picture(part)
                 case File():
@@ -148,7 +148,7 @@ class _Shaper:
     def _model_part(self, part: Part) -> Text | Thinking | Call | None:
         match part:
             case Text():
-                return part if part.text.strip() else None
+                return _whole(part) if part.text.strip() else None
             case Thinking():
                 return part if self._is_own_thought(part) else None
             case ToolCall():
@@ -248,6 +248,13 @@ def wire_name(name: str) -> str:
 def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:
     """What each name on the wire means, for those that differ."""
     return {wire_name(t.name): t.name for t in tools if wire_name(t.name) != t.name}
+
+
+def _whole(part: Text) -> Text:
+    """The text; one whose rest is still in a blob says so, lest the model take the beginning for all of it."""
+    if part.blob is None:
+        return part
+    return Text(text=f"{part.text}\n[the rest of this text is left out: it is not at hand]")
 
 
 def _file(part: File) -> str:
