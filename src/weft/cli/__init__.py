@@ -1,0 +1,8 @@
+"""The command line: arguments, the chat in a terminal, runs without a person, and small commands around them.
+
+Talks to the application only; it knows no store, no provider and no tool.
+"""
+
+from weft.cli.main import main
+
+__all__ = ["main"]

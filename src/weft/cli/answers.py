@@ -1,0 +1,118 @@
+"""What came of a turn, in words: for standard output, files and the sentence on standard error."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from weft.app import App, Result
+from weft.cli.exits import FAILED, Exit
+from weft.errors import UsageError
+from weft.events import Event, FinishReason, NewMessage
+from weft.messages import Text
+
+GOOD: tuple[FinishReason, ...] = ("stop", "submitted")
+"""Reasons to end that are no failure."""
+
+_REASONS: dict[FinishReason, str] = {
+    "aborted": "the turn was stopped",
+    "max_turns": "the limit of answers in one turn is reached; `weft -c` goes on",
+    "max_budget": "the budget is used up",
+    "no_progress": "the model made no progress",
+    "mistakes": "the model made too many mistakes in a row",
+    "context_overflow": "the conversation does not fit the model's window any more",
+    "schema_failed": "the answer does not fit the schema",
+    "provider_error": "the provider failed",
+    "auth_error": "the key is missing or was refused",
+    "halted": "the run was halted",
+}
+
+
+def answer_text(result: Result) -> str:
+    """What the run is about: the structured result where there is one, else the last words."""
+    if result.deliverable is None:
+        return result.text
+    return msgspec.json.encode(result.deliverable).decode()
+
+
+def why_it_stopped(reason: FinishReason, detail: str) -> str:
+    """One sentence about a turn that did not end well."""
+    plain = _REASONS.get(reason, reason)
+    if reason == "auth_error":
+        told = detail or plain
+        advice = "set the key in the environment, or keep it with `weft auth login PROVIDER`"
+        return told if "weft auth" in told else f"{told}; {advice}"
+    return f"{plain}: {detail}" if detail and detail != plain else plain
+
+
+def with_whole_text(result: Result) -> Result:
+    """Long answers come shortened in events; the history has them whole."""
+    for message in reversed(result.messages):
+        if message.role == "assistant" and message.content:
+            if len(message.content) > len(result.text) and message.content.startswith(result.text):
+                return msgspec.structs.replace(result, text=message.content)
+            break
+    return result
+
+
+async def whole(event: Event, app: App) -> Event:
+    """The event with long texts in full: the log keeps those beside it, and events carry only their beginning."""
+    if not isinstance(event, NewMessage) or not any(
+        isinstance(part, Text) and part.blob for part in event.node.parts
+    ):
+        return event
+    parts = []
+    for part in event.node.parts:
+        if isinstance(part, Text) and part.blob is not None:
+            data = await app.store.blob(part.blob)
+            part = part if data is None else Text(text=data.decode("utf-8", "replace"))
+        parts.append(part)
+    return msgspec.structs.replace(
+        event, node=msgspec.structs.replace(event.node, parts=tuple(parts))
+    )
+
+
+def describe_call(name: str, args: dict[str, Any]) -> str:
+    """A call in a few words: `read src/a.py`."""
+    for key in ("command", "path", "pattern", "query"):
+        value = args.get(key)
+        if isinstance(value, str) and value:
+            return f"{name} {' '.join(value.split())[:200]}"
+    return name
+
+
+def read_schema(given: str) -> dict[str, Any]:
+    """A JSON Schema, from a file or from the text itself.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    text = given
+    if not given.lstrip().startswith("{"):
+        try:
+            with open(os.path.expanduser(given), encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read the schema {given!r}: {error}") from error
+    try:
+        schema = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--json-schema is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise UsageError("--json-schema must be a JSON object")
+    return schema
+
+
+def write_file(path: str, text: str) -> None:
+    """Write an answer to a file.
+
+    Raises:
+        Exit: it cannot be written.
+    """
+    try:
+        with open(os.path.expanduser(path), "w", encoding="utf-8") as file:
+            file.write(text if text.endswith("\n") or not text else f"{text}\n")
+    except OSError as error:
+        raise Exit(FAILED, f"cannot write the answer to {path!r}: {error.strerror}") from error

@@ -1,0 +1,64 @@
+"""Choosing one of several answers with the keyboard: the rules, without a screen."""
+
+from __future__ import annotations
+
+from weft.cli.chat.screen import Question, Row
+
+VISIBLE_ROWS = 10
+
+
+class Choosing:
+    """A question that is being answered."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.words = ""
+        """What was typed to narrow the rows down."""
+        self.index = question.picked
+
+    def rows(self) -> list[tuple[int, Row]]:
+        """The rows that fit what was typed, with their numbers."""
+        wanted = self.words.casefold().split()
+        return [
+            (number, row)
+            for number, row in enumerate(self.question.rows)
+            if all(word in f"{row.label} {row.detail}".casefold() for word in wanted)
+        ]
+
+    def visible(self) -> list[tuple[int, Row]]:
+        """Those that are on the screen: the picked one is always among them."""
+        rows = self.rows()
+        start = max(0, min(self.index - VISIBLE_ROWS // 2, len(rows) - VISIBLE_ROWS))
+        return rows[start : start + VISIBLE_ROWS]
+
+    def move(self, step: int) -> None:
+        """Pick the next or the previous row."""
+        count = len(self.rows())
+        if count:
+            self.index = (
+                (self.index + step) % count if self.index >= 0 else (0 if step > 0 else count - 1)
+            )
+
+    def picked(self) -> int | None:
+        """The number of the row that Enter means."""
+        rows = self.rows()
+        return rows[self.index][0] if 0 <= self.index < len(rows) else None
+
+    def understands(self, letter: str) -> bool:
+        """True when a typed letter means something here."""
+        return self.question.is_searched or (letter.isdecimal() and letter != "0")
+
+    def typed(self, letter: str) -> int | None:
+        """Take a typed letter; the row that it chooses, if it does."""
+        if letter.isdecimal() and not self.words:
+            number = int(letter) - 1
+            return number if 0 <= number < len(self.question.rows) else None
+        if self.question.is_searched and letter.isprintable():
+            self.words += letter
+            self.index = 0
+        return None
+
+    def erase(self) -> None:
+        """Take the last typed letter back."""
+        self.words = self.words[:-1]
+        self.index = min(max(self.index, 0), max(len(self.rows()) - 1, 0))

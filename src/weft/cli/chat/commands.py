@@ -1,0 +1,330 @@
+"""The chat's commands: what each `/word` does."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+from weft.cli.chat.blocks import Note, Table, UserSaid
+from weft.cli.chat.conversation import Conversation
+from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.chat.story import Live
+from weft.cli.exporting import export_text, format_of, write_new
+from weft.cli.launch import find_id
+from weft.cli.sanitize import clean_line
+from weft.cli.slash import COMMANDS, KEYS, find_slash
+from weft.errors import UsageError
+from weft.ids import SessionId
+from weft.messages import Usage
+
+Handler: TypeAlias = Callable[[str], Awaitable[None]]
+
+EFFORTS = ("off", "low", "medium", "high", "max")
+MODES = {
+    "default": "asks before files are changed and commands are run",
+    "accept_edits": "changes files without asking; asks before commands",
+    "plan": "changes nothing",
+    "auto": "runs sandboxed commands without asking",
+    "bypass": "asks nothing at all",
+}
+LISTED = 50
+
+
+class Talking(Protocol):
+    """What commands need of the chat."""
+
+    screen: Screen
+    conversation: Conversation
+
+    @property
+    def live(self) -> Live:
+        """What is in flight."""
+        ...
+
+    async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
+        """Go on with another session."""
+        ...
+
+    async def leave_session(self) -> None:
+        """Begin anew with the next message."""
+        ...
+
+    async def offer_to_go_on(self) -> None:
+        """Ask whether the interrupted turn should go on."""
+        ...
+
+    async def go_on(self) -> None:
+        """Go on with a turn that was interrupted or stopped."""
+        ...
+
+    async def set_mode(self, mode: str) -> None:
+        """Change what may be done without asking."""
+        ...
+
+
+class Commands:
+    """Carries out commands for a chat."""
+
+    def __init__(self, chat: Talking) -> None:
+        self._chat = chat
+        self._handlers: dict[str, Handler] = {
+            "/help": self._help,
+            "/new": self._new,
+            "/resume": self._resume,
+            "/continue": self._continue,
+            "/fork": self._fork,
+            "/rename": self._rename,
+            "/model": self._model,
+            "/effort": self._effort,
+            "/mode": self._mode,
+            "/plan": self._plan,
+            "/context": self._context,
+            "/cost": self._cost,
+            "/files": self._files,
+            "/todo": self._todo,
+            "/export": self._export,
+        }
+
+    def takes(self, text: str) -> bool:
+        """True for a command; a path such as `/etc/hosts` is none."""
+        word = text.split(maxsplit=1)[0] if text.split() else ""
+        return word.startswith("/") and "/" not in word[1:]
+
+    async def run(self, text: str) -> None:
+        """Carry out a command.
+
+        Raises:
+            UsageError: there is no such command, or it cannot be done now.
+        """
+        word, _, rest = text.partition(" ")
+        slash = find_slash(word.lower())
+        if slash is None:
+            near = difflib.get_close_matches(word, [each.name for each in COMMANDS], n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; /help shows those there are"
+            raise UsageError(f"there is no command {word}{hint}")
+        self._chat.screen.show(UserSaid(text=text))
+        await self._handlers[slash.name](rest.strip())
+
+    # -- help
+
+    async def _help(self, words: str) -> None:
+        commands = tuple((command.shown, command.about) for command in COMMANDS)
+        self._show(Table(title="Commands", rows=commands))
+        self._show(Table(title="Keys", rows=KEYS))
+        self._show(Note(text="@path sends a file along", level="quiet"))
+
+    # -- conversations
+
+    async def _new(self, words: str) -> None:
+        self._must_be_idle("a new conversation")
+        left = self._chat.conversation.session
+        await self._chat.leave_session()
+        if left is not None:
+            self._say(f"a new conversation; `/resume {left.id}` goes back")
+
+    async def _resume(self, words: str) -> None:
+        self._must_be_idle("another conversation")
+        app = self._chat.conversation.app
+        if words:
+            await self._chat.switch(await find_id(app, words))
+        else:
+            await self._pick()
+        if self._chat.live.status == "interrupted":
+            await self._chat.offer_to_go_on()
+
+    async def _pick(self) -> None:
+        app = self._chat.conversation.app
+        here = self._chat.conversation.session
+        rows = await app.sessions.list_saved(project_path=app.project_path, limit=LISTED)
+        rows = [row for row in rows if here is None or row.id != here.id]
+        if not rows:
+            raise UsageError("there is no other conversation in this folder")
+        question = Question(
+            title="Go on with which conversation?",
+            rows=tuple(
+                Row(
+                    clean_line(row.title or row.first_prompt)[:60] or row.id, _when(row.last_active)
+                )
+                for row in rows
+            ),
+            hint="type to search, Enter takes it, Esc goes back",
+            is_searched=True,
+        )
+        chosen = await self._chat.screen.choose(question)
+        if chosen is not None:
+            await self._chat.switch(rows[chosen].id)
+
+    async def _continue(self, words: str) -> None:
+        if self._chat.conversation.session is None:
+            raise UsageError("there is nothing to go on with; /resume picks a conversation")
+        await self._chat.go_on()
+
+    async def _fork(self, words: str) -> None:
+        self._must_be_idle("a fork")
+        session = self._chat.conversation.session
+        if session is None:
+            raise UsageError("there is nothing to fork yet")
+        await self._chat.switch(session.id, fork=True)
+        forked = self._chat.conversation.session
+        assert forked is not None
+        if words:
+            await self._chat.conversation.app.sessions.rename_session(forked.id, words)
+        self._say(f"this is a fork now; `/resume {session.id}` goes back")
+
+    async def _rename(self, words: str) -> None:
+        session = self._chat.conversation.session
+        if session is None or not words:
+            raise UsageError("say something first" if session is None else "/rename needs a title")
+        await self._chat.conversation.app.sessions.rename_session(session.id, words)
+
+    def _must_be_idle(self, what: str) -> None:
+        if self._chat.live.is_busy:
+            raise UsageError(f"a turn runs; Esc stops it, then {what} can begin")
+
+    # -- settings
+
+    async def _model(self, words: str) -> None:
+        chat = self._chat
+        if not words:
+            chosen = await self._pick_model()
+            if chosen is None:
+                return
+            words = chosen
+        await chat.conversation.set_model(words)
+        chat.live.model = chat.conversation.app.sessions.normal_model(words)
+        self._say(f"the model is {chat.live.model} from the next step on")
+        chat.screen.refresh()
+
+    async def _pick_model(self) -> str | None:
+        models = await self._chat.conversation.app.sessions.available_models()
+        names = sorted({f"{model.provider}:{model.name}" for model in models if model.name})
+        if not names:
+            self._say(f"the model is {self._chat.live.model}; /model provider:model changes it")
+            return None
+        question = Question(
+            title=f"Which model? (now {self._chat.live.model})",
+            rows=tuple(Row(name) for name in names),
+            hint="type to search, Enter takes it, Esc goes back",
+            is_searched=True,
+        )
+        chosen = await self._chat.screen.choose(question)
+        return None if chosen is None else names[chosen]
+
+    async def _effort(self, words: str) -> None:
+        level = words or await self._pick_word("How hard should it think?", EFFORTS)
+        if level is None:
+            return
+        await self._chat.conversation.set_effort(level)
+        self._chat.live.effort = level
+        self._say(f"effort: {level}")
+        self._chat.screen.refresh()
+
+    async def _mode(self, words: str) -> None:
+        names = tuple(MODES)
+        mode = words or await self._pick_word("What may be done without asking?", names, MODES)
+        if mode is None:
+            return
+        if mode not in MODES:
+            raise UsageError(f"no mode {mode!r}; there are {', '.join(MODES)}")
+        await self._chat.set_mode(mode)
+        self._say(f"mode: {mode} ({MODES[mode]})")
+
+    async def _plan(self, words: str) -> None:
+        await self._mode("plan")
+
+    async def _pick_word(
+        self, title: str, words: tuple[str, ...], details: dict[str, str] | None = None
+    ) -> str | None:
+        rows = tuple(Row(word, (details or {}).get(word, "")) for word in words)
+        chosen = await self._chat.screen.choose(
+            Question(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
+        )
+        return None if chosen is None else words[chosen]
+
+    # -- looking
+
+    async def _context(self, words: str) -> None:
+        live, session = self._chat.live, self._chat.conversation.session
+        rows = [
+            ("model", live.model),
+            ("mode", live.mode),
+            ("effort", live.effort),
+            ("context", _context(live.context_used, live.context_window)),
+            ("folder", self._chat.conversation.app.project_path),
+        ]
+        if session is not None:
+            about = await session.metadata()
+            rows += [
+                ("session", str(session.id)),
+                ("title", about.title),
+                ("messages", f"{about.message_count} in {about.turn_count} turns"),
+            ]
+        self._show(Table(title="Context", rows=tuple(rows)))
+
+    async def _cost(self, words: str) -> None:
+        session = self._chat.conversation.session
+        if session is None:
+            self._say("nothing was used yet")
+            return
+        used = await session.usage()
+        rows = [
+            ("", "in", "out", "cache", "cost"),
+            *(_usage_row(k, v) for k, v in used.by_model.items()),
+        ]
+        self._show(Table(title="Tokens and money", rows=(*rows, _usage_row("all", used.total))))
+
+    async def _files(self, words: str) -> None:
+        session = self._chat.conversation.session
+        files = await session.touched_files() if session is not None else []
+        if not files:
+            self._say("no files were changed")
+            return
+        self._show(Table(title="Files", rows=tuple((file.action, file.path) for file in files)))
+
+    async def _todo(self, words: str) -> None:
+        session = self._chat.conversation.session
+        todos = await session.todos() if session is not None else ()
+        marks = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-]"}
+        if not todos:
+            self._say("the model keeps no list")
+            return
+        self._show(Table(title="", rows=tuple((marks[todo.status], todo.text) for todo in todos)))
+
+    async def _export(self, words: str) -> None:
+        conversation = self._chat.conversation
+        if conversation.session is None:
+            raise UsageError("there is nothing to export yet")
+        session_id = conversation.session.id
+        path = _in_folder(words or f"{session_id}.md", conversation.app.project_path)
+        record = await conversation.app.sessions.read_session(session_id)
+        write_new(path, export_text(record, format_of(path, None)))
+        self._say(f"written to {path}")
+
+    def _show(self, block: Table | Note) -> None:
+        self._chat.screen.show(block)
+
+    def _say(self, text: str) -> None:
+        self._chat.screen.show(Note(text=text))
+
+
+def _in_folder(path: str, folder: str) -> str:
+    return os.path.join(folder, os.path.expanduser(path))
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def _context(used: int, window: int) -> str:
+    if not window:
+        return f"{used:,} tokens" if used else "nothing sent yet"
+    return f"{used:,} of {window:,} tokens ({used * 100 // window}%)"
+
+
+def _usage_row(name: str, usage: Usage) -> tuple[str, ...]:
+    cost = "unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    return name, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", f"{cached:,}", cost

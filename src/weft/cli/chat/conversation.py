@@ -1,0 +1,117 @@
+"""The session that the chat talks in: made with the first message, changed, switched, left.
+
+A chat that says nothing leaves nothing behind: until then the settings are only remembered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.app import App, EditorSnapshot, Session
+from weft.cli.chat.story import Live, live_of
+from weft.cli.launch import Wanted, message_options, model_and_effort, open_session
+from weft.cli.prompts import Said
+from weft.ids import SessionId
+
+
+class Conversation:
+    """One conversation after another; at most one at a time."""
+
+    def __init__(self, app: App, wanted: Wanted, *, new_id: str | None = None) -> None:
+        self.app = app
+        self._wanted = wanted
+        self._new_id = new_id
+        self.session: Session | None = None
+        self._resumed = False
+
+    def blank(self) -> Live:
+        """What a conversation that has not begun looks like."""
+        wanted, config = self._wanted, self.app.config
+        return Live(
+            model=wanted.model or str(config.get("model.default")),
+            mode=wanted.permission_mode or str(config.get("permissions.mode")),
+            effort=wanted.effort or "off",
+        )
+
+    async def begin(self) -> tuple[Session, EditorSnapshot]:
+        """Make the session, if there is none yet."""
+        if self.session is None:
+            self.session = await open_session(
+                self.app, self._wanted, existing=None, new_id=self._new_id
+            )
+            self._new_id, self._resumed = None, False
+        return self.session, await self.session.editor_snapshot()
+
+    async def resume(self, session_id: SessionId, *, fork: bool = False) -> tuple[Session, Live]:
+        """Go on with a stored session, or with a fork of it; the one before is left."""
+        # What was said on the command line about the model counts for the session it was said of, not for every other.
+        wanted = (
+            self._wanted
+            if self.session is None
+            else self._wanted._replace(model=None, effort=None, permission_mode=None, title=None)
+        )
+        wanted = wanted._replace(system_prompt=None, append_system_prompt=None)
+        session = await open_session(self.app, wanted, existing=session_id, fork=fork)
+        if self.session is not None and self.session.id != session.id:
+            await self.session.stop()
+        self.session, self._resumed = session, True
+        return session, live_of(await session.editor_snapshot())
+
+    async def leave(self) -> None:
+        """Leave the session; the next message begins a new one, with the same settings."""
+        if self.session is None:
+            return
+        snapshot = await self.session.editor_snapshot()
+        self._wanted = self._wanted._replace(
+            model=snapshot.model,
+            permission_mode=snapshot.permission_mode,
+            effort=snapshot.thinking,
+            title=None,
+        )
+        await self.session.stop()
+        self.session = None
+
+    async def drop_if_empty(self) -> None:
+        """A session whose first message could not even be sent is none."""
+        session = self.session
+        if session is not None and not (await session.metadata()).message_count:
+            self.session = None
+            await self.app.sessions.delete_session(session.id)
+
+    async def say(self, said: Said) -> None:
+        """Send a message: it starts a turn, or is heard before the next step of the one that runs."""
+        assert self.session is not None
+        await self.session.send_prompt(said, **self.options())
+
+    def options(self) -> dict[str, Any]:
+        """What goes along with each message."""
+        return message_options(self._wanted, existing=self._resumed)
+
+    # -- settings
+
+    async def set_model(self, given: str) -> None:
+        """Use another model, from the next call on.
+
+        Raises:
+            UsageError: it names none.
+        """
+        model, effort = model_and_effort(given)
+        assert model is not None
+        name = self.app.sessions.normal_model(model)
+        if self.session is not None:
+            await self.session.update_model(name)
+        self._wanted = self._wanted._replace(model=name)
+        if effort is not None:
+            await self.set_effort(effort)
+
+    async def set_effort(self, level: str) -> None:
+        """How hard the model thinks."""
+        if self.session is not None:
+            await self.session.set_thinking_level(level)
+        self._wanted = self._wanted._replace(effort=level)
+
+    async def set_mode(self, mode: str) -> None:
+        """What may be done without asking."""
+        if self.session is not None:
+            await self.session.set_permission_mode(mode)
+        self._wanted = self._wanted._replace(permission_mode=mode)

@@ -1,0 +1,132 @@
+"""The redrawn part of the chat as styled text: what is in flight, and the status line.  Pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from weft.cli.chat.choosing import Choosing
+from weft.cli.chat.story import Live
+from weft.cli.sanitize import clean, clean_line
+
+Fragments: TypeAlias = list[tuple[str, str]]
+"""Style and text, as the drawing library takes them."""
+
+OUTPUT_LINES = 4
+_DOING = {
+    "thinking": "thinking",
+    "executing_tool": "working",
+    "awaiting_permission": "waiting for you",
+}
+
+
+def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
+    """What is being said and done right now; every line ends with a newline."""
+    drawn: Fragments = []
+    for line in tail(clean(live.text), width, max(3, rows // 2)):
+        drawn.append(("", f"{line}\n"))
+    for line in tail(clean(live.thinking), width - 2, 3):
+        drawn.append(("class:quiet", f"∴ {line}\n"))
+    for tool in live.running.values():
+        drawn.append(("class:tool", "● "))
+        drawn.append(("", f"{fit(clean_line(tool.name), width - 2)}\n"))
+        for line in tail(tool.output, width - 2, OUTPUT_LINES):
+            drawn.append(("class:quiet", f"  {line}\n"))
+    if live.retry:
+        drawn.append(("class:warning", f"{fit('! ' + clean_line(live.retry), width)}\n"))
+    if live.is_busy and live.status != "awaiting_permission":
+        doing = _DOING[live.status]
+        if live.writing and live.status == "thinking":
+            doing = f"writing a call of {clean_line(live.writing)}"
+        drawn.append(("class:quiet", f"{fit(f'· {doing} {seconds} s (esc stops it)', width)}\n"))
+    for text in live.queued.values():
+        drawn.append(("class:quiet", f"{fit('› then: ' + clean_line(text), width)}\n"))
+    return drawn
+
+
+def status_line(live: Live, *, width: int, notice: str = "") -> Fragments:
+    """Mode, model, context and cost; the least important goes first when there is little room."""
+    if notice:
+        return [("class:warning", fit(f" {notice}", width))]
+    mode_style = {"default": "class:status", "bypass": "class:danger"}.get(live.mode, "class:mode")
+    model = clean_line(live.model)
+    short = model.partition(":")[2].rpartition("/")[2] or model
+    effort = f" {live.effort}" if live.effort not in ("off", "") else ""
+    parts = [model + effort, _context(live), _cost(live)]
+    if len(f" {live.mode} · {' · '.join(parts)}") > width:
+        parts[0] = short + effort
+    while len(parts) > 1 and len(f" {live.mode} · {' · '.join(filter(None, parts))}") > width:
+        parts.pop()
+    rest = " · ".join(part for part in parts if part)
+    return [
+        (mode_style, f" {live.mode}"),
+        ("class:status", fit(f" · {rest}", max(0, width - len(live.mode) - 1))),
+    ]
+
+
+def _context(live: Live) -> str:
+    if live.context_window:
+        return f"{live.context_used * 100 // live.context_window}% of {_thousands(live.context_window)}"
+    return f"{_thousands(live.context_used)} tokens" if live.context_used else "0%"
+
+
+def _thousands(count: int) -> str:
+    return f"{count // 1000}k" if count >= 1000 else str(count)
+
+
+def _cost(live: Live) -> str:
+    if live.cost_usd is None:
+        return "cost unknown"
+    return "under $0.01" if 0 < live.cost_usd < 0.01 else f"${live.cost_usd:.2f}"
+
+
+def question_lines(choosing: Choosing, *, width: int, is_ready: bool) -> Fragments:
+    """A question with its rows."""
+    question = choosing.question
+    drawn: Fragments = [("class:question", f"{fit(question.title, width)}\n")]
+    picked = choosing.picked()
+    for number, row in choosing.visible():
+        is_picked = number == picked
+        mark = "❯" if is_picked else " "
+        label = f" {mark} {number + 1}. {clean_line(row.label)}"
+        drawn.append(("class:picked" if is_picked else "", fit(label, width)))
+        if row.detail and len(label) + 4 < width:
+            drawn.append(("class:quiet", fit(f"  {clean_line(row.detail)}", width - len(label))))
+        drawn.append(("", "\n"))
+    if not choosing.rows():
+        drawn.append(("class:quiet", "   nothing fits\n"))
+    hint = question.hint if is_ready else "(finish what you type; then answer)"
+    if choosing.words:
+        hint = f"/{choosing.words}  {hint}"
+    drawn.append(("class:quiet", f" {fit(hint, width - 1)}\n"))
+    return drawn
+
+
+def tail(text: str, width: int, rows: int) -> list[str]:
+    """The last rows of a text, wrapped."""
+    if not text.strip():
+        return []
+    lines: list[str] = []
+    for line in text.expandtabs(4).strip("\n").split("\n")[-rows:]:
+        lines += wrapped(line, max(width, 8))
+    return lines[-rows:]
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line cut into pieces that fit, by cells, not by letters."""
+    from prompt_toolkit.utils import get_cwidth
+
+    pieces, piece, used = [], "", 0
+    for letter in line:
+        cells = get_cwidth(letter)
+        if used + cells > width:
+            pieces.append(piece)
+            piece, used = "", 0
+        piece += letter
+        used += cells
+    return [*pieces, piece]
+
+
+def fit(text: str, width: int) -> str:
+    """The beginning of a text, as much as fits."""
+    pieces = wrapped(text, max(width, 1))
+    return pieces[0] if len(pieces) == 1 else f"{wrapped(text, max(width - 1, 1))[0]}…"

@@ -1,0 +1,122 @@
+"""What the chat needs of a screen, and what a screen sends back."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import anyio.abc
+import msgspec
+
+from weft.cli.chat.blocks import AnyBlock
+from weft.cli.chat.story import Live
+from weft.clock import Clock
+
+TWICE_SECONDS = 2.0
+"""How close two Ctrl-C must be to mean "leave"."""
+LEAVE_HINT = "Ctrl-C again leaves"
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """The person sent a line."""
+
+    text: str
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The person wants the turn to stop."""
+
+
+class NextMode(msgspec.Struct, frozen=True):
+    """The person wants the next permission mode."""
+
+
+class TakeBack(msgspec.Struct, frozen=True):
+    """The person wants back what waits to be said."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """The person leaves."""
+
+
+Input: TypeAlias = Submitted | Interrupted | NextMode | TakeBack | Left
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One answer to choose."""
+
+    label: str
+    detail: str = ""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to choose from."""
+
+    title: str
+    rows: tuple[Row, ...]
+    hint: str = ""
+    picked: int = 0
+    """The row that Enter means at first; -1 for none, so that nothing is allowed by accident."""
+    is_searched: bool = False
+    """Typing narrows the rows down."""
+
+
+class Twice:
+    """Notices when something is done twice in a short time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = float("-inf")
+
+    def now(self) -> bool:
+        """It is done now; True when it was done just before."""
+        now = self._clock.monotonic()
+        last, self._last = self._last, now
+        return now - last <= TWICE_SECONDS
+
+
+class Screen(Protocol):
+    """Shows a conversation to one person."""
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Be there until `close`."""
+        ...
+
+    def close(self) -> None:
+        """Go away; what is on the screen stays."""
+        ...
+
+    def interrupted(self) -> None:
+        """Ctrl-C, however it came: stops the turn; else clears the input line; twice leaves."""
+        ...
+
+    def show(self, *blocks: AnyBlock) -> None:
+        """Show something for good, above what is redrawn."""
+        ...
+
+    def watch(self, live: Live) -> None:
+        """From now on draw what this says is in flight."""
+        ...
+
+    def refresh(self) -> None:
+        """What is in flight has changed."""
+        ...
+
+    def notify(self, text: str) -> None:
+        """Say something in passing."""
+        ...
+
+    def put_back(self, text: str) -> None:
+        """Put text into the input line, before what stands there."""
+        ...
+
+    async def next_input(self) -> Input:
+        """Wait for the person."""
+        ...
+
+    async def choose(self, question: Question) -> int | None:
+        """Have the person choose a row; None when they dismiss it.  A cancel takes the question away."""
+        ...
+
+    async def ask_line(self, label: str) -> str | None:
+        """Have the person write a line; None when they dismiss it."""
+        ...

@@ -1,0 +1,184 @@
+"""Starting the chat: which screen, which session, and putting the terminal back at the end, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from weft import __version__
+from weft.app import App
+from weft.cli import output
+from weft.cli.chat.blocks import Note
+from weft.cli.chat.chat import Chat
+from weft.cli.chat.plain import PlainScreen
+from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.exits import OK, Exit, first_of
+from weft.cli.launch import chosen_id, make_app, wanted_of
+from weft.cli.parse import Arguments
+from weft.cli.prompts import Said, compose
+from weft.cli.stopping import Stop
+from weft.errors import UsageError, WeftError
+from weft.ids import SessionId
+
+
+def run_chat(arguments: Arguments) -> int:
+    """Talk with the person at the terminal; returns the exit code."""
+    for option in ("output_format", "input_format", "json_schema", "output_last_message"):
+        if arguments.text(option) is not None:
+            raise UsageError(f"--{option.replace('_', '-')} works with -p only")
+    app = make_app(arguments)
+    images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
+    first = compose(arguments.words, images=images, folder=app.project_path)
+    restore = keep_terminal()
+    stop = Stop()
+    stop.at_the_end(restore)
+    try:
+        return anyio.run(_Start(arguments, app, first, stop).main)
+    finally:
+        restore()
+
+
+def keep_terminal() -> Callable[[], None]:
+    """Remember how the terminal is; what comes back puts it so again."""
+    fd = sys.stdin.fileno()
+    try:
+        kept: list[Any] = termios.tcgetattr(fd)
+    except termios.error:
+        return lambda: None
+
+    def restore() -> None:
+        try:
+            termios.tcsetattr(fd, termios.TCSANOW, kept)
+            if _is_redrawn():
+                # Attributes off, cursor on, no bracketed paste: what the input line may have left behind.
+                os.write(1, b"\x1b[0m\x1b[?25h\x1b[?2004l")
+        except (termios.error, OSError):
+            return
+
+    return restore
+
+
+def _is_redrawn() -> bool:
+    return os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+
+
+class _Start:
+    """One chat from beginning to end."""
+
+    def __init__(self, arguments: Arguments, app: App, first: Said, stop: Stop) -> None:
+        self._arguments = arguments
+        self._app = app
+        self._first = first
+        self._stop = stop
+        self._wanted = wanted_of(arguments, headless=False)
+        self._screen = self._make_screen()
+
+    async def main(self) -> int:
+        """Run the chat; returns the exit code."""
+        hint = ""
+        try:
+            async with anyio.create_task_group() as group:
+                await group.start(self._watch_signals, group.cancel_scope)
+                async with self._app:
+                    chat = Chat(
+                        self._app,
+                        self._screen,
+                        self._wanted,
+                        new_id=self._arguments.text("session_id"),
+                    )
+                    try:
+                        await self._talk(chat)
+                    finally:
+                        hint = self._hint(chat)
+                group.cancel_scope.cancel()
+        except* (WeftError, Exit, OSError) as errors:
+            raise first_of(errors) from None
+        if hint:
+            output.tell(hint)
+        return self._stop.code or OK
+
+    async def _talk(self, chat: Chat) -> None:
+        resume = await chosen_id(self._app, self._arguments)
+        if self._arguments.text("resume") == "":
+            resume = await self._pick_with(chat)
+        self._greet(chat.screen)
+        await chat.run(first=self._first, resume=resume, fork=self._arguments.flag("fork"))
+
+    async def _pick_with(self, chat: Chat) -> SessionId | None:
+        rows = await self._app.sessions.list_saved(project_path=self._app.project_path, limit=100)
+        if not rows:
+            raise UsageError(
+                "there is no session in this folder; `weft session list --all` shows the others"
+            )
+        return await pick_session(chat.screen, rows)
+
+    def _greet(self, screen: Screen) -> None:
+        screen.show(
+            Note(
+                text=f"Weft {__version__} in {self._app.project_path} (/help shows what can be typed)",
+                level="quiet",
+            )
+        )
+
+    def _make_screen(self) -> Screen:
+        columns = _columns()
+        if self._arguments.flag("plain") or not _is_redrawn():
+            return PlainScreen(width=columns)
+        from weft.cli.chat.terminal import TerminalScreen  # only where a terminal can be drawn on
+
+        history = (
+            None if self._arguments.flag("ephemeral") else str(self._app.places.home / "history")
+        )
+        return TerminalScreen(
+            folder=self._app.project_path, history=history, coloured=not os.environ.get("NO_COLOR")
+        )
+
+    def _hint(self, chat: Chat) -> str:
+        session = chat.conversation.session
+        if session is None or self._arguments.flag("ephemeral"):
+            return ""
+        return f"\nGo on with this conversation: weft -r {session.id}"
+
+    async def _watch_signals(
+        self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        async def leave() -> None:
+            scope.cancel()
+
+        await self._stop.watch(leave, interrupt=self._screen.interrupted, task_status=task_status)
+
+
+async def pick_session(screen: Screen, rows: Any) -> SessionId | None:
+    """Have the person pick a session before the chat begins."""
+    import time
+
+    question = Question(
+        title="Go on with which session?",
+        rows=tuple(
+            Row(
+                (row.title or row.first_prompt or row.id)[:60],
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_active)),
+            )
+            for row in rows
+        ),
+        hint="type to search, Enter takes it, Esc begins a new one",
+        is_searched=True,
+    )
+    async with anyio.create_task_group() as group:
+        await group.start(screen.run)
+        chosen = await screen.choose(question)
+        screen.close()
+    return None if chosen is None else SessionId(rows[chosen].id)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(1).columns
+    except OSError:
+        return 80

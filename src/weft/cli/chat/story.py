@@ -1,0 +1,334 @@
+"""The chat's view of a session: events in, finished blocks out, and what is in flight beside them.
+
+A fold without I/O.  `live` is what the redrawn part of a screen shows; blocks are handed out once and never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from weft.app import EditorSnapshot, HistoryMessage
+from weft.cli.answers import GOOD, describe_call, why_it_stopped
+from weft.cli.chat.blocks import Answer, AnyBlock, Note, Thought, ToolCard, UserSaid
+from weft.cli.chat.markdown import settled
+from weft.cli.sanitize import Sanitizer
+from weft.events import (
+    AnswerRestarted,
+    Compacted,
+    ContextUsage,
+    ErrorRaised,
+    Event,
+    InputEdited,
+    InputPromoted,
+    InputQueued,
+    InputRemoved,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    QueuesRecalled,
+    SessionRestarted,
+    SessionStatus,
+    SettingChanged,
+    Status,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    ToolComplete,
+    ToolExecuting,
+    ToolOutput,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from weft.messages import NOTHING_USED, File, Image, Node, Part, Text, ToolCall, ToolResult
+
+KEPT_OUTPUT = 4_000
+"""Characters of a running tool's output that are kept to be shown."""
+
+
+class Running(msgspec.Struct, kw_only=True):
+    """A tool at work."""
+
+    name: str
+    output: str = ""
+    cleaner: Sanitizer = msgspec.field(default_factory=Sanitizer)
+
+    def take(self, chunk: str) -> None:
+        """More output."""
+        self.output = (self.output + self.cleaner.feed(chunk))[-KEPT_OUTPUT:]
+
+
+class Live(msgspec.Struct, kw_only=True):
+    """What is in flight, and what the status line says."""
+
+    status: Status = "idle"
+    text: str = ""
+    """The part of the answer that is not settled yet."""
+    thinking: str = ""
+    writing: str = ""
+    """The tool whose call the model is writing."""
+    running: dict[str, Running] = {}
+    queued: dict[str, str] = {}
+    requests: dict[str, PermissionRequest | QuestionAsked] = {}
+    retry: str = ""
+    model: str = ""
+    mode: str = "default"
+    effort: str = "off"
+    title: str = ""
+    context_used: int = 0
+    context_window: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """A turn runs."""
+        return self.status in ("thinking", "executing_tool", "awaiting_permission")
+
+
+class Story:
+    """Folds the events of one session."""
+
+    def __init__(self, live: Live | None = None) -> None:
+        self.live = live or Live()
+        self._node = ""
+        self._taken = 0
+        """Characters of the answer in flight that were handed out as blocks."""
+        self._calls: dict[str, ToolCall] = {}
+        self._shown: set[str] = set()
+        """Calls that the person was asked about."""
+
+    def take(self, event: Event) -> list[AnyBlock]:
+        """Take one more event in; what can now be shown for good."""
+        live = self.live
+        match event:
+            case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted():
+                return self._in_flight(event)
+            case NewMessage(node=node):
+                return self._message(node)
+            case ToolExecuting(call_uid=call_uid, tool_name=name, args=args):
+                live.running[call_uid] = Running(name=describe_call(name, args))
+            case ToolOutput(call_uid=call_uid, chunk=chunk):
+                live.running.setdefault(call_uid, Running(name="")).take(chunk)
+            case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms):
+                return self._tool_ended(call_uid, result, duration_ms)
+            case SessionStatus(status=status):
+                live.status = status
+            case ContextUsage(used=used, window=window):
+                live.context_used, live.context_window = used, window
+            case LlmRetry(reason=reason, wait_ms=wait_ms):
+                live.retry = f"{reason}; trying again in {wait_ms / 1000:.0f} s"
+            case UsageRecorded(usage=usage):
+                total = msgspec.structs.replace(NOTHING_USED, cost_usd=live.cost_usd) + usage
+                live.cost_usd = total.cost_usd
+                live.retry = ""
+            case TurnStarted() | TurnFinished():
+                return self._turn(event)
+            case _:
+                return self._rest(event)
+        return []
+
+    # -- the answer in flight
+
+    def _in_flight(
+        self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
+    ) -> list[AnyBlock]:
+        live = self.live
+        live.retry = ""
+        if isinstance(event, AnswerRestarted):
+            void = bool(self._taken or live.text)
+            self._begin(event.node_id)
+            return [Note(text="the answer begins again", level="quiet")] if void else []
+        if event.node_id != self._node:
+            self._begin(event.node_id)
+        if isinstance(event, ThinkingDelta):
+            live.thinking += event.text
+            return []
+        blocks = self._end_thought()
+        if isinstance(event, ToolArgsDelta):
+            live.writing = event.tool_name
+            return blocks
+        live.text += event.text
+        if "\n" in event.text:
+            blocks += self._cut(settled(live.text))
+        return blocks
+
+    def _begin(self, node_id: str) -> None:
+        self._node, self._taken = node_id, 0
+        self.live.text = self.live.thinking = self.live.writing = ""
+
+    def _cut(self, length: int) -> list[AnyBlock]:
+        """Hand out this much of the text in flight."""
+        live = self.live
+        piece, live.text = live.text[:length], live.text[length:]
+        self._taken += length
+        return [Answer(text=piece)] if piece.strip() else []
+
+    def _end_thought(self) -> list[AnyBlock]:
+        thought, self.live.thinking = self.live.thinking, ""
+        return [Thought(text=thought)] if thought.strip() else []
+
+    # -- what is durable
+
+    def _message(self, node: Node) -> list[AnyBlock]:
+        if node.role == "user":
+            return [said(node.parts)]
+        if node.role != "assistant":
+            return []
+        blocks = self._end_thought()
+        if node.id != self._node:
+            self._begin(node.id)
+        # What the log has counts, whatever was seen of it in flight.
+        self.live.text = node.text[self._taken :]
+        blocks += self._cut(len(self.live.text))
+        self._begin("")
+        self._calls.update({call.call_uid: call for call in node.calls})
+        if node.is_partial:
+            blocks.append(Note(text="the answer was cut off here", level="quiet"))
+        return blocks
+
+    def _tool_ended(self, call_uid: str, result: ToolResult, duration_ms: int) -> list[AnyBlock]:
+        running = self.live.running.pop(call_uid, None)
+        call = self._calls.pop(call_uid, None)
+        if call is None:
+            name = running.name if running is not None else "tool"
+            return [ToolCard(name=name, args={}, result=result, duration_ms=duration_ms)]
+        was_shown = call_uid in self._shown
+        self._shown.discard(call_uid)
+        return [
+            ToolCard(
+                name=call.name,
+                args=call.args,
+                result=result,
+                duration_ms=duration_ms,
+                was_shown=was_shown,
+            )
+        ]
+
+    def _turn(self, event: TurnStarted | TurnFinished) -> list[AnyBlock]:
+        live = self.live
+        live.running.clear()
+        live.retry = live.writing = ""
+        if isinstance(event, TurnStarted):
+            return []
+        live.requests.clear()
+        if event.reason in GOOD:
+            return []
+        if event.reason == "aborted":
+            return [Note(text="stopped", level="warning")]
+        return [Note(text=why_it_stopped(event.reason, event.detail), level="error")]
+
+    def _rest(self, event: Event) -> list[AnyBlock]:
+        live = self.live
+        match event:
+            case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
+                live.requests[request_id] = event
+                self._shown.add(event.call_uid)
+            case PermissionResolved(request_id=request_id):
+                request = live.requests.pop(request_id, None)
+                return _resolved(event) if request is not None else []
+            case QuestionAnswered(request_id=request_id, answer=answer):
+                live.requests.pop(request_id, None)
+                return [UserSaid(text=answer)]
+            case (
+                InputQueued(entry_id=entry_id, parts=parts)
+                | InputEdited(entry_id=entry_id, parts=parts)
+            ):
+                live.queued[entry_id] = said(parts).text
+            case InputPromoted(entries=entries) | QueuesRecalled(entries=entries):
+                for entry_id in entries:
+                    live.queued.pop(entry_id, None)
+            case InputRemoved(entry_id=entry_id):
+                live.queued.pop(entry_id, None)
+            case SettingChanged():
+                self._setting(event)
+            case SystemNote(text=text, level=level, to_model=False):
+                return [Note(text=text, level=level)]
+            case ErrorRaised(message=message):
+                return [Note(text=message, level="error")]
+            case SessionRestarted():
+                return [Note(text="the session was restarted from its log", level="warning")]
+            case Compacted():
+                return [Note(text="earlier turns are now told to the model as a summary")]
+            case _:
+                pass
+        return []
+
+    def _setting(self, event: SettingChanged) -> None:
+        live = self.live
+        match event.name:
+            case "model":
+                live.model = str(event.value)
+                live.context_window = 0
+            case "permission_mode":
+                live.mode = str(event.value)
+            case "thinking":
+                live.effort = str(event.value)
+            case "title":
+                live.title = str(event.value)
+            case _:
+                pass
+
+
+def said(parts: Iterable[Part]) -> UserSaid:
+    """What a person said, with the names of what was sent along."""
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    attached = [part.name for part in parts if isinstance(part, File | Image)]
+    return UserSaid(text="".join(texts), attached=tuple(attached))
+
+
+def _resolved(event: PermissionResolved) -> list[AnyBlock]:
+    match event.action:
+        case "allow_turn":
+            return [Note(text=f"allowed for this turn: {event.pattern}", level="quiet")]
+        case "allow_always":
+            return [Note(text=f"allowed in this session: {event.pattern}", level="quiet")]
+        case _:
+            return []
+
+
+def live_of(snapshot: EditorSnapshot) -> Live:
+    """What a session is doing right now."""
+    return Live(
+        status=snapshot.status,
+        model=snapshot.model,
+        mode=snapshot.permission_mode,
+        effort=snapshot.thinking,
+        title=snapshot.title,
+        context_used=snapshot.context_used,
+        cost_usd=snapshot.cost_usd,
+        requests={request.request_id: request for request in snapshot.requests},
+        queued={entry.entry_id: entry.text for entry in snapshot.queue},
+    )
+
+
+def earlier(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
+    """A stored conversation as blocks."""
+    blocks: list[AnyBlock] = []
+    calls: dict[str, tuple[str, dict[str, object]]] = {}
+    for message in messages:
+        match message.role:
+            case "user":
+                blocks.append(UserSaid(text=message.content))
+            case "assistant":
+                if message.content.strip():
+                    blocks.append(Answer(text=message.content))
+                if message.is_partial:
+                    blocks.append(Note(text="the answer was cut off here", level="quiet"))
+                calls |= {call["id"]: (call["name"], call["args"]) for call in message.tool_calls}
+            case "tool":
+                name, args = calls.get(message.tool_call_id or "", ("tool", {}))
+                result = ToolResult(
+                    call_uid=message.tool_call_id or "",  # type: ignore[arg-type]  # an id of ours, as text
+                    text=message.content,
+                    is_error=message.is_error,
+                )
+                blocks.append(ToolCard(name=name, args=args, result=result))
+            case _:
+                blocks.append(Note(text=message.content))
+    return blocks

@@ -1,0 +1,88 @@
+"""How a program ends: exit codes, and the one sentence that goes with a failure."""
+
+from __future__ import annotations
+
+from weft.errors import (
+    AmbiguousId,
+    AuthFailed,
+    ProviderError,
+    SessionError,
+    SessionNotFound,
+    StoreError,
+    UsageError,
+    WeftError,
+)
+
+OK = 0
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+HUNG_UP = 129
+TERMINATED = 143
+NOBODY_READS = 141
+
+MEANINGS: dict[int, str] = {
+    OK: "It worked: the model came to its end.",
+    FAILED: "The run failed: the provider, a key, a limit, the store, or the answer did not fit the schema.",
+    USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
+    HUNG_UP: "The terminal went away (SIGHUP); everything was settled first.",
+    INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was settled first.",
+    NOBODY_READS: "Whoever read the output went away (as with `| head`).",
+    TERMINATED: "Terminated (SIGTERM); everything was settled first.",
+}
+"""Every exit code there is."""
+
+
+class Exit(Exception):
+    """Leave with this code, after this sentence (if any) on standard error."""
+
+    def __init__(self, code: int, sentence: str = "") -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code of a failure."""
+    match error:
+        case Exit(code=code):
+            return code
+        case UsageError() | SessionNotFound() | AmbiguousId():
+            return USAGE
+        case BrokenPipeError():
+            return NOBODY_READS
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case _:
+            return FAILED
+
+
+def sentence_of(error: BaseException) -> str:
+    """One sentence for people: what went wrong, and what to do."""
+    match error:
+        case Exit(sentence=sentence):
+            return sentence
+        case SessionNotFound(session_id=session_id):
+            return f"there is no session {session_id!r}; `weft session list --all` shows those there are"
+        case AuthFailed():
+            return _ended(str(error), "weft auth", "`weft auth login PROVIDER` keeps a key")
+        case ProviderError() | StoreError() | SessionError() | UsageError() | WeftError():
+            return str(error)
+        case OSError(filename=str(filename)) if error.strerror:
+            return f"{filename}: {error.strerror}"
+        case BrokenPipeError() | KeyboardInterrupt():
+            return ""
+        case _:
+            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _ended(sentence: str, known: str, advice: str) -> str:
+    """The sentence with advice, unless it gives that already."""
+    return sentence if known in sentence else f"{sentence}; {advice}"
+
+
+def first_of(error: BaseException) -> BaseException:
+    """The error that matters of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

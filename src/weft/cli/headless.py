@@ -1,0 +1,178 @@
+"""`weft -p`: one prompt (or a program's stream of them) in, an answer out, nobody asked.
+
+Whatever needs leave that nobody has given is denied with a reason, so a run never waits for a person.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from weft.app import App, Result, Session
+from weft.cli import output
+from weft.cli.answers import GOOD, answer_text, read_schema, write_file
+from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
+from weft.cli.launch import chosen_id, make_app, message_options, open_session, wanted_of
+from weft.cli.parse import Arguments
+from weft.cli.prompts import Said, compose, read_piped
+from weft.cli.sinks import make_sink
+from weft.cli.stopping import Stop
+from weft.cli.talk import Talk
+from weft.errors import UsageError, WeftError
+
+
+def run_print(arguments: Arguments) -> int:
+    """Answer, and return the exit code."""
+    output.check_output(has_file=arguments.text("output_last_message") is not None)
+    streams_in = arguments.text("input_format") == "stream-json"
+    if streams_in and arguments.text("output_format") != "stream-json":
+        raise UsageError("--input-format stream-json needs --output-format stream-json")
+    if arguments.text("resume") == "":
+        raise UsageError(
+            "there is nobody to pick from a list: give --resume an id, or use --continue"
+        )
+    app = make_app(arguments)
+    return anyio.run(_Run(arguments, app, () if streams_in else _said(arguments, app)).main)
+
+
+def _said(arguments: Arguments, app: App) -> Said:
+    piped = read_piped(has_prompt=bool(arguments.words))
+    images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
+    said = compose(arguments.words, piped=piped, images=images, folder=app.project_path)
+    if not said and not (arguments.flag("continue") or arguments.text("resume")):
+        raise UsageError(
+            'there is no prompt; give one (weft -p "What does this do?"), or pipe it in'
+        )
+    return said
+
+
+class _Run:
+    """One run from beginning to end."""
+
+    def __init__(self, arguments: Arguments, app: App, said: Said) -> None:
+        self._arguments = arguments
+        self._app = app
+        self._said = said
+        self._wanted = wanted_of(arguments, headless=True)
+        self._sink = make_sink(arguments)
+        self._stop = Stop()
+        self._session: Session | None = None
+        self._is_new = True
+
+    async def main(self) -> int:
+        """Run; returns the exit code."""
+        code = FAILED
+        try:
+            async with anyio.create_task_group() as group:
+                await group.start(self._watch_signals, group.cancel_scope)
+                async with self._app:
+                    code = await self._in_app(await self._open())
+                group.cancel_scope.cancel()
+        except* (WeftError, Exit, OSError) as errors:
+            if not self._stop.signal:
+                self._fail(first_of(errors))
+        return self._stop.code or code
+
+    def _fail(self, error: BaseException) -> None:
+        if not isinstance(error, BrokenPipeError):
+            self._sink.fail(sentence_of(error))
+        raise error
+
+    async def _watch_signals(
+        self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        async def settle() -> None:
+            if self._session is None:
+                scope.cancel()
+            else:
+                await self._session.abort(self._stop.reason)
+
+        await self._stop.watch(settle, task_status=task_status)
+
+    async def _open(self) -> Session:
+        existing = await chosen_id(self._app, self._arguments)
+        session = await open_session(
+            self._app,
+            self._wanted,
+            existing=existing,
+            fork=self._arguments.flag("fork"),
+            new_id=self._arguments.text("session_id"),
+        )
+        self._is_new = existing is None
+        snapshot = await session.editor_snapshot()
+        self._sink.start(session.id, lambda: describe(self._app, self._wanted.tools, snapshot))
+        self._session = session
+        return session
+
+    async def _in_app(self, session: Session) -> int:
+        options = message_options(self._wanted, existing=not self._is_new)
+        if (schema := self._arguments.text("json_schema")) is not None:
+            options["schema"] = read_schema(schema)
+        if self._arguments.text("input_format") == "stream-json":
+            from weft.cli.dialogue import Dialogue  # only where a program drives us
+
+            asks = self._arguments.text("permission_prompt_tool") is not None
+            return await Dialogue(self._app, session, self._sink, options, asks=asks).run()
+        return await self._one_turn(session, options)
+
+    async def _one_turn(self, session: Session, options: dict[str, Any]) -> int:
+        talk = Talk(self._app, session, self._sink)
+        async with anyio.create_task_group() as group:
+            await group.start(talk.follow)
+            try:
+                result = await talk.send(lambda: self._send(session, options))
+            except WeftError:
+                await self._leave_nothing_empty(session)
+                raise
+            finally:
+                group.cancel_scope.cancel()
+        return NOBODY_READS if talk.is_unread else self._finish(result, talk.denied)
+
+    async def _send(self, session: Session, options: dict[str, Any]) -> Result:
+        if self._said:
+            return await session.send_message(self._said, **options)
+        if await session.get_status() != "interrupted":
+            raise UsageError(
+                "there is nothing to go on with: the last turn came to its end; give a prompt"
+            )
+        return await session.continue_and_wait(**options)
+
+    async def _leave_nothing_empty(self, session: Session) -> None:
+        """A new session whose first message could not even be sent is no session."""
+        if self._is_new and not (await session.metadata()).message_count:
+            await self._app.sessions.delete_session(session.id)
+
+    def _finish(self, result: Result, denied: int) -> int:
+        if (path := self._arguments.text("output_last_message")) is not None:
+            write_file(path, answer_text(result))
+        self._sink.finish(result)
+        if denied:
+            calls = "1 tool call" if denied == 1 else f"{denied} tool calls"
+            output.complain(
+                f"{calls} needed leave that nobody was there to give; --permission-mode accept_edits "
+                "(or bypass) or --allowedTools gives it beforehand"
+            )
+        return OK if result.finish_reason in GOOD else FAILED
+
+
+def describe(app: App, tools: list[str] | None, snapshot: Any) -> dict[str, Any]:
+    """What the first line of a stream says of the session."""
+    from weft.app.workshop import tool_table  # only for those who ask
+    from weft.cli.slash import COMMANDS
+
+    return {
+        "cwd": app.project_path,
+        "model": snapshot.model,
+        "permissionMode": snapshot.permission_mode,
+        "tools": tools if tools is not None else list(tool_table("all")[0]),
+        "mcp_servers": [],
+        "slash_commands": [command.name.removeprefix("/") for command in COMMANDS],
+        "skills": [],
+        "agents": [],
+        "plugins": [],
+        "output_style": "default",
+        "capabilities": ["interrupt", "set_model", "set_permission_mode", "can_use_tool"],
+    }

@@ -1,0 +1,115 @@
+"""The entry: words in, an exit code out.
+
+Nothing here may be slow: `weft --help` and the way to the first request both pass through.  Each command lives in a module of its own and
+is loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, code_of, first_of, sentence_of
+from weft.cli.parse import Arguments, parse
+from weft.errors import UsageError, WeftError
+
+_MODULES = {
+    "session": "weft.cli.verbs.sessions",
+    "models": "weft.cli.verbs.models",
+    "stats": "weft.cli.verbs.stats",
+    "config": "weft.cli.verbs.config",
+    "doctor": "weft.cli.verbs.doctor",
+    "auth": "weft.cli.verbs.auth",
+    "completion": "weft.cli.verbs.completion",
+}
+"""Where each command lives; its `run` takes the arguments and returns the exit code."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        code = _run(sys.argv[1:] if argv is None else argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except (WeftError, Exit, OSError, KeyboardInterrupt) as error:
+        return _failed(error)
+    except Exception as error:  # the last handler there is: no traceback ever reaches the person
+        from weft.cli.logs import log_crash
+
+        cause = sentence_of(first_of(error))
+        _complain(f"something went wrong inside Weft ({cause}); {log_crash(error)}")
+        return FAILED
+
+
+def _failed(error: BaseException) -> int:
+    if isinstance(error, BrokenPipeError):
+        from weft.cli.output import forget_output
+
+        forget_output()
+        return NOBODY_READS
+    _complain(sentence_of(error))
+    if isinstance(error, UsageError) and "option" in str(error):
+        _complain("`weft --help` lists the options")
+    return code_of(error)
+
+
+def _complain(sentence: str) -> None:
+    from weft.cli.output import complain
+
+    complain(sentence)
+
+
+def _run(argv: list[str]) -> int:
+    arguments = parse(argv)
+    if arguments.flag("help") or arguments.verb == "help":
+        return _help(arguments)
+    if arguments.flag("version"):
+        from weft import __version__
+
+        return _say(f"weft {__version__}")
+    from weft.cli.output import take_standard_streams
+
+    take_standard_streams()
+    from weft.cli.logs import log_to_file
+
+    log_to_file()
+    if arguments.verb not in ("", "run"):
+        return _command(arguments)
+    if arguments.verb == "run" or arguments.flag("print") or not _has_terminal():
+        from weft.cli.headless import run_print
+
+        return run_print(arguments)
+    from weft.cli.chat import run_chat
+
+    return run_chat(arguments)
+
+
+def _help(arguments: Arguments) -> int:
+    from weft.cli.usage import topic_help, verb_help
+
+    if arguments.verb == "help":
+        return _say(topic_help(arguments.words))
+    if arguments.verb:
+        return _say(verb_help(tuple(arguments.verb.split())))
+    return _say(topic_help(()))
+
+
+def _say(text: str) -> int:
+    if sys.stdout is not None:
+        sys.stdout.write(f"{text}\n")
+    return OK
+
+
+def _command(arguments: Arguments) -> int:
+    from importlib import import_module
+
+    code: int = import_module(_MODULES[arguments.verb.split()[0]]).run(arguments)
+    return code
+
+
+def _has_terminal() -> bool:
+    """A chat needs somebody who types and sees."""
+    return all(
+        stream is not None and not stream.closed and stream.isatty()
+        for stream in (sys.stdin, sys.stdout)
+    )

@@ -1,0 +1,355 @@
+"""The command line as data: every option and every command, with a sentence each.
+
+Parsing, help, completion scripts and the test that compares `docs/cli.md` all read these tables.  Plain tuples: this module is on the
+way to `--help` and must cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Kind: TypeAlias = Literal["flag", "text", "whole", "number", "many", "maybe"]
+"""`many` may be given several times; `maybe` takes the next word unless that is an option."""
+
+
+class Option(NamedTuple):
+    """One option."""
+
+    names: tuple[str, ...]
+    """All spellings; the help shows those that are not in `hidden`."""
+    about: str
+    kind: Kind = "flag"
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Spellings that are taken and not advertised."""
+
+    @property
+    def key(self) -> str:
+        """The name its value is kept under: the first long spelling, with underscores."""
+        return next(name for name in self.names if name.startswith("--"))[2:].replace("-", "_")
+
+    @property
+    def takes_value(self) -> bool:
+        return self.kind != "flag"
+
+
+class Section(NamedTuple):
+    """Options that belong together in the help."""
+
+    title: str
+    options: tuple[Option, ...]
+
+
+class Verb(NamedTuple):
+    """One command, or one command of a command."""
+
+    name: str
+    about: str
+    words: str = ""
+    """The words it takes, as the help shows them."""
+    options: tuple[Option, ...] = ()
+    verbs: tuple[Verb, ...] = ()
+    default: str = ""
+    """Which of `verbs` is meant when none is named."""
+    aliases: tuple[str, ...] = ()
+    is_run: bool = False
+    """It takes all options of a run."""
+
+
+HELP = Option(("-h", "--help"), "Show this help.")
+FOLDER = Option(("-C", "--cd"), "Work in this folder.", "text", "DIR", hidden=("--cwd",))
+SET = Option(("--set",), "Set a setting for this run; may be repeated.", "many", "KEY=VALUE")
+JSON = Option(("--json",), "Print JSON.")
+ALL = Option(("-a", "--all"), "Of every folder, not only of this one.")
+
+MODES = (
+    *("default", "plan", "accept_edits", "auto", "bypass"),
+    *("acceptEdits", "bypassPermissions", "dontAsk"),
+)
+EFFORTS = ("off", "low", "medium", "high", "max")
+
+RUN: tuple[Section, ...] = (
+    Section(
+        "Session",
+        (
+            Option(("-c", "--continue"), "Go on with the newest session of this folder."),
+            Option(
+                ("-r", "--resume", "-s", "--session"),
+                "Go on with a session: its id, the beginning of it, or its title; without one, pick from a list.",
+                "maybe",
+                "[ID]",
+            ),
+            Option(
+                ("--fork",),
+                "With -c or -r: go on in a new session that shares the past; the old one stays as it is.",
+                hidden=("--fork-session",),
+            ),
+            Option(("--session-id",), "Give the new session this id (or resume it).", "text", "ID"),
+            Option(("-n", "--name"), "Title of the new session.", "text", "TITLE"),
+            Option(
+                ("--ephemeral", "--no-session"),
+                "Keep nothing.",
+                hidden=("--no-session-persistence",),
+            ),
+        ),
+    ),
+    Section(
+        "Model",
+        (
+            Option(
+                ("-m", "--model"),
+                "Model, as provider:model or provider/model, with :EFFORT behind it if you like.",
+                "text",
+                "MODEL",
+            ),
+            Option(
+                ("--effort",),
+                "How hard it thinks: off, low, medium, high or max.",
+                "text",
+                "LEVEL",
+                EFFORTS,
+                hidden=("--thinking",),
+            ),
+            Option(("--system-prompt",), "Use this system prompt instead of ours.", "text", "TEXT"),
+            Option(("--system-prompt-file",), "The same, from a file.", "text", "FILE"),
+            Option(("--append-system-prompt",), "Add this to the system prompt.", "text", "TEXT"),
+            Option(("--append-system-prompt-file",), "The same, from a file.", "text", "FILE"),
+        ),
+    ),
+    Section(
+        "What it may do",
+        (
+            Option(
+                ("--permission-mode",),
+                "default, plan, accept_edits, auto or bypass (acceptEdits, bypassPermissions and dontAsk too).",
+                "text",
+                "MODE",
+                MODES,
+            ),
+            Option(
+                ("--dangerously-skip-permissions", "--yolo"),
+                "The same as --permission-mode bypass.",
+            ),
+            Option(
+                ("--allowedTools",),
+                "Rules that are allowed without asking: 'read', 'write(src/**)'; with commas or repeated.",
+                "many",
+                "RULES",
+                hidden=("--allowed-tools",),
+            ),
+            Option(
+                ("--disallowedTools",),
+                "Rules that are denied; a bare tool is taken away from the model.",
+                "many",
+                "RULES",
+                hidden=("--disallowed-tools",),
+            ),
+            Option(("--tools",), "Only these tools, with commas; '' for none.", "many", "NAMES"),
+            Option(
+                ("--add-dir",), "A further folder it may work in; may be repeated.", "many", "DIR"
+            ),
+        ),
+    ),
+    Section(
+        "Limits",
+        (
+            Option(("--max-turns",), "Answers of the model in one turn.", "whole", "N"),
+            Option(("--max-budget-usd",), "Money for the session, in US dollars.", "number", "USD"),
+            Option(("--max-tokens",), "Tokens for the session.", "whole", "N"),
+        ),
+    ),
+    Section(
+        "Input and output",
+        (
+            Option(
+                ("-p", "--print"),
+                "Answer on standard output and exit; what is piped in is added to the prompt.",
+            ),
+            Option(("-i", "--image"), "Send a picture along; may be repeated.", "many", "FILE"),
+            Option(
+                ("--output-format",),
+                "With -p: text (the last answer), json (one object) or stream-json (one object a line, as it happens).",
+                "text",
+                "FORMAT",
+                ("text", "json", "stream-json"),
+            ),
+            Option(
+                ("--input-format",),
+                "With -p: text, or stream-json (one message a line, several turns).",
+                "text",
+                "FORMAT",
+                ("text", "stream-json"),
+            ),
+            Option(("--include-partial-messages",), "With stream-json: text as it arrives, too."),
+            Option(
+                ("--permission-prompt-tool",),
+                "With stream-json in and out: 'stdio' sends what needs leave to the program on the other side.",
+                "text",
+                "NAME",
+                ("stdio",),
+            ),
+            Option(
+                ("--json-schema",),
+                "The last answer must be JSON that fits this schema (a file, or the schema itself).",
+                "text",
+                "SCHEMA",
+                hidden=("--output-schema",),
+            ),
+            Option(
+                ("-o", "--output-last-message"),
+                "Write the last answer to this file, too.",
+                "text",
+                "FILE",
+            ),
+            Option(("--verbose",), "Say on standard error what is being done."),
+            Option(
+                ("--plain",),
+                "Chat without redrawing anything: for screen readers and simple terminals.",
+            ),
+        ),
+    ),
+    Section(
+        "Other",
+        (
+            FOLDER,
+            SET,
+            Option(("-V", "--version"), "Show the version.", hidden=("-v",)),
+            HELP,
+        ),
+    ),
+)
+"""What a run takes: the chat, `-p`, `run` and `exec`."""
+
+_LIMIT = Option(("--limit",), "At most so many.", "whole", "N")
+
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "run",
+        "Answer on standard output and exit: the same as -p",
+        "[prompt]",
+        aliases=("exec",),
+        is_run=True,
+    ),
+    Verb(
+        "session",
+        "List, show, rename, fork, export, import and delete sessions",
+        aliases=("sessions",),
+        default="list",
+        verbs=(
+            Verb(
+                "list",
+                "List sessions, newest first; words search titles and what was said",
+                "[words]",
+                (ALL, _LIMIT, JSON),
+                aliases=("ls",),
+            ),
+            Verb("show", "Show what was said in a session", "ID", (JSON,)),
+            Verb("rename", "Give a session another title", "ID TITLE"),
+            Verb(
+                "fork",
+                "Start a new session that shares the past of another",
+                "ID",
+                (
+                    Option(
+                        ("--at",),
+                        "Up to and including this message: its id, or its number from 0.",
+                        "text",
+                        "MESSAGE",
+                    ),
+                    Option(("-n", "--name"), "Title of the new session.", "text", "TITLE"),
+                ),
+            ),
+            Verb(
+                "export",
+                "Write a session as json, jsonl or md",
+                "ID",
+                (
+                    Option(
+                        ("-f", "--format"),
+                        "json, jsonl or md; by default what the file's name says, else md.",
+                        "text",
+                        "FORMAT",
+                        ("json", "jsonl", "md"),
+                    ),
+                    Option(
+                        ("-o", "--output"),
+                        "File to write; without it, standard output.",
+                        "text",
+                        "FILE",
+                    ),
+                ),
+            ),
+            Verb(
+                "import",
+                "Read a session from an export; only what was said is taken over",
+                "FILE",
+                (Option(("-n", "--name"), "Title of the new session.", "text", "TITLE"),),
+            ),
+            Verb(
+                "delete",
+                "Delete sessions for good",
+                "ID...",
+                (Option(("-y", "--yes"), "Do not ask."),),
+                aliases=("rm",),
+            ),
+        ),
+    ),
+    Verb(
+        "models",
+        "List models, or fetch an embedded one",
+        default="list",
+        verbs=(
+            Verb(
+                "list",
+                "List the models that can be used; words pick some",
+                "[words]",
+                (JSON,),
+                aliases=("ls",),
+            ),
+            Verb("pull", "Fetch an embedded model for use without a key and a network", "[NAME]"),
+        ),
+    ),
+    Verb("stats", "Show what was used: sessions, turns, cost", "", (ALL, JSON)),
+    Verb("config", "Show every setting, its value and where it came from", "[KEY]", (JSON,)),
+    Verb("doctor", "Find out what this machine has and what is missing", "", (JSON,)),
+    Verb(
+        "auth",
+        "Keep API keys",
+        default="list",
+        verbs=(
+            Verb(
+                "list",
+                "Show which providers have a key, and from where",
+                "",
+                (JSON,),
+                aliases=("ls",),
+            ),
+            Verb(
+                "login",
+                "Keep a provider's key in a file that only you can read; piped in or typed unseen",
+                "PROVIDER",
+            ),
+            Verb("logout", "Forget a provider's key", "PROVIDER"),
+        ),
+    ),
+    Verb("completion", "Print a completion script for bash, zsh or fish", "SHELL"),
+    Verb("help", "Explain a command, or 'exit-codes', 'slash' or 'keys'", "[topic]"),
+)
+
+
+def run_options() -> tuple[Option, ...]:
+    """All options of a run."""
+    return tuple(option for section in RUN for option in section.options)
+
+
+def options_of(verb: Verb) -> tuple[Option, ...]:
+    """All options that a command takes."""
+    if verb.is_run:
+        return run_options()
+    return (*verb.options, FOLDER, SET, HELP)
+
+
+def find_verb(name: str, verbs: tuple[Verb, ...] = VERBS) -> Verb | None:
+    """The command of this name."""
+    return next((verb for verb in verbs if name in (verb.name, *verb.aliases)), None)

@@ -1,0 +1,182 @@
+"""Words in, arguments out.  One parser reads every word once, so that no flag is ever found inside another flag's value."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from weft.cli.options import Option, Verb, find_verb, options_of, run_options
+from weft.errors import UsageError
+
+
+class Arguments(NamedTuple):
+    """What was asked for."""
+
+    verb: str
+    """`""` is the chat; `session list` and the like are named in full."""
+    words: tuple[str, ...]
+    values: dict[str, Any]
+
+    def flag(self, key: str) -> bool:
+        """True when the flag was given."""
+        return bool(self.values.get(key))
+
+    def text(self, key: str) -> str | None:
+        """The value of a text option, None when it was not given."""
+        value = self.values.get(key)
+        return None if value is None else str(value)
+
+    def whole(self, key: str) -> int | None:
+        """The value of a whole number."""
+        value = self.values.get(key)
+        return None if value is None else int(value)
+
+    def number(self, key: str) -> float | None:
+        """The value of a number."""
+        value = self.values.get(key)
+        return None if value is None else float(value)
+
+    def many(self, key: str) -> tuple[str, ...]:
+        """All values of an option that may be repeated."""
+        return tuple(self.values.get(key, ()))
+
+
+def parse(argv: list[str]) -> Arguments:
+    """Understand a command line.
+
+    Raises:
+        UsageError: an option is unknown (the nearest one is named), lacks its value or has a wrong one.
+    """
+    reader = _Reader(argv, run_options())
+    verb: Verb | None = None
+    named: list[str] = []
+    while (word := reader.next_word()) is not None:
+        if not reader.words and not reader.is_literal and not reader.values.get("print"):
+            candidates = verb.verbs if verb is not None else None
+            found = find_verb(word, candidates) if candidates is not None else find_verb(word)
+            if found is not None and (verb is None or verb.verbs):
+                verb = found
+                named.append(found.name)
+                reader.options = options_of(found)
+                continue
+        reader.words.append(word)
+    name = _full_name(verb, named, reader)
+    _check_values(reader.values, options_of(verb) if verb is not None else run_options(), name)
+    return Arguments(name, tuple(reader.words), reader.values)
+
+
+def _full_name(verb: Verb | None, named: list[str], reader: _Reader) -> str:
+    if verb is None or not verb.verbs or reader.values.get("help"):
+        return " ".join(named)
+    if reader.words:
+        raise UsageError(_no_such(reader.words[0], [each.name for each in verb.verbs], verb.name))
+    return f"{verb.name} {verb.default}"
+
+
+def _no_such(word: str, known: list[str], verb: str) -> str:
+    return f"there is no `{verb} {word}`{_nearest(word, known)}; it has {', '.join(known)}"
+
+
+def _check_values(values: dict[str, Any], allowed: tuple[Option, ...], verb: str) -> None:
+    """Options that stood before the command must be the command's, too."""
+    keys = {option.key for option in allowed}
+    for key in values:
+        if key not in keys:
+            raise UsageError(f"`weft {verb}` takes no --{key.replace('_', '-')}")
+
+
+class _Reader:
+    """Takes words off the command line; options go into `values`."""
+
+    def __init__(self, argv: list[str], options: tuple[Option, ...]) -> None:
+        self._left = list(reversed(argv))
+        self.options = options
+        self.words: list[str] = []
+        self.values: dict[str, Any] = {}
+        self.is_literal = False
+        """Everything after `--` is a word."""
+
+    def next_word(self) -> str | None:
+        """The next word that is no option; None at the end."""
+        while self._left:
+            word = self._left.pop()
+            if self.is_literal or word == "-" or not word.startswith("-"):
+                return word
+            if word == "--":
+                self.is_literal = True
+            elif word.startswith("--"):
+                self._long(word)
+            else:
+                self._short(word)
+        return None
+
+    def _long(self, word: str) -> None:
+        name, has_value, value = word.partition("=")
+        option = self._find(name)
+        if has_value and not option.takes_value:
+            raise UsageError(f"{name} takes no value")
+        self._take(option, name, value if has_value else None)
+
+    def _short(self, word: str) -> None:
+        """`-m x`, `-mx`, and flags together: `-pc`."""
+        letters = word[1:]
+        while letters:
+            name, letters = f"-{letters[0]}", letters[1:]
+            option = self._find(name, word)
+            if option.takes_value and letters:
+                self._take(option, name, letters.removeprefix("="))
+                return
+            self._take(option, name, None)
+
+    def _find(self, name: str, word: str = "") -> Option:
+        for option in self.options:
+            if name in option.names or name in option.hidden:
+                return option
+        known = [each for option in self.options for each in option.names if each.startswith("--")]
+        shown = word or name
+        raise UsageError(f"there is no option {shown!r}{_nearest(shown, known)}")
+
+    def _take(self, option: Option, name: str, value: str | None) -> None:
+        key = option.key
+        if option.kind == "flag":
+            self.values[key] = True
+            return
+        if value is None:
+            value = self._value(option, name)
+        if option.choices and value not in option.choices:
+            raise UsageError(
+                f"{name} {value!r} is not known{_nearest(value, option.choices)}; it is one of "
+                f"{', '.join(option.choices)}"
+            )
+        if option.kind == "many":
+            self.values.setdefault(key, []).append(value)
+        else:
+            self.values[key] = _converted(option, name, value)
+
+    def _value(self, option: Option, name: str) -> str:
+        follows = self._left[-1] if self._left else None
+        if option.kind == "maybe":
+            return "" if follows is None or follows.startswith("-") else self._left.pop()
+        if follows is None or (follows.startswith("--") and len(follows) > 2):
+            raise UsageError(f"{name} needs a value: {name} {option.metavar}")
+        return self._left.pop()
+
+
+def _converted(option: Option, name: str, value: str) -> Any:
+    if option.kind not in ("whole", "number"):
+        return value
+    try:
+        number = int(value) if option.kind == "whole" else float(value)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        wanted = "a whole number" if option.kind == "whole" else "a number"
+        raise UsageError(f"{name} needs {wanted} above 0, not {value!r}")
+    return number
+
+
+def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+    """` (did you mean …?)`, or nothing."""
+    import difflib  # only when something is wrong
+
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,176 @@
+"""Where a run without a person goes: text, one JSON object, or a stream of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from weft.app import Result
+from weft.cli import output
+from weft.cli.answers import GOOD, answer_text, describe_call, why_it_stopped
+from weft.cli.parse import Arguments
+from weft.events import Event, LlmRetry, NewMessage, PermissionRequest, TextDelta, ToolComplete
+
+
+class Sink(Protocol):
+    """Takes a run in, as it happens."""
+
+    wants_signals: bool
+    """Live events matter to it, too."""
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        """A session is there; `describe` tells about it."""
+        ...
+
+    def take(self, event: Event) -> None:
+        """Something happened."""
+        ...
+
+    def finish(self, result: Result) -> None:
+        """A turn ended."""
+        ...
+
+    def fail(self, sentence: str) -> None:
+        """The run ended without a turn."""
+        ...
+
+
+def make_sink(arguments: Arguments) -> Sink:
+    """The sink that the arguments ask for."""
+    format_ = arguments.text("output_format") or "text"
+    narrator = Narrator() if arguments.flag("verbose") and format_ != "stream-json" else None
+    if format_ == "text":
+        return TextSink(narrator)
+    if format_ == "json":
+        return JsonSink(narrator)
+    return StreamSink(partials=arguments.flag("include_partial_messages"))
+
+
+class TextSink(Sink):
+    """The last answer.  On a terminal, text as it arrives."""
+
+    def __init__(self, narrator: Narrator | None) -> None:
+        self._narrator = narrator
+        self._is_live = sys.stdout is not None and sys.stdout.isatty()
+        self.wants_signals = self._is_live or narrator is not None
+        self._written = ""
+        """The node whose text was written last."""
+        self._cleaner: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        if self._narrator is not None:
+            output.tell(f"· session {session_id}, model {describe()['model']}")
+
+    def take(self, event: Event) -> None:
+        if self._narrator is not None:
+            self._narrator.take(event)
+        if not self._is_live:
+            return
+        match event:
+            case TextDelta(node_id=node_id, text=text):
+                self._write_live(node_id, text)
+            case NewMessage(node=node) if node.id == self._written and not node.text.endswith("\n"):
+                output.write("\n")
+            case _:
+                pass
+
+    def _write_live(self, node_id: str, text: str) -> None:
+        from weft.cli.sanitize import Sanitizer  # only for terminals
+
+        if node_id != self._written:
+            output.write("\n" if self._written else "")
+            self._written, self._cleaner = node_id, Sanitizer()
+        output.write(self._cleaner.feed(text))
+
+    def finish(self, result: Result) -> None:
+        text = answer_text(result)
+        if text and (not self._written or result.deliverable is not None):
+            output.write_line(text)
+        if result.finish_reason not in GOOD:
+            output.complain(why_it_stopped(result.finish_reason, result.detail))
+
+    def fail(self, sentence: str) -> None:
+        return
+
+
+class JsonSink(Sink):
+    """One object at the end."""
+
+    wants_signals = False
+
+    def __init__(self, narrator: Narrator | None) -> None:
+        self._narrator = narrator
+        self._encoder: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        self._encoder = _encoder(session_id)
+
+    def take(self, event: Event) -> None:
+        if self._narrator is not None:
+            self._narrator.take(event)
+        self._encoder.lines(event)
+
+    def finish(self, result: Result) -> None:
+        output.write_json(self._encoder.result(result))
+
+    def fail(self, sentence: str) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence))
+
+
+class StreamSink(Sink):
+    """One object a line, as it happens."""
+
+    wants_signals = True
+
+    def __init__(self, *, partials: bool) -> None:
+        self._partials = partials
+        self._encoder: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        self._encoder = _encoder(session_id, partials=self._partials)
+        output.write_json(self._encoder.init(**describe()))
+
+    def take(self, event: Event) -> None:
+        for line in self._encoder.lines(event):
+            output.write_json(line)
+
+    def finish(self, result: Result) -> None:
+        output.write_json(self._encoder.result(result))
+        self._encoder.denials = []
+
+    def fail(self, sentence: str) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence))
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Ask the program on the other side for leave."""
+        output.write_json(self._encoder.ask(request))
+
+
+def _encoder(session_id: str, *, partials: bool = False) -> Any:
+    from weft.cli.stream_json import Encoder  # only where JSON is spoken
+
+    return Encoder(session_id, partials=partials)
+
+
+class Narrator:
+    """Says on standard error what is being done."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def take(self, event: Event) -> None:
+        """Say it, if it is worth a line."""
+        match event:
+            case NewMessage(node=node) if node.role == "assistant":
+                for call in node.calls:
+                    self._names[call.call_uid] = describe_call(call.name, call.args)
+            case ToolComplete(result=result, duration_ms=duration_ms):
+                name = self._names.pop(result.call_uid, "")
+                how = "failed" if result.is_error else "done"
+                shown = how if result.status == "done" else result.status
+                output.tell(f"· {name}: {shown} ({duration_ms} ms)")
+            case LlmRetry(reason=reason, wait_ms=wait_ms):
+                output.tell(f"· {reason}; trying again in {wait_ms / 1000:.1f} s")
+            case _:
+                pass

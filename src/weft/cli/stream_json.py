@@ -1,0 +1,340 @@
+"""The line protocol that programs already speak: one JSON object a line, in and out.
+
+Out: `system`/`init` first, `assistant` and `user` (tool results) as they become durable, `stream_event` for text in flight when asked for,
+`system` notes in between, and one `result` a turn.  In: `user` messages and `control_request`s.  `docs/cli.md` describes each field.
+This module only translates; it reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import msgspec
+
+from weft.app import Result
+from weft.errors import UsageError
+from weft.events import (
+    AnswerRestarted,
+    Compacted,
+    ErrorRaised,
+    Event,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    ToolComplete,
+)
+from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, Usage
+
+SUBTYPES: dict[str, str] = {
+    "stop": "success",
+    "submitted": "success",
+    "max_turns": "error_max_turns",
+    "max_budget": "error_max_budget_usd",
+    "schema_failed": "error_max_structured_output_retries",
+}
+"""Why a turn ended, in the protocol's words; every other reason is `error_during_execution`."""
+
+
+class Encoder:
+    """Turns the events of one session into lines."""
+
+    def __init__(self, session_id: str, *, partials: bool = False) -> None:
+        self._session_id = session_id
+        self._partials = partials
+        self._blocks: list[str] = []
+        """The content blocks of the answer in flight: `text`, `thinking`, or the place of a call."""
+        self._node = ""
+        self.denials: list[dict[str, Any]] = []
+        self._calls: dict[str, ToolCall] = {}
+
+    def init(self, **fields: Any) -> dict[str, Any]:
+        """The first line."""
+        return self._line("system", subtype="init", **fields)
+
+    def lines(self, event: Event) -> list[dict[str, Any]]:
+        """What an event says, in lines; most say nothing."""
+        match event:
+            case NewMessage(node=node) if node.role == "assistant":
+                return [*self._end_of_blocks(node), self._assistant(node)]
+            case ToolComplete():
+                return self._tool_result(event)
+            case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason):
+                return [
+                    self._system("api_retry", attempt=attempt, retry_delay_ms=wait_ms, error=reason)
+                ]
+            case SystemNote(text=text, level=level) if not event.to_model:
+                return [self._system("informational", content=text, level=level)]
+            case ErrorRaised(message=message, where=where):
+                return [self._system("error", content=message, where=where)]
+            case Compacted(tokens_before=before):
+                metadata = {"trigger": "auto", "pre_tokens": before}
+                return [self._system("compact_boundary", compact_metadata=metadata)]
+            case PermissionResolved(action="deny", reason=reason, request_id=request_id):
+                return [self._system("permission_denied", request_id=request_id, reason=reason)]
+            case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted() if (
+                self._partials
+            ):
+                return self._partial(event)
+            case _:
+                return []
+
+    # -- whole messages
+
+    def _assistant(self, node: Node) -> dict[str, Any]:
+        self._calls.update({call.call_uid: call for call in node.calls})
+        message = {
+            "id": node.id,
+            "type": "message",
+            "role": "assistant",
+            "model": node.model,
+            "content": [block for part in node.parts if (block := _block(part)) is not None],
+            "stop_reason": "tool_use" if node.calls else "end_turn",
+            "stop_sequence": None,
+            "usage": _usage(node.usage),
+        }
+        return self._line("assistant", message=message, parent_tool_use_id=None)
+
+    def _tool_result(self, event: ToolComplete) -> list[dict[str, Any]]:
+        result = event.result
+        if result.status == "denied":
+            call = self._calls.get(result.call_uid)
+            self.denials.append(
+                {
+                    "tool_name": call.name if call is not None else "",
+                    "tool_use_id": result.call_uid,
+                    "tool_input": call.args if call is not None else {},
+                }
+            )
+        block = {
+            "type": "tool_result",
+            "tool_use_id": result.call_uid,
+            "content": result.text,
+            "is_error": result.is_error,
+        }
+        message = {"role": "user", "content": [block]}
+        return [self._line("user", message=message, parent_tool_use_id=None)]
+
+    # -- text in flight
+
+    def _partial(
+        self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
+    ) -> list[dict[str, Any]]:
+        if isinstance(event, AnswerRestarted):
+            self._node, self._blocks = "", []
+            return [self._system("answer_restarted", message_id=event.node_id)]
+        lines: list[dict[str, Any]] = []
+        if self._node != event.node_id:
+            self._node, self._blocks = event.node_id, []
+            message = {"id": event.node_id, "type": "message", "role": "assistant", "content": []}
+            lines.append(self._event({"type": "message_start", "message": message}))
+        name, opening, delta = _delta(event)
+        if not self._blocks or self._blocks[-1] != name:
+            lines += self._end_block()
+            self._blocks.append(name)
+            lines.append(self._block_event("content_block_start", content_block=opening))
+        if delta:
+            lines.append(self._block_event("content_block_delta", delta=delta))
+        return lines
+
+    def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
+        if not self._partials or self._node != node.id:
+            return []
+        ended = [*self._end_block()]
+        self._node, self._blocks = "", []
+        stop = {"stop_reason": "tool_use" if node.calls else "end_turn", "stop_sequence": None}
+        return [
+            *ended,
+            self._event({"type": "message_delta", "delta": stop, "usage": _usage(node.usage)}),
+            self._event({"type": "message_stop"}),
+        ]
+
+    def _end_block(self) -> list[dict[str, Any]]:
+        return [self._block_event("content_block_stop")] if self._blocks else []
+
+    def _block_event(self, kind: str, **fields: Any) -> dict[str, Any]:
+        return self._event({"type": kind, "index": len(self._blocks) - 1, **fields})
+
+    def _event(self, event: dict[str, Any]) -> dict[str, Any]:
+        return self._line("stream_event", event=event, parent_tool_use_id=None)
+
+    # -- the end
+
+    def result(self, result: Result, *, duration_api_ms: int = 0) -> dict[str, Any]:
+        """The line that ends a turn."""
+        subtype = SUBTYPES.get(result.finish_reason, "error_during_execution")
+        is_error = subtype != "success"
+        line = self._line(
+            "result",
+            subtype=subtype,
+            is_error=is_error,
+            result=result.text,
+            num_turns=result.iterations,
+            duration_ms=result.duration_ms,
+            duration_api_ms=duration_api_ms or result.duration_ms,
+            total_cost_usd=result.cost_usd,
+            usage=_usage(result.usage),
+            modelUsage={result.model: _usage(result.usage)} if result.model else {},
+            permission_denials=self.denials,
+            terminal_reason=result.finish_reason,
+        )
+        if result.deliverable is not None:
+            line["structured_output"] = result.deliverable
+        if is_error:
+            line["error"] = result.detail or result.finish_reason
+        return line
+
+    def failure(self, sentence: str) -> dict[str, Any]:
+        """The line that ends a run which never got as far as a turn."""
+        return self._line(
+            "result",
+            subtype="error_during_execution",
+            is_error=True,
+            result="",
+            error=sentence,
+            num_turns=0,
+            duration_ms=0,
+            duration_api_ms=0,
+            total_cost_usd=0.0,
+            usage=_usage(None),
+            modelUsage={},
+            permission_denials=[],
+            terminal_reason="not_started",
+        )
+
+    def ask(self, request: PermissionRequest) -> dict[str, Any]:
+        """Ask the program on the other side for leave."""
+        call = self._calls.get(request.call_uid)
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": request.tool_name,
+            "input": call.args if call is not None else {},
+            "tool_use_id": request.call_uid,
+            "preview": request.preview,
+            "always": request.always_pattern,
+        }
+        return {"type": "control_request", "request_id": request.request_id, "request": asked}
+
+    def _system(self, subtype: str, **fields: Any) -> dict[str, Any]:
+        return self._line("system", subtype=subtype, **fields)
+
+    def _line(self, kind: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "type": kind,
+            **fields,
+            "session_id": self._session_id,
+            "uuid": str(uuid.uuid4()),
+        }
+
+
+def _delta(
+    event: TextDelta | ThinkingDelta | ToolArgsDelta,
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The block an event belongs to, how that block opens, and what it adds."""
+    match event:
+        case TextDelta(text=text):
+            return "text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+        case ThinkingDelta(text=text):
+            thought = {"type": "thinking", "thinking": ""}
+            return "thinking", thought, {"type": "thinking_delta", "thinking": text}
+        case ToolArgsDelta(index=index, tool_name=name, text=text):
+            opening: dict[str, Any] = {"type": "tool_use", "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": text} if text else {}
+            return f"call {index}", opening, delta
+
+
+def _block(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Thinking(text=text, signature=signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case ToolCall(call_uid=call_uid, name=name, args=args):
+            return {"type": "tool_use", "id": call_uid, "name": name, "input": args}
+        case Image() | File():
+            return None
+
+
+def _usage(usage: Usage | None) -> dict[str, int]:
+    usage = usage or Usage()
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+    }
+
+
+# --- what comes in ---------------------------------------------------------------------
+
+
+class _Said(msgspec.Struct):
+    content: str | list[dict[str, Any]]
+    role: str = "user"
+
+
+class Incoming(msgspec.Struct):
+    """One line of a program that drives us."""
+
+    type: str
+    message: _Said | None = None
+    request_id: str = ""
+    request: dict[str, Any] = {}
+    response: dict[str, Any] = {}
+
+
+_incoming = msgspec.json.Decoder(Incoming)
+
+
+def read_line(line: bytes) -> Incoming:
+    """Understand a line.
+
+    Raises:
+        UsageError: it is not of the protocol.
+    """
+    try:
+        return _incoming.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"a line of the input is not what was expected: {error}") from error
+
+
+def parts_of(incoming: Incoming) -> tuple[Text | Image | File, ...]:
+    """What a `user` line says.
+
+    Raises:
+        UsageError: it says nothing that we can send.
+    """
+    content = incoming.message.content if incoming.message is not None else ""
+    if isinstance(content, str):
+        return (Text(text=content),)
+    return tuple(_part(block) for block in content)
+
+
+def _part(block: dict[str, Any]) -> Text | Image | File:
+    source = block.get("source")
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return Text(text=block["text"])
+    if block.get("type") == "image" and isinstance(source, dict) and source.get("data"):
+        return Image(
+            media_type=str(source.get("media_type", "image/png")), data=str(source["data"])
+        )
+    raise UsageError(
+        f"a message holds a block that cannot be sent: {str(block.get('type'))!r}; it takes text and image"
+    )
+
+
+def answered(request_id: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to a `control_request` that worked."""
+    inner = {"subtype": "success", "request_id": request_id, "response": response or {}}
+    return {"type": "control_response", "response": inner}
+
+
+def refused(request_id: str, error: str) -> dict[str, Any]:
+    """The answer to a `control_request` that did not."""
+    inner = {"subtype": "error", "request_id": request_id, "error": error}
+    return {"type": "control_response", "response": inner}
