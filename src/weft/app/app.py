@@ -138,7 +138,7 @@ class App:
                 sleep=self._sleep,
                 workspace=self._workspace,
                 runner=self._runner or LocalRunner(self._environ),
-                prompter=Prompter(self.places.config),
+                prompter=Prompter(self.places.config, self.places.user),
                 redact=Redactor(secret_values(self._environ)),
                 handovers=self.places.home / "handovers",
                 project_path=self.project_path,

@@ -26,6 +26,7 @@ from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session, history
 from weft.app.shapes import Shapes
+from weft.app.skills import Skills
 from weft.app.workshop import SessionWorkshop, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
@@ -527,6 +528,10 @@ class SessionManager:
     def model(self, name: str) -> Model:
         """The model that a session's log names."""
         return self._equipment.models.resolve(name)
+
+    def skills(self, project_path: str) -> Skills:
+        """The skills of a project."""
+        return self._equipment.prompter.skills(project_path)
 
     def rotation(self) -> list[str]:
         """The models that `cycle_model` goes through."""

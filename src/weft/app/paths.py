@@ -13,6 +13,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
     home: Path
     """Data: `$WEFT_HOME`, by default `~/.local/share/weft`."""
+    user: Path
+    """The person's home folder."""
     config: Path
     """The person's own settings: `~/.config/weft`."""
 
@@ -27,4 +29,6 @@ def places(environ: Mapping[str, str]) -> Places:
     data = Path(environ.get("XDG_DATA_HOME") or user / ".local" / "share")
     config = Path(environ.get("XDG_CONFIG_HOME") or user / ".config")
     home = environ.get("WEFT_HOME")
-    return Places(home=Path(home).expanduser() if home else data / "weft", config=config / "weft")
+    return Places(
+        user=user, home=Path(home).expanduser() if home else data / "weft", config=config / "weft"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from weft.app.instructions import instructions
+from weft.app.skills import Skills, find_skills, told
 from weft.state import SessionState
 
 SYSTEM = """\
@@ -21,8 +22,13 @@ You are Weft, a coding agent. You work on the project in {project} through the t
 class Prompter:
     """Writes system prompts."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, home: Path) -> None:
         self._config = config
+        self._home = home
+
+    def skills(self, project: str) -> Skills:
+        """The skills of a project, as they are now."""
+        return find_skills(Path(project), self._home, self._config)
 
     def system(self, state: SessionState) -> str:
         """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended."""
@@ -31,6 +37,7 @@ class Prompter:
         pieces = [
             SYSTEM.format(project=project) if own is None else str(own),
             instructions(Path(project), self._config),
+            told(self.skills(project), state.skills.names),
             str(state.settings.get("append_system_prompt", "")),
         ]
         return "\n\n".join(piece.strip() for piece in pieces if piece.strip())

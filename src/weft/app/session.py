@@ -14,6 +14,7 @@ import msgspec
 from weft.app.asking import Answer
 from weft.app.port import Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
+from weft.app.skills import Skill, Skills
 from weft.app.summaries import branch_summary, handover
 from weft.errors import (
     NoPendingRequest,
@@ -69,6 +70,7 @@ from weft.session import (
     SetCheckpoint,
     Subscription,
     SwitchBranch,
+    SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
     branches,
@@ -97,6 +99,8 @@ class Host(Protocol):
     def model(self, name: str) -> Model: ...
 
     def rotation(self) -> list[str]: ...
+
+    def skills(self, project_path: str) -> Skills: ...
 
     async def keep_handover(self, session_id: SessionId, text: str) -> str: ...
 
@@ -599,6 +603,32 @@ class Session:
     async def _record(self, answer: Answer, purpose: Purpose) -> None:
         usage = msgspec.structs.replace(answer.usage, cost_usd=answer.cost_usd)
         await self._call(RecordUsage(usage=usage, model=answer.model, purpose=purpose))
+
+    async def list_skills(self) -> tuple[list[Skill], list[str]]:
+        """Every skill of the project, and the names of those that are switched on."""
+        state = (await self._port()).state
+        known = self._host.skills(state.about.project_path).found
+        return list(known.values()), list(state.skills.names)
+
+    async def activate_skill(self, name: str) -> None:
+        """Put a skill into the prompt in full.
+
+        Raises:
+            UsageError: there is no such skill.
+        """
+        known, _ = await self.list_skills()
+        if name not in [skill.name for skill in known]:
+            raise UsageError(
+                f"no skill {name!r}; there are {', '.join(skill.name for skill in known) or 'none'}"
+            )
+        await self._call(SwitchSkill(name=name, client=self._client))
+
+    async def deactivate_skill(self, name: str) -> None:
+        """Take a skill out of the prompt again."""
+        _, active = await self.list_skills()
+        if name not in active:
+            raise UsageError(f"the skill {name!r} is not switched on")
+        await self._call(SwitchSkill(name=name, active=False, client=self._client))
 
     async def new_session(self, **settings: Any) -> Session:
         """Another session like this one; this one stays, and can be resumed."""

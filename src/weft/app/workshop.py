@@ -11,6 +11,7 @@ from weft.app.config import Config
 from weft.app.models import Models
 from weft.app.prompt import Prompter
 from weft.app.shapes import Shapes
+from weft.app.skills import SkillTool
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
@@ -70,6 +71,9 @@ class SessionWorkshop(Workshop):
             raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(self._tools))}")
         names = self._tools if wanted == "all" else wanted
         table = {name: self._tools[name] for name in names}
+        skills = self._prompter.skills(state.about.project_path)
+        if wanted == "all" and skills.found:
+            table["skill"] = SkillTool(skills)
         if (submit := self._submit_tool(options)) is not None:
             table[submit.name] = submit
         return table

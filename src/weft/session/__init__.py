@@ -37,6 +37,7 @@ from weft.session.commands import (
     SetCheckpoint,
     Stop,
     SwitchBranch,
+    SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "Stop",
     "Subscription",
     "SwitchBranch",
+    "SwitchSkill",
     "ToggleCollapse",
     "UndoCompaction",
     "Workshop",

@@ -164,6 +164,13 @@ class UndoCompaction(CommandBase, frozen=True, tag="undo_compaction"):
     """Let the newest compaction of the line no longer count."""
 
 
+class SwitchSkill(CommandBase, frozen=True, tag="switch_skill"):
+    """Switch a skill on or off."""
+
+    name: str
+    active: bool = True
+
+
 class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
     """Enter what a model call beside the session used into its ledger."""
 
@@ -216,6 +223,7 @@ Command: TypeAlias = (
     | SetCheckpoint
     | ToggleCollapse
     | RecordUsage
+    | SwitchSkill
     | Compact
     | UndoCompaction
     | Attach

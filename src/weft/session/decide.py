@@ -28,6 +28,7 @@ from weft.events import (
     QuestionAsked,
     QueuesRecalled,
     SettingChanged,
+    SkillChanged,
     SystemNote,
     TurnStarted,
     UsageRecorded,
@@ -65,6 +66,7 @@ from weft.session.commands import (
     SetCheckpoint,
     Stop,
     SwitchBranch,
+    SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
 )
@@ -136,6 +138,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return Plan(facts=tuple(facts), answer=chosen)
         case RecordUsage(usage=usage, model=model, purpose=purpose):
             return Plan(facts=(UsageRecorded(usage=usage, model=model, purpose=purpose),))
+        case SwitchSkill(name=name, active=active):
+            return Plan(facts=(SkillChanged(name=name, active=active),))
         case ToggleCollapse(node=node):
             return _toggle(node, state)
         case Abort() | Attach() | Detach() | Stop():

@@ -41,6 +41,7 @@ from weft.events import (
     Rewound,
     SessionCreated,
     SettingChanged,
+    SkillChanged,
     SubtreeDeleted,
     SubtreeRestored,
     SystemNote,
@@ -60,11 +61,12 @@ from weft.state.ledger import Ledger
 from weft.state.queue import Queue
 from weft.state.reads import Reads
 from weft.state.settings import Settings
+from weft.state.skills import ActiveSkills
 from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "2"
+FOLD_VERSION: Final = "3"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -102,10 +104,11 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     QuestionAsked: ("turn",),
     QuestionAnswered: ("turn",),
     TodoChanged: ("todos",),
+    SkillChanged: ("skills",),
 }
 """Which folds take in which kind; a kind that is not here is kept and means nothing to the state (yet)."""
 
-_INHERITED = frozenset({"tree", "settings", "files", "todos"})
+_INHERITED = frozenset({"tree", "settings", "files", "todos", "skills"})
 
 
 class SessionState(msgspec.Struct, kw_only=True):
@@ -122,6 +125,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     turn: Turn = msgspec.field(default_factory=Turn)
     files: Files = msgspec.field(default_factory=Files)
     reads: Reads = msgspec.field(default_factory=Reads)
+    skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
     about: About = msgspec.field(default_factory=About)
     inputs: Inputs = msgspec.field(default_factory=Inputs)
     prefix: BlobId | None = None

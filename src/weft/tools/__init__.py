@@ -3,7 +3,7 @@
 A tool works through the workspace and the runner it is handed; leave, recording and limits are the turn's.
 """
 
-from weft.tools.arguments import Arguments, schema_of
+from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Question, ReadLog, Tool, ToolContext
 from weft.tools.builtin import ALL, CORE, builtin_tools
 from weft.tools.function import FunctionTool, tool
@@ -26,6 +26,7 @@ __all__ = [
     "ToolContext",
     "Touched",
     "builtin_tools",
+    "parse",
     "schema_of",
     "tool",
 ]

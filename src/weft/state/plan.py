@@ -1,0 +1,103 @@
+"""The plan of architect mode: what is to be done, what the person said to it, and how far it has come."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from weft.events import (
+    AnyFact,
+    ArchitectPlan,
+    ArchitectStep,
+    PlanDecided,
+    PlanEdited,
+    TurnStarted,
+)
+from weft.ids import SessionId
+
+StepStatus: TypeAlias = Literal["started", "passed", "failed", "skipped", "replanned"]
+
+
+class StepState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one step stands."""
+
+    status: StepStatus
+    detail: str = ""
+    child: SessionId | None = None
+
+
+class DoneStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step of an earlier plan that stays done when the rest is planned anew."""
+
+    step: dict[str, Any]
+    detail: str = ""
+
+
+class PlanState(msgspec.Struct, kw_only=True):
+    """The newest plan of the present task; without an id there is none."""
+
+    plan_id: str = ""
+    plan: dict[str, Any] = {}
+    approved: bool | None = None
+    """None: nobody has decided yet."""
+    reason: str = ""
+    """Why it was turned down, where it was said."""
+    steps: dict[int, StepState] = {}
+    done: list[DoneStep] = []
+    replans: int = 0
+    """How often the rest was planned anew since a step last passed."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a plan waits for somebody's word."""
+        return bool(self.plan_id) and self.approved is None
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case TurnStarted(continued=False):
+                self._forget()
+            case ArchitectPlan(plan_id=plan_id, plan=plan):
+                self._propose(plan_id, plan)
+            case PlanEdited(plan_id=plan_id, plan=plan):
+                if plan_id == self.plan_id:
+                    self.plan = plan
+            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+                if plan_id == self.plan_id:
+                    self.approved, self.reason = approved, reason
+            case ArchitectStep(plan_id=plan_id):
+                if plan_id == self.plan_id:
+                    self._step(fact)
+            case _:
+                pass
+
+    def _forget(self) -> None:
+        """Another task begins."""
+        self.plan_id, self.plan, self.approved, self.reason = "", {}, None, ""
+        self.steps, self.done, self.replans = {}, [], 0
+
+    def _propose(self, plan_id: str, plan: dict[str, Any]) -> None:
+        self.done += self._passed()
+        self.plan_id, self.plan, self.approved, self.reason = plan_id, plan, None, ""
+        self.steps = {}
+
+    def _passed(self) -> list[DoneStep]:
+        planned = self.plan.get("steps")
+        steps = planned if isinstance(planned, list | tuple) else ()
+        return [
+            DoneStep(step=step, detail=self.steps[index].detail)
+            for index, step in enumerate(steps)
+            if isinstance(step, dict)
+            and index in self.steps
+            and self.steps[index].status == "passed"
+        ]
+
+    def _step(self, fact: ArchitectStep) -> None:
+        self.steps[fact.index] = StepState(
+            status=fact.status, detail=fact.detail, child=fact.child
+        )
+        if fact.status == "passed":
+            self.replans = 0
+        elif fact.status == "replanned":
+            self.replans += 1

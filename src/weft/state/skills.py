@@ -1,0 +1,23 @@
+"""Which skills are switched on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.events import AnyFact, SkillChanged
+
+
+class ActiveSkills(msgspec.Struct):
+    """The names, in the order in which they were switched on."""
+
+    names: dict[str, bool] = {}
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case SkillChanged(name=name, active=True):
+                self.names[name] = True
+            case SkillChanged(name=name, active=False):
+                self.names.pop(name, None)
+            case _:
+                pass
