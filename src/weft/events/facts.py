@@ -334,6 +334,10 @@ class PermissionRequest(FactBase, frozen=True, tag="permission_request"):
     always_pattern: str = ""
     """The rule that "always" would grant."""
     reason: str = ""
+    child: SessionId | None = None
+    """The child session that asks; the answer is handed on to it."""
+    outlives_turn: bool = False
+    """A background child asks: the request stays open when the turn ends."""
 
 
 class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
@@ -355,6 +359,10 @@ class QuestionAsked(FactBase, frozen=True, tag="question_asked"):
     node: NodeId
     question: str
     options: tuple[str, ...] = ()
+    child: SessionId | None = None
+    """The child session that asks; the answer is handed on to it."""
+    outlives_turn: bool = False
+    """A background child asks: the question stays open when the turn ends."""
 
 
 class QuestionAnswered(FactBase, frozen=True, tag="question_answered"):
@@ -435,6 +443,8 @@ class ChildStarted(FactBase, frozen=True, tag="child_started"):
     node: NodeId | None = None
     purpose: Literal["agent", "candidate", "step"] = "agent"
     name: str = ""
+    background: bool = False
+    """It goes on beside the turns; its end is told when it comes."""
 
 
 class ChildFinished(FactBase, frozen=True, tag="child_finished"):
@@ -443,7 +453,16 @@ class ChildFinished(FactBase, frozen=True, tag="child_finished"):
     child: SessionId
     reason: FinishReason
     usage: Usage | None = None
+    """What it used that no earlier end of it has told."""
     text: str = ""
+    models: dict[str, Usage] = {}
+    """The same, model by model."""
+    turn_id: TurnId | None = None
+    """The turn it worked for."""
+    node: NodeId | None = None
+    """The node whose call it worked for."""
+    descendants: int = 0
+    """Agents that worked below it."""
 
 
 class ArchitectPlan(FactBase, frozen=True, tag="architect_plan"):

@@ -4,9 +4,11 @@ Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """
 
 from weft.state.about import About
+from weft.state.children import Child, Children
 from weft.state.files import Files, TouchedFile
 from weft.state.inputs import Inputs
 from weft.state.ledger import Ledger, Row
+from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import Entry, Queue, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, fold, restore, snapshot
 from weft.state.settings import Settings
@@ -17,17 +19,22 @@ __all__ = [
     "FOLD_VERSION",
     "About",
     "Answered",
+    "Child",
+    "Children",
+    "DoneStep",
     "Entry",
     "Files",
     "Inputs",
     "Ledger",
     "ModelCall",
     "OpenTurn",
+    "PlanState",
     "Queue",
     "Request",
     "Row",
     "SessionState",
     "Settings",
+    "StepState",
     "Todos",
     "TouchedFile",
     "Turn",

@@ -45,9 +45,14 @@ class Ledger(msgspec.Struct):
                     node=fact.node,
                 )
             case ChildFinished(usage=usage) if usage is not None:
-                row = Row(usage=usage, model="")
+                for model, used in (fact.models or {"": usage}).items():
+                    self._add(Row(usage=used, model=model, turn_id=fact.turn_id, node=fact.node))
+                return
             case _:
                 return
+        self._add(row)
+
+    def _add(self, row: Row) -> None:
         self.rows.append(row)
         self.total = self.total + row.usage
 

@@ -94,9 +94,7 @@ class PlanState(msgspec.Struct, kw_only=True):
         ]
 
     def _step(self, fact: ArchitectStep) -> None:
-        self.steps[fact.index] = StepState(
-            status=fact.status, detail=fact.detail, child=fact.child
-        )
+        self.steps[fact.index] = StepState(status=fact.status, detail=fact.detail, child=fact.child)
         if fact.status == "passed":
             self.replans = 0
         elif fact.status == "replanned":

@@ -14,7 +14,10 @@ import msgspec
 from weft.events import (
     FACTS,
     AnyFact,
+    ArchitectPlan,
+    ArchitectStep,
     ChildFinished,
+    ChildStarted,
     Compacted,
     CompactionUndone,
     Fact,
@@ -32,6 +35,8 @@ from weft.events import (
     NodeMarked,
     PermissionRequest,
     PermissionResolved,
+    PlanDecided,
+    PlanEdited,
     PrefixFrozen,
     QuestionAnswered,
     QuestionAsked,
@@ -55,9 +60,11 @@ from weft.events import (
 )
 from weft.ids import BlobId, SessionId
 from weft.state.about import About
+from weft.state.children import Children
 from weft.state.files import Files
 from weft.state.inputs import Inputs
 from weft.state.ledger import Ledger
+from weft.state.plan import PlanState
 from weft.state.queue import Queue
 from weft.state.reads import Reads
 from weft.state.settings import Settings
@@ -66,7 +73,7 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "3"
+FOLD_VERSION: Final = "4"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -91,10 +98,15 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     InputRemoved: ("queue",),
     InputsReordered: ("queue",),
     QueuesRecalled: ("queue",),
-    TurnStarted: ("turn", "about"),
+    TurnStarted: ("turn", "about", "children", "plan"),
     ModelCallStarted: ("turn",),
     UsageRecorded: ("ledger",),
-    ChildFinished: ("ledger",),
+    ChildStarted: ("children",),
+    ChildFinished: ("ledger", "children"),
+    ArchitectPlan: ("plan",),
+    PlanEdited: ("plan",),
+    PlanDecided: ("plan",),
+    ArchitectStep: ("plan",),
     ToolExecuting: ("turn",),
     ToolComplete: ("tree", "turn", "reads"),
     FileTouched: ("files",),
@@ -125,6 +137,8 @@ class SessionState(msgspec.Struct, kw_only=True):
     turn: Turn = msgspec.field(default_factory=Turn)
     files: Files = msgspec.field(default_factory=Files)
     reads: Reads = msgspec.field(default_factory=Reads)
+    children: Children = msgspec.field(default_factory=Children)
+    plan: PlanState = msgspec.field(default_factory=PlanState)
     skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
     about: About = msgspec.field(default_factory=About)
     inputs: Inputs = msgspec.field(default_factory=Inputs)

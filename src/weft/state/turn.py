@@ -111,7 +111,7 @@ class Turn(msgspec.Struct, kw_only=True):
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None
         self.intents = {}
-        self.requests = {}
+        self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
         self.answers = {}
         self.last_turn = turn_id
         self.last_reason = reason
