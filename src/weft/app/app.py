@@ -191,6 +191,7 @@ def default_providers(
         environ=environ,
         keys=KeyFile(where.config).keys(),
         endpoints=endpoints_of(settings.get("providers")),
+        home=where.home,
         clock=clock or SystemClock(),
     )
 

@@ -29,8 +29,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 KEYS: dict[str, Key] = {
     "model.default": Key(
         kind=str,
-        default="anthropic:claude-sonnet-4-6",
-        about="The model of new sessions, as provider:model.",
+        default="",
+        about="The model of new sessions, as provider:model; empty takes the provider whose key is there, else local.",
         safe=True,
     ),
     "model.rotation": Key(

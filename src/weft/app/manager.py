@@ -165,7 +165,7 @@ class SessionManager:
         created = SessionCreated(
             project_path=path,
             title=title or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
-            model=name or self.normal_model(self._equipment.config.get("model.default")),
+            model=name or self.default_model(),
             settings=_settings(
                 settings,
                 tools=wanted,
@@ -524,6 +524,11 @@ class SessionManager:
     async def available_models(self) -> list[ModelInfo]:
         """Every model that could be used."""
         return await self._equipment.models.available()
+
+    def default_model(self) -> str:
+        """The model of a new session that names none."""
+        configured = self._equipment.config.get("model.default")
+        return self.normal_model(configured or self._equipment.models.default())
 
     def model(self, name: str) -> Model:
         """The model that a session's log names."""

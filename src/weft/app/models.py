@@ -9,6 +9,8 @@ from weft.app.providers import Providers
 from weft.errors import UsageError
 from weft.providers import Model, ModelInfo, Provider
 
+FALLBACK = "anthropic:claude-sonnet-4-6"
+
 
 class Models:
     """The providers of one application, and the model objects that programs handed in."""
@@ -38,6 +40,12 @@ class Models:
             known = ", ".join(sorted(self._providers))
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
         return self._providers[provider].model(model)
+
+    def default(self) -> str:
+        """The model to take where none is configured: of the provider that has a key here, else the embedded one."""
+        if isinstance(self._providers, Providers):
+            return self._providers.default_model()
+        return FALLBACK
 
     def normal(self, name: str) -> str:
         """The name as sessions store it: `provider:model`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from weft.providers.access import Access
 from weft.providers.catalogue import shipped
 from weft.providers.transport import Client, Proxies
 from weft.providers.vendors import ADAPTERS, access_from, make_provider
+
+PREFERRED: Final = ("anthropic", "openai", "google")
+"""Whose key is looked for first, where no model is configured."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,11 +37,13 @@ class Providers(Mapping[str, Provider]):
         environ: Mapping[str, str],
         keys: Mapping[str, str],
         endpoints: Mapping[str, Endpoint],
+        home: Path,
         clock: Clock,
     ) -> None:
         self._environ = environ
         self._keys = keys
         self._endpoints = endpoints
+        self._home = home
         self._clock = clock
         self._client: Client | None = None
         self._made: dict[str, Provider] = {}
@@ -68,7 +74,7 @@ class Providers(Mapping[str, Provider]):
             await self._client.aclose()
 
     def _names(self) -> dict[str, None]:
-        known = ("scripted", "replay", *ADAPTERS, *shipped().providers, *self._endpoints)
+        known = ("scripted", "replay", "local", *ADAPTERS, *shipped().providers, *self._endpoints)
         return dict.fromkeys(known)
 
     def _make(self, name: str) -> Provider:
@@ -80,10 +86,36 @@ class Providers(Mapping[str, Provider]):
             from weft.providers.replay import ReplayProvider
 
             return ReplayProvider()
+        if name == "local":
+            return self._local()
+        access = access_from(name, self._environ, shipped(), self._given(name))
+        return make_provider(name, access, self.client, shipped(), clock=self._clock)
+
+    def _local(self) -> Provider:
+        from weft.providers.local.stream import LocalProvider
+
+        return LocalProvider(
+            self.models_folder, self._home / "run", self.client, shipped(), clock=self._clock
+        )
+
+    @property
+    def models_folder(self) -> Path:
+        """Where the weights of embedded models are kept."""
+        return self._home / "models"
+
+    @property
+    def client(self) -> Client:
+        """The one HTTP client of the application."""
         if self._client is None:
             self._client = Client(proxies=proxies_of(self._environ))
-        access = access_from(name, self._environ, shipped(), self._given(name))
-        return make_provider(name, access, self._client, shipped(), clock=self._clock)
+        return self._client
+
+    def default_model(self) -> str:
+        """The model of whoever has a key here; without any, the embedded one."""
+        for name in PREFERRED:
+            if access_from(name, self._environ, shipped(), self._given(name)).key:
+                return f"{name}:{shipped().default(name)}"
+        return f"local:{shipped().default('local')}"
 
     def _given(self, name: str) -> Access:
         """What the settings and the private file of keys say."""

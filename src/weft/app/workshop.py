@@ -61,7 +61,7 @@ class SessionWorkshop(Workshop):
 
     def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
         """The model of a turn: its own option, the session's, or the configured default."""
-        name = options.get("model") or state.settings.model or self._config.get("model.default")
+        name = options.get("model") or state.settings.model or self._models.default()
         return self._models.normal(str(name))
 
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
