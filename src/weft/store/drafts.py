@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ids import NodeId
-from weft.store.base import Draft
+from weft.store.base import Draft, DraftChunk
+
+
+def ends_draft(chunk: DraftChunk, node: NodeId) -> bool:
+    """Whether what was kept of `node` before is void with this chunk: another answer began, or the same one over again."""
+    return chunk.restart or chunk.node != node
 
 
 def joined_draft(node: NodeId, parts: Sequence[tuple[str, str]]) -> Draft:

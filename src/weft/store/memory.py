@@ -30,7 +30,7 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
-from weft.store.drafts import joined_draft
+from weft.store.drafts import ends_draft, joined_draft
 from weft.store.following import Bell, Follower
 from weft.store.liveness import this_process
 
@@ -287,8 +287,9 @@ class MemoryStore(Store):
         if self._is_closed or stream is None:
             return
         if stream.fence == chunk.fence and self._is_mine(stream):
-            stream.drafts[:] = [kept for kept in stream.drafts if kept.node == chunk.node]
-            stream.drafts.append(chunk)
+            stream.drafts[:] = [kept for kept in stream.drafts if not ends_draft(chunk, kept.node)]
+            if chunk.chunk:
+                stream.drafts.append(chunk)
 
     async def load_draft(self, stream: str) -> Draft | None:
         self._check_open()

@@ -693,6 +693,21 @@ class StoreContract:
             assert draft is not None
             assert (draft.node, draft.text) == ("n2", "second try")
 
+    async def test_a_draft_that_begins_again_keeps_nothing_of_the_first_try(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            store.save_draft(chunk(lease, "first try"))
+            store.save_draft(chunk(lease, "hmm", part="thinking"))
+            store.save_draft(chunk(lease, "", restart=True))
+            assert await store.load_draft(A) is None
+            store.save_draft(chunk(lease, "second"))
+            store.save_draft(chunk(lease, " try"))
+            draft = await store.load_draft(A)
+            assert draft is not None
+            assert (draft.text, draft.thinking) == ("second try", "")
+
     async def test_a_draft_under_an_old_fence_is_dropped(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
             old = await one.take_lease(A)
@@ -843,7 +858,9 @@ def said(text: str) -> Said:
     return Said(NodeId("n1"), text)
 
 
-def chunk(lease: Lease, text: str, *, part: str = "text", node: str = "n1") -> DraftChunk:
+def chunk(
+    lease: Lease, text: str, *, part: str = "text", node: str = "n1", restart: bool = False
+) -> DraftChunk:
     """More text in flight."""
     return DraftChunk(
         stream=lease.stream,
@@ -851,6 +868,7 @@ def chunk(lease: Lease, text: str, *, part: str = "text", node: str = "n1") -> D
         node=NodeId(node),
         part="text" if part == "text" else "thinking",
         chunk=text,
+        restart=restart,
     )
 
 

@@ -19,13 +19,14 @@ from weft.store.jsonl.lines import blobs_of
 from weft.store.jsonl.names import stream_name
 
 
-class _Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of a draft; void when the log has a line at or behind `log_size` that ended the draft."""
+class _Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One chunk of a draft; void when the log has a line at or behind `log_size` that ended the draft, or a later chunk is a `restart`."""
 
     log_size: int
     node: NodeId
     part: Literal["text", "thinking"]
     chunk: str
+    restart: bool = False
 
 
 class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ def save_draft(ground: Ground, chunk: DraftChunk, process_id: str) -> None:
         node=chunk.node,
         part=chunk.part,
         chunk=chunk.chunk,
+        restart=chunk.restart,
     )
     files.make_folder(path.parent)
     fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -78,8 +80,9 @@ def load_draft(ground: Ground, stream: str) -> Draft | None:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             break
         if chunk.log_size > dropped_at:
-            chunks = [kept for kept in chunks if kept.node == chunk.node]
-            chunks.append(chunk)
+            keeps = [] if chunk.restart else chunks
+            chunks = [kept for kept in keeps if kept.node == chunk.node]
+            chunks += [chunk] if chunk.chunk else []
     if not chunks:
         return None
     return joined_draft(chunks[0].node, [(chunk.part, chunk.chunk) for chunk in chunks])

@@ -171,7 +171,8 @@ class JsonlStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        if self._is_closed or self._clipped.get(chunk.stream) == chunk.node:
+        is_clipped = self._clipped.get(chunk.stream) == chunk.node and not chunk.restart
+        if self._is_closed or is_clipped:
             return
         if self._draft_chunks >= _MOST_DRAFT_CHUNKS:
             # From here on this draft stays a beginning: with a hole in it, it would be a lie.

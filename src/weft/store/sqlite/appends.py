@@ -154,12 +154,17 @@ def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> Non
 
 
 def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:
-    """Keep one more chunk; under an old fence nothing happens.  A draft of another node is replaced."""
+    """Keep one more chunk; under an old fence nothing happens.  A draft of another node, or of an answer begun again, is replaced."""
     place = find(db, chunk.stream)
     if place is None or place.fence != chunk.fence or place.process_id != process_id:
         return
     number = place.stream_no
-    db.execute("delete from drafts where stream_no = ? and node <> ?", (number, chunk.node))
+    db.execute(
+        "delete from drafts where stream_no = ? and (? or node <> ?)",
+        (number, chunk.restart, chunk.node),
+    )
+    if not chunk.chunk:
+        return
     db.execute(
         """insert into drafts select ?1, coalesce(max(chunk_no), 0) + 1, ?2, ?3, ?4
            from drafts where stream_no = ?1""",

@@ -179,7 +179,8 @@ class SqliteStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        if self._is_closed or self._clipped.get(chunk.stream) == chunk.node:
+        is_clipped = self._clipped.get(chunk.stream) == chunk.node and not chunk.restart
+        if self._is_closed or is_clipped:
             return
         weight = len(chunk.chunk)
         if self._draft_bytes + weight > _MOST_DRAFT_BYTES:
