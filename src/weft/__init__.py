@@ -84,10 +84,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in ("sync", "testing"):
+        return import_module(f"weft.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
     module, attribute = _HOME[name]
     value = getattr(import_module(module), attribute)
     globals()[name] = value

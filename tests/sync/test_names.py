@@ -1,0 +1,56 @@
+"""Nothing of the async API is missing in the blocking one, at run time and in the stub."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import weft.sync
+from tests.sync.stub import STUB, written
+from weft import app as api
+
+PAIRS = [
+    (api.App, weft.sync.App),
+    (api.SessionManager, weft.sync.SessionManager),
+    (api.Session, weft.sync.Session),
+]
+
+
+def public(cls: type) -> set[str]:
+    return {name for name in dir(cls) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("waiting", "blocking"), PAIRS)
+def test_every_public_name_is_there_and_none_is_a_coroutine(waiting: type, blocking: type) -> None:
+    assert public(waiting) <= public(blocking)
+    coroutines = [
+        name for name in public(blocking) if inspect.iscoroutinefunction(getattr(blocking, name))
+    ]
+    assert coroutines == []
+
+
+@pytest.mark.parametrize(("waiting", "blocking"), PAIRS)
+def test_a_method_has_the_signature_and_the_words_of_the_async_one(
+    waiting: type, blocking: type
+) -> None:
+    for name in sorted(public(waiting) - {"aclose", "close"}):
+        member = getattr(waiting, name)
+        if inspect.isfunction(member):
+            assert inspect.signature(getattr(blocking, name)) == inspect.signature(member)
+            assert getattr(blocking, name).__doc__ == member.__doc__
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("open", api.open_app), ("run", api.run), ("query", api.query), ("stream", api.stream)],
+)
+def test_the_functions_are_there(name: str, function: object) -> None:
+    blocking = getattr(weft.sync, name)
+    assert not inspect.iscoroutinefunction(blocking)
+    assert inspect.signature(blocking) == inspect.signature(function)  # type: ignore[arg-type]  # a function
+
+
+def test_the_stub_says_what_the_classes_are() -> None:
+    """`.venv/bin/python -m tests.sync.stub` writes it anew."""
+    assert STUB.read_text("utf-8") == written()
