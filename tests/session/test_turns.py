@@ -11,6 +11,8 @@ import pytest
 import weft
 from weft.app import App, Session
 from weft.events import Event, TurnFinished
+from weft.messages import Said, Text
+from weft.providers import ModelRequest
 from weft.providers.script import SayText, Script, Stall, Written
 from weft.providers.scripted import ScriptedModel
 
@@ -60,4 +62,48 @@ async def test_a_turn_that_is_over_does_not_work_on_the_follow_up_after_it(app: 
         ("assistant", "one"),
         ("user", "second"),
         ("assistant", "two"),
+    ]
+
+
+LONG = "word " * 10_000 + "the end"
+"""Longer than the log keeps in one place."""
+
+
+async def test_the_model_is_told_the_whole_of_a_long_message_that_steers_it(app: App) -> None:
+    model = scripted((Stall(gate="first"), SayText(text="one")), "two")
+    session = await app.sessions.start_session(model=model)
+    await session.send_prompt("first")
+    await session.queue_steering(LONG)
+    model.gate("first").opened.set()
+
+    await until(session, lambda event: isinstance(event, TurnFinished))
+    assert LONG in said_by_user(model.last_request)
+
+
+async def test_a_long_message_comes_back_whole_from_the_queue(app: App) -> None:
+    model = scripted((Stall(gate="first"), SayText(text="one")))
+    session = await app.sessions.start_session(model=model)
+    await session.send_prompt("first")
+    await session.queue_steering(f"1 {LONG}")
+    await session.queue_steering(f"2 {LONG}")
+    await session.queue_follow_up(f"3 {LONG}")
+
+    shown = (await session.editor_snapshot()).queue
+    assert [entry.text for entry in shown] == [f"{number} {LONG}" for number in (1, 2, 3)]
+    steering, follow_up = await session.get_queued_messages()
+    assert (*steering, *follow_up) == shown
+    taken = await session.dequeue_steering()
+    assert taken == shown[0]
+    receipt = await session.abort()
+    assert receipt.surviving == shown[1:]
+    assert await session.recall_queues() == ((shown[1],), (shown[2],))
+
+
+def said_by_user(request: ModelRequest) -> list[str]:
+    return [
+        part.text
+        for message in request.messages
+        if isinstance(message, Said) and message.role == "user"
+        for part in message.parts
+        if isinstance(part, Text)
     ]

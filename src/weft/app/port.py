@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
 from weft.events import Status
@@ -10,6 +11,7 @@ from weft.loop import Entry
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription
+from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 
 
@@ -56,6 +58,10 @@ class Port(Protocol):
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         """A line with all its words."""
+        ...
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        """Queued entries with all their words."""
         ...
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
@@ -114,6 +120,9 @@ class LocalPort(Port):
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         return await self.actor.line(tip)
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        return await self.actor.in_full(entries)
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         return await self.actor.revisions(node)

@@ -6,6 +6,7 @@ When the owner takes no commands, or does not answer, the session can still be r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import anyio
@@ -28,7 +29,9 @@ from weft.session import (
     load_line,
     load_revisions,
     load_state,
+    unspill_entries,
 )
+from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 from weft.store import Store
 
@@ -141,6 +144,9 @@ class RemotePort(Port):
         await self._catch_up()
         tree = self._state.tree
         return await load_line(tree, tip or tree.head, self._store)
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        return await unspill_entries(entries, self._store)
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         return await load_revisions(self._state.tree, node, self._store)

@@ -264,8 +264,10 @@ class Session:
 
     async def get_queued_messages(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         """Both queues (steering, follow-up), only to look at."""
-        queue = (await self._port()).state.queue
-        return queue.waiting("steering"), queue.waiting("follow_up")
+        port = await self._port()
+        queue = port.state.queue
+        steering, follow_up = queue.waiting("steering"), queue.waiting("follow_up")
+        return await port.in_full(steering), await port.in_full(follow_up)
 
     async def recall_queues(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         """Both queues, emptied."""
@@ -452,7 +454,7 @@ class Session:
         node, text = port.draft or (None, "")
         requests = tuple(state.turn.requests.values())
         used = [row.usage for row in state.ledger.rows if row.purpose == "turn"][-1:]
-        return EditorSnapshot(
+        snapshot = EditorSnapshot(
             seq=state.seq,
             status=port.status,
             model=state.settings.model,
@@ -473,6 +475,7 @@ class Session:
             cost_usd=state.ledger.total.cost_usd,
             title=state.settings.title,
         )
+        return msgspec.structs.replace(snapshot, queue=await port.in_full(snapshot.queue))
 
     async def metadata(self) -> SessionMetadata:
         """Title, model, counts, cost and status."""

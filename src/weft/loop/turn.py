@@ -217,7 +217,7 @@ class Turn:
             return [*promote(state, noted, now), started]
 
         stored = await self._notebook.commit(_CALL, more, drop_draft=True)
-        self._take_into_line(stored)
+        await self._take_into_line(stored)
         return started.node
 
     def _compose(self) -> Composed:
@@ -384,7 +384,7 @@ class Turn:
             return [*steering, started]
 
         stored = await self._notebook.commit(_FINISH, more, drop_draft=True)
-        self._take_into_line(stored)
+        await self._take_into_line(stored)
         # The session may have put more behind it, a title for one.
         return any(isinstance(fact, TurnFinished) for fact in stored)
 
@@ -473,13 +473,10 @@ class Turn:
 
     # -- the line
 
-    def _take_into_line(self, stored: Sequence[Fact]) -> None:
-        """Promoted inputs became part of the line."""
-        if not any(isinstance(fact, InputPromoted) for fact in stored):
-            return
-        for fact in stored:
-            if isinstance(fact, NewMessage) and fact.node.role == "user":
-                self._line.append(Entry(node=fact.node))
+    async def _take_into_line(self, stored: Sequence[Fact]) -> None:
+        """Promoted inputs became part of the line.  It is read anew, for the queue holds only the beginning of a long one."""
+        if any(isinstance(fact, InputPromoted) for fact in stored):
+            await self._load_line()
 
     def _take_results_into_line(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)

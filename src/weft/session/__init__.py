@@ -44,7 +44,7 @@ from weft.session.commands import (
 from weft.session.environment import SessionEnvironment, Workshop
 from weft.session.follow import Subscription
 from weft.session.gate import Leave
-from weft.session.line import load_line, load_revisions
+from weft.session.line import load_line, load_revisions, unspill_entries
 from weft.session.loading import fold_after, load_state
 
 __all__ = [
@@ -92,4 +92,5 @@ __all__ = [
     "load_line",
     "load_revisions",
     "load_state",
+    "unspill_entries",
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -81,6 +81,7 @@ from weft.session.commands import (
     Command,
     Detach,
     EditNode,
+    Queued,
     Say,
     Stop,
     SwitchBranch,
@@ -90,7 +91,13 @@ from weft.session.decide import Moment, Plan, decide, start_follow_up
 from weft.session.environment import SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
-from weft.session.line import LineCache, load_revisions, load_summary, spill
+from weft.session.line import (
+    LineCache,
+    load_revisions,
+    load_summary,
+    spill,
+    unspill_entries,
+)
 from weft.session.loading import keep_snapshot, load_state
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
@@ -297,6 +304,10 @@ class SessionActor:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        """Queued entries with all their words; the state holds only the beginning of a long one."""
+        return await unspill_entries(entries, self._store)
+
     async def context_line(self, tip: NodeId | None = None) -> ContextLine:
         """The line that ends at `tip` as the model is to see it."""
         tip = tip or self.state.tree.head
@@ -369,7 +380,19 @@ class SessionActor:
         await self._carry_out_plan(plan, cause)
         if isinstance(command, Say) and command.waits and plan.answer.entry_id is not None:
             self._waits_for_entry.add(plan.answer.entry_id)
-        return plan.answer
+        return await self._whole_answer(plan.answer)
+
+    async def _whole_answer(self, answer: Any) -> Any:
+        """An answer as the caller gets it: what comes out of the queue has all its words."""
+        match answer:
+            case QueueEntry():
+                return (await self.in_full([answer]))[0]
+            case Queued(steering=steering, follow_up=follow_up):
+                return Queued(
+                    steering=await self.in_full(steering), follow_up=await self.in_full(follow_up)
+                )
+            case _:
+                return answer
 
     async def _carry_out_plan(self, plan: Plan, cause: Cause | None) -> None:
         commit = Commit(facts=plan.facts)
@@ -685,7 +708,7 @@ class SessionActor:
                 await self._serve_until_settled(turn)
         return AbortReceipt(
             turn_id=turn.turn_id if turn is not None else None,
-            surviving=tuple(self.state.queue.entries.values()),
+            surviving=await self.in_full(self.state.queue.entries.values()),
         )
 
     async def wait_settled(self, turn_id: TurnId | None) -> None:

@@ -33,6 +33,7 @@ from weft.events import (
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import Entry, as_message
 from weft.messages import File, Image, Part, Text, ToolResult
+from weft.state import Entry as QueueEntry
 from weft.store import Store
 from weft.tree import Compaction, Place, Tree
 
@@ -119,6 +120,16 @@ async def _unspill_part(part: Part, store: Store) -> Part:
 
 def _blob_of(part: Part) -> BlobId | None:
     return part.blob if isinstance(part, Text | File | Image) else None
+
+
+async def unspill_entries(entries: Iterable[QueueEntry], store: Store) -> tuple[QueueEntry, ...]:
+    """Queued entries with all their words."""
+    return tuple(
+        [
+            msgspec.structs.replace(entry, parts=await unspill(entry.parts, store))
+            for entry in entries
+        ]
+    )
 
 
 # --- reading ---------------------------------------------------------------------------
