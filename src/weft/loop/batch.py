@@ -10,14 +10,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import anyio
 import msgspec
 
 from weft import faults
 from weft.actors import no_strays
-from weft.errors import BadArguments, ToolError
+from weft.errors import BadArguments, FinalToolError, ToolError
 from weft.events import (
     Fact,
     PermissionRequest,
@@ -31,13 +32,15 @@ from weft.faults import Boundary
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
 from weft.loop.notebook import Notebook
-from weft.loop.results import refused, settled
+from weft.loop.results import refused, settled, sound_outcome, sound_preparation
 from weft.messages import ToolCall, ToolResult
 from weft.permissions import Decision, grant_pattern
 from weft.state import Answered
 from weft.tools import Outcome, Prepared, Question, Tool
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _ASK = Boundary("loop.ask")
 _INTENT = Boundary("loop.intent")
@@ -167,24 +170,18 @@ class Batch:
     async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
         context = self._env.tool_context(call.call_uid)
         try:
-            with anyio.fail_after(tool.timeout_seconds):
-                prepared = await no_strays(tool.prepare(call.args, context))
+            prepared = await self._contained(
+                tool, lambda: tool.prepare(call.args, context), sound_preparation
+            )
         except BadArguments as error:
             self._refuse_invalid(call, str(error))
             return None
         except ToolError as error:
-            text = str(error)
-        except TimeoutError:
-            text = f"Timed out after {tool.timeout_seconds:g} seconds."
-        except Exception as error:
-            logger.exception("a tool failed to prepare", extra={"tool": call.name})
-            text = f"The tool failed: {type(error).__name__}: {error}"
-        else:
             self.ran += 1
-            return prepared
+            self._record(call, Outcome(text=str(error), is_error=True), 0)
+            return None
         self.ran += 1
-        self._record(call, Outcome(text=text, is_error=True), 0)
-        return None
+        return prepared
 
     async def _has_leave(self, ready: Ready) -> bool:
         """Ask the gate, and a person where the gate says so."""
@@ -321,19 +318,25 @@ class Batch:
         started = clock.monotonic()
         _TOOL_STARTS.hit()
         try:
-            with anyio.fail_after(ready.tool.timeout_seconds):
-                outcome = await no_strays(ready.prepared.run())
+            outcome = await self._contained(ready.tool, ready.prepared.run, sound_outcome)
         except ToolError as error:
             outcome = Outcome(text=str(error), is_error=True)
-        except TimeoutError:
-            text = f"Stopped: it ran longer than {ready.tool.timeout_seconds:g} seconds."
-            outcome = Outcome(text=text, is_error=True)
-        except Exception as error:
-            logger.exception("a tool failed", extra={"tool": ready.call.name})
-            text = f"The tool failed: {type(error).__name__}: {error}"
-            outcome = Outcome(text=text, is_error=True)
         _TOOL_ENDED.hit()
         return outcome, int((clock.monotonic() - started) * 1000)
+
+    async def _contained(
+        self, tool: Tool, work: Callable[[], Awaitable[object]], check: Callable[[object], T]
+    ) -> T:
+        """What the tool's own code gives, checked; whatever goes wrong in it comes out as a `ToolError`."""
+        try:
+            with anyio.move_on_after(tool.timeout_seconds):
+                return check(await no_strays(work()))
+        except ToolError:
+            raise
+        except (Exception, SystemExit) as error:
+            logger.exception("a tool failed", extra={"tool": tool.name})
+            raise FinalToolError(f"The tool failed: {type(error).__name__}: {error}") from error
+        raise FinalToolError(f"Stopped: it ran longer than {tool.timeout_seconds:g} seconds.")
 
     def _record(self, call: ToolCall, outcome: Outcome, duration_ms: int) -> None:
         limit = self._env.limits.result_characters

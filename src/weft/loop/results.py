@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from weft.events import Fact, FileTouched, TodoChanged, ToolComplete
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import ToolCall, ToolResult, clean_text
-from weft.tools import Outcome, Touched
+from weft.tools import Outcome, Prepared, Touched, as_outcome
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
 STOPPED_WHILE_RUNNING: Final = (
@@ -51,6 +53,36 @@ def settled(
     if outcome.todos is not None:
         facts.append(TodoChanged(items=outcome.todos))
     return facts, blobs
+
+
+def sound_preparation(prepared: object) -> Prepared:
+    """A tool's own preparation, as it can be shown and stored.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(prepared, Prepared):
+        raise TypeError(f"prepare() gave {type(prepared).__name__}, not a Prepared")
+    action = msgspec.structs.replace(prepared.action, target=clean_text(prepared.action.target))
+    return msgspec.structs.replace(prepared, action=action, preview=clean_text(prepared.preview))
+
+
+def sound_outcome(outcome: object) -> Outcome:
+    """What a tool gave, as it can be stored and read again; a program's tool may give anything.
+
+    Raises:
+        TypeError, ValueError: it cannot be stored.
+    """
+    whole = as_outcome(outcome)
+    if not isinstance(whole.text, str):
+        raise TypeError(f"the text of the outcome is {type(whole.text).__name__}, not str")
+    # As bytes and back: what could not be read again must not get into the log.  The long parts are plain and left out.
+    short = msgspec.structs.replace(whole, text="", full_text=None, touched=())
+    msgspec.json.decode(msgspec.json.encode(short), type=Outcome)
+    for each in whole.touched:
+        slim = msgspec.structs.replace(each, data_before=None, data_after=None)
+        msgspec.json.decode(msgspec.json.encode(slim), type=Touched)
+    return whole
 
 
 def refused(

@@ -6,7 +6,7 @@ A tool works through the workspace and the runner it is handed; leave, recording
 from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Question, ReadLog, Tool, ToolContext
 from weft.tools.builtin import ALL, CORE, builtin_tools
-from weft.tools.function import FunctionTool, tool
+from weft.tools.function import FunctionTool, as_outcome, tool
 from weft.tools.shape import Shape
 from weft.tools.submit import SubmitTool
 from weft.workspace import Touched
@@ -25,6 +25,7 @@ __all__ = [
     "Tool",
     "ToolContext",
     "Touched",
+    "as_outcome",
     "builtin_tools",
     "parse",
     "schema_of",
