@@ -10,29 +10,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
-import anyio
-
 from tests.providers.vendor_worlds import VOICES, vendor_world
-from weft.messages import Text, Usage
-from weft.providers.base import Model, ModelInfo, ModelRequest, Said, StreamEvent
+from weft.providers.base import ModelInfo, StreamEvent
 from weft.providers.replay import Failure, Recording, ReplayModel, fingerprint
 from weft.providers.script import Answer, Break, Fail, SayText, Stall
 from weft.providers.scripted import ScriptedModel
-
-REQUEST = ModelRequest(
-    model="contract-model", messages=(Said(role="user", parts=(Text(text="hello"),)),)
-)
-USAGE = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5, reasoning_tokens=0)
-
-
-class Served:
-    """A model that will stream the plan; `left` is set when the other side notices that we are gone."""
-
-    def __init__(self, model: Model, left: anyio.Event | None = None, usage: Usage = USAGE) -> None:
-        self.model = model
-        self.left = left
-        self.usage = usage
-
+from weft.testing.model_contract import REQUEST, USAGE, Served
 
 World: TypeAlias = Callable[[Answer], AbstractAsyncContextManager[Served]]
 
