@@ -95,3 +95,13 @@ class KeyFile:
                 raise
         except OSError as error:
             raise UsageError(f"cannot keep the key in {self.path}: {error.strerror}") from error
+
+
+def key_variables() -> dict[str, tuple[str, ...]]:
+    """The environment variables that may hold each provider's key, in the order in which they count."""
+    from weft.providers.catalogue import shipped  # only for those who list: it costs start-up time
+    from weft.providers.vendors import KEY_VARIABLES
+
+    named = {name: (shipped().vendor(name).key,) for name in shipped().providers}
+    found = {**named, **KEY_VARIABLES}
+    return {name: kept for name, each in found.items() if (kept := tuple(filter(None, each)))}

@@ -94,6 +94,8 @@ class _Run:
 
     async def _open(self) -> Session:
         existing = await chosen_id(self._app, self._arguments)
+        if existing is None:
+            await self._stand_in()
         session = await open_session(
             self._app,
             self._wanted,
@@ -106,6 +108,18 @@ class _Run:
         self._sink.start(session.id, lambda: describe(self._app, self._wanted.tools, snapshot))
         self._session = session
         return session
+
+    async def _stand_in(self) -> None:
+        """Without a key and a named model, the embedded one answers; it is said, and fetched if need be."""
+        if self._wanted.model is not None or not self._app.sessions.default_model().startswith(
+            "local:"
+        ):
+            return
+        from weft.cli.embedded import make_ready, notice  # only for those who have no key
+
+        if said := notice(self._app, self._wanted):
+            output.complain(said)
+            await make_ready(self._app, output.complain)
 
     async def _in_app(self, session: Session) -> int:
         options = message_options(self._wanted, existing=not self._is_new)

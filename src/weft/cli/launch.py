@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from weft.app import App, Session, open_app
+from weft.app import App, ExportFormat, Session, open_app
 from weft.cli.parse import Arguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
 
+EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
 _EFFORTS = ("off", "low", "medium", "high", "max")
 _TOOL_NAMES = {
@@ -306,3 +307,9 @@ def message_options(wanted: Wanted, *, existing: bool) -> dict[str, Any]:
     if existing and wanted.tools is not None:
         options["tools"] = wanted.tools
     return options
+
+
+def format_of(path: str | None, given: str | None) -> ExportFormat:
+    """The export format that was given, that the file's name says, or Markdown."""
+    wanted = given or os.path.splitext(path or "")[1].removeprefix(".").lower()
+    return next((each for each in EXPORT_FORMATS if each == wanted), "md")

@@ -262,15 +262,15 @@ VERBS: tuple[Verb, ...] = (
             ),
             Verb(
                 "export",
-                "Write a session as json, jsonl or md",
+                "Write a session as md, html, json or jsonl",
                 "ID",
                 (
                     Option(
                         ("-f", "--format"),
-                        "json, jsonl or md; by default what the file's name says, else md.",
+                        "md, html, json or jsonl; by default what the file's name says, else md.",
                         "text",
                         "FORMAT",
-                        ("json", "jsonl", "md"),
+                        ("md", "html", "json", "jsonl"),
                     ),
                     Option(
                         ("-o", "--output"),

@@ -33,7 +33,8 @@ COMMANDS: tuple[Slash, ...] = (
     Slash("/cost", "Show tokens and money of this conversation", aliases=("/usage", "/stats")),
     Slash("/files", "Show the files that were changed", aliases=("/diff",)),
     Slash("/todo", "Show the model's task list", aliases=("/todos",)),
-    Slash("/export", "Write this conversation to a file: .md, .json or .jsonl", "[file]"),
+    Slash("/compact", "Tell the model the older part as a summary", "[focus]", ("/summarize",)),
+    Slash("/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"),
     Slash("/quit", "Leave; the conversation can be resumed", aliases=("/exit", "/q")),
 )
 

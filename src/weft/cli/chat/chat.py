@@ -28,6 +28,7 @@ from weft.cli.chat.screen import (
     TakeBack,
 )
 from weft.cli.chat.story import Live, Story, earlier, live_of
+from weft.cli.embedded import make_ready
 from weft.cli.exits import sentence_of
 from weft.cli.launch import Wanted
 from weft.cli.prompts import Said, compose
@@ -143,6 +144,8 @@ class Chat:
     async def say(self, said: Said) -> None:
         """Send a message, in a new session where there is none yet."""
         if self.conversation.session is None:
+            if self.conversation.stands_in:
+                await make_ready(self._app, self._note)
             session, snapshot = await self.conversation.begin()
             await self.follow(session, live_of(snapshot), after=snapshot.seq)
         try:
@@ -150,6 +153,9 @@ class Chat:
         except WeftError:
             await self._forget_if_empty()
             raise
+
+    def _note(self, text: str) -> None:
+        self.screen.show(Note(text=text))
 
     async def _forget_if_empty(self) -> None:
         await self.conversation.drop_if_empty()

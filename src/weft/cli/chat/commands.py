@@ -12,8 +12,7 @@ from weft.cli.chat.blocks import Note, Table, UserSaid
 from weft.cli.chat.conversation import Conversation
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.chat.story import Live
-from weft.cli.exporting import export_text, format_of, write_new
-from weft.cli.launch import find_id
+from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
 from weft.cli.slash import COMMANDS, KEYS, find_slash
 from weft.errors import UsageError
@@ -86,6 +85,7 @@ class Commands:
             "/files": self._files,
             "/todo": self._todo,
             "/export": self._export,
+            "/compact": self._compact,
         }
 
     def takes(self, text: str) -> bool:
@@ -244,6 +244,14 @@ class Commands:
         )
         return None if chosen is None else words[chosen]
 
+    async def _compact(self, words: str) -> None:
+        session = self._chat.conversation.session
+        if session is None:
+            raise UsageError("there is nothing to compact yet")
+        self._must_be_idle("a summary")
+        report = await session.compact(words or None)
+        self._say(f"{report.tokens_before:,} tokens became {report.tokens_after:,}")
+
     # -- looking
 
     async def _context(self, words: str) -> None:
@@ -299,8 +307,8 @@ class Commands:
             raise UsageError("there is nothing to export yet")
         session_id = conversation.session.id
         path = _in_folder(words or f"{session_id}.md", conversation.app.project_path)
-        record = await conversation.app.sessions.read_session(session_id)
-        write_new(path, export_text(record, format_of(path, None)))
+        _refuse_existing(path)
+        await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {path}")
 
     def _show(self, block: Table | Note) -> None:
@@ -312,6 +320,11 @@ class Commands:
 
 def _in_folder(path: str, folder: str) -> str:
     return os.path.join(folder, os.path.expanduser(path))
+
+
+def _refuse_existing(path: str) -> None:
+    if os.path.exists(path):
+        raise UsageError(f"{path} is there already; give another name")
 
 
 def _when(at: float) -> str:

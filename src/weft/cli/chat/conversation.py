@@ -9,6 +9,7 @@ from typing import Any
 
 from weft.app import App, EditorSnapshot, Session
 from weft.cli.chat.story import Live, live_of
+from weft.cli.embedded import notice
 from weft.cli.launch import Wanted, message_options, model_and_effort, open_session
 from weft.cli.prompts import Said
 from weft.ids import SessionId
@@ -28,10 +29,15 @@ class Conversation:
         """What a conversation that has not begun looks like."""
         wanted, config = self._wanted, self.app.config
         return Live(
-            model=wanted.model or str(config.get("model.default")),
+            model=wanted.model or self.app.sessions.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
             effort=wanted.effort or "off",
         )
+
+    @property
+    def stands_in(self) -> str:
+        """What to say when the embedded model answers for want of a key; else empty."""
+        return notice(self.app, self._wanted)
 
     async def begin(self) -> tuple[Session, EditorSnapshot]:
         """Make the session, if there is none yet."""

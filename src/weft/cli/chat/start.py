@@ -107,7 +107,7 @@ class _Start:
         resume = await chosen_id(self._app, self._arguments)
         if self._arguments.text("resume") == "":
             resume = await self._pick_with(chat)
-        self._greet(chat.screen)
+        self._greet(chat)
         await chat.run(first=self._first, resume=resume, fork=self._arguments.flag("fork"))
 
     async def _pick_with(self, chat: Chat) -> SessionId | None:
@@ -118,13 +118,15 @@ class _Start:
             )
         return await pick_session(chat.screen, rows)
 
-    def _greet(self, screen: Screen) -> None:
-        screen.show(
+    def _greet(self, chat: Chat) -> None:
+        chat.screen.show(
             Note(
                 text=f"Weft {__version__} in {self._app.project_path} (/help shows what can be typed)",
                 level="quiet",
             )
         )
+        if said := chat.conversation.stands_in:
+            chat.screen.show(Note(text=said, level="warning"))
 
     def _make_screen(self) -> Screen:
         columns = _columns()
