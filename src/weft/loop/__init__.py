@@ -20,6 +20,8 @@ from weft.loop.compaction import Compaction
 from weft.loop.recovery import (
     Evidence,
     Leftover,
+    child_finished,
+    children_wanted,
     end_interrupted,
     hashes_wanted,
     judge,
@@ -47,6 +49,8 @@ __all__ = [
     "Work",
     "as_message",
     "call_started",
+    "child_finished",
+    "children_wanted",
     "end_interrupted",
     "hashes_wanted",
     "judge",

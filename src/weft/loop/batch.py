@@ -2,16 +2,18 @@
 
 Calls without an effect that stand next to each other run together; each one with an effect runs alone, in the model's order.  An
 effect is committed as intended before it starts; its result goes into the next append, which is the intent of the next
-effect or the start of the next model call.  An answer whose calls are all pure needs no append of its own.
+effect or the start of the next model call.  An answer whose calls are all pure needs no append of its own.  Calls that sessions of
+their own work on run together too, once all of them are intended.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import anyio
 import msgspec
@@ -36,7 +38,7 @@ from weft.loop.results import refused, settled, sound_outcome, sound_preparation
 from weft.messages import ToolCall, ToolResult
 from weft.permissions import Decision, grant_pattern
 from weft.state import Answered
-from weft.tools import Outcome, Prepared, Question, Tool
+from weft.tools import Delegate, Outcome, Prepared, Question, Tool
 
 logger = logging.getLogger(__name__)
 
@@ -75,16 +77,15 @@ class Batch:
     async def run(self, calls: tuple[ToolCall, ...]) -> None:
         """Settle every call; the results are in the notebook afterwards."""
         allowed, beyond = calls[: self._env.limits.calls], calls[self._env.limits.calls :]
-        together: list[ToolCall] = []
-        for call in allowed:
-            if self._is_pure(call):
-                together.append(call)
-                continue
-            await self._run_together(together)
-            together = []
-            await self._run_alone(call)
-            _BETWEEN.hit()
-        await self._run_together(together)
+        for manner, group in itertools.groupby(allowed, key=self._manner):
+            if manner == "together":
+                await self._run_together(list(group))
+            elif manner == "beside":
+                await self._run_beside(list(group))
+            else:
+                for call in group:
+                    await self._run_alone(call)
+                    _BETWEEN.hit()
         for call in beyond:
             self._refuse(
                 call,
@@ -92,9 +93,11 @@ class Batch:
                 status="invalid",
             )
 
-    def _is_pure(self, call: ToolCall) -> bool:
+    def _manner(self, call: ToolCall) -> Literal["together", "beside", "alone"]:
         tool = self._env.tools.get(call.name)
-        return tool is not None and tool.effect == "pure"
+        if isinstance(tool, Delegate):
+            return "beside"
+        return "together" if tool is not None and tool.effect == "pure" else "alone"
 
     # -- one after the other
 
@@ -106,8 +109,13 @@ class Batch:
         outcome, duration_ms = await self._execute(ready)
         self._record(call, outcome, duration_ms)
 
-    async def _intend(self, ready: Ready) -> None:
-        """Make the intent durable, together with all that is noted."""
+    async def _intend(self, *ready: Ready) -> None:
+        """Make the intents durable, together with all that is noted."""
+        for each in ready:
+            self._note_intent(each)
+        await self._notebook.commit(_INTENT)
+
+    def _note_intent(self, ready: Ready) -> None:
         earlier = self._env.journal.state.turn.intents.get(ready.call.call_uid)
         self._notebook.note(
             ToolExecuting(
@@ -120,14 +128,24 @@ class Batch:
                 attempt=1 if earlier is None else earlier.attempt + 1,
                 pre_hashes=ready.prepared.pre_hashes,
                 post_hashes=ready.prepared.post_hashes,
-            )
+            ),
+            *ready.prepared.facts,
         )
-        await self._notebook.commit(_INTENT)
 
     # -- side by side
 
     async def _run_together(self, calls: list[ToolCall]) -> None:
         ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
+        await self._run_all(ready)
+
+    async def _run_beside(self, calls: list[ToolCall]) -> None:
+        ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
+        if not ready:
+            return
+        await self._intend(*ready)
+        await self._run_all(ready)
+
+    async def _run_all(self, ready: list[Ready]) -> None:
         if len(ready) == 1:
             self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
             return
@@ -169,6 +187,7 @@ class Batch:
 
     async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
         context = self._env.tool_context(call.call_uid)
+        context = msgspec.structs.replace(context, node=self._node)
         try:
             prepared = await self._contained(
                 tool, lambda: tool.prepare(call.args, context), sound_preparation

@@ -6,6 +6,8 @@ A turn stands open in the log when its process died.  Three things can be open, 
   arguments are dropped, the cost is estimated and marked.
 - An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had not begun may run again.  Anything else
   is settled as interrupted, effect unknown, and both the model and the person are told.  It is never run again silently.
+- A call that a session of its own works on.  It stays open: the turn attaches to that session again, which itself comes back by
+  these same rules.  When the turn does not go on, what the child had used is counted all the same.
 - A request to a person.  It stays open under its id; the turn offers it again when it gets there.
 
 Nothing here waits or reads a disk: the hashes that files have now are handed in.
@@ -19,8 +21,16 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weft.context import estimate_text
-from weft.events import Fact, SystemNote, ToolComplete, ToolExecuting, TurnFinished
-from weft.ids import NodeId
+from weft.events import (
+    ChildFinished,
+    Fact,
+    FinishReason,
+    SystemNote,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+)
+from weft.ids import NodeId, SessionId
 from weft.loop.answer import Answer
 from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, refused
 from weft.loop.steps import (
@@ -28,7 +38,7 @@ from weft.loop.steps import (
     settle_open_calls,
     usage_recorded,
 )
-from weft.messages import Text, ToolResult, Usage, clean_text
+from weft.messages import NOTHING_USED, Text, ToolResult, Usage, clean_text
 from weft.state import SessionState
 
 Verdict: TypeAlias = Literal["done", "not_begun", "unknown"]
@@ -49,6 +59,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The hash that each file of `hashes_wanted` has now."""
     cost: Callable[[str, Usage], float | None] = lambda model, usage: None
     """What so much use of a model costs, as far as its price is known."""
+    children: Mapping[SessionId, Mapping[str, Usage]] = {}
+    """What each child of `children_wanted` has used in all, by model."""
 
 
 def hashes_wanted(state: SessionState) -> set[str]:
@@ -59,6 +71,40 @@ def hashes_wanted(state: SessionState) -> set[str]:
         if intent.effect == "checkable"
         for path in (*intent.pre_hashes, *intent.post_hashes)
     }
+
+
+def children_wanted(state: SessionState) -> list[SessionId]:
+    """The children whose use is not on record, should the turn end here."""
+    return state.children.at_work(background=False) if state.turn.open is not None else []
+
+
+def child_finished(
+    state: SessionState,
+    child: SessionId,
+    reason: FinishReason,
+    used: Mapping[str, Usage],
+    *,
+    text: str = "",
+    descendants: int = 0,
+) -> ChildFinished:
+    """The end of a child: how, and what it has used (in all, by model) beyond what is on record."""
+    known = state.children.known.get(child)
+    counted = known.counted if known is not None else {}
+    models = {
+        model: usage - counted[model] if model in counted else usage
+        for model, usage in used.items()
+    }
+    models = {model: usage for model, usage in models.items() if usage.total_tokens}
+    return ChildFinished(
+        child=child,
+        reason=reason,
+        usage=sum(models.values(), NOTHING_USED),
+        models=models,
+        text=text,
+        turn_id=known.turn_id if known is not None else None,
+        node=known.node if known is not None else None,
+        descendants=descendants,
+    )
 
 
 def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
@@ -78,7 +124,8 @@ def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
     """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
     facts: list[Fact] = [*_keep_draft(state, found)]
     for intent in state.turn.intents.values():
-        facts += _settle_intent(intent, judge(intent, found.hashes))
+        if state.children.for_call(intent.call_uid) is None:
+            facts += _settle_intent(intent, judge(intent, found.hashes))
     return facts
 
 
@@ -87,6 +134,10 @@ def end_interrupted(state: SessionState, found: Evidence, detail: str) -> list[F
     if state.turn.open is None:
         return []
     facts = settle_interrupted(state, found)
+    facts += [
+        child_finished(state, child, "halted", found.children.get(child, {}), text=detail)
+        for child in children_wanted(state)
+    ]
     facts += settle_open_calls(state, facts, by="weft", reason=detail)
     facts.append(
         TurnFinished(

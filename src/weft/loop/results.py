@@ -52,6 +52,7 @@ def settled(
     facts += [_file_touched(touched, call.call_uid, blobs) for touched in outcome.touched]
     if outcome.todos is not None:
         facts.append(TodoChanged(items=outcome.todos))
+    facts += outcome.facts
     return facts, blobs
 
 

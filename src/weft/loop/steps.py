@@ -106,6 +106,8 @@ def settle_open_calls(
     """Close every request and every call that is still open, so that the history is whole: the turn ends here."""
     facts: list[Fact] = []
     for request in state.turn.requests.values():
+        if request.outlives_turn:
+            continue
         if isinstance(request, QuestionAsked):
             facts.append(QuestionAnswered(request_id=request.request_id, by=by))
         else:

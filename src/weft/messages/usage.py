@@ -39,6 +39,18 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        """What is left of a sum that `other` is part of; an unknown cost makes the rest unknown."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Usage(
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens - other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens - other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens - other.reasoning_tokens,
+            cost_usd=(self.cost_usd or 0.0) - (other.cost_usd or 0.0) if known else None,
+        )
+
 
 NOTHING_USED = Usage(cost_usd=0.0)
 """The neutral element of addition."""

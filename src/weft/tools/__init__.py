@@ -4,7 +4,7 @@ A tool works through the workspace and the runner it is handed; leave, recording
 """
 
 from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Question, ReadLog, Tool, ToolContext
+from weft.tools.base import Delegate, Outcome, Prepared, Question, ReadLog, Tool, ToolContext
 from weft.tools.builtin import ALL, CORE, builtin_tools
 from weft.tools.function import FunctionTool, as_outcome, tool
 from weft.tools.shape import Shape
@@ -15,6 +15,7 @@ __all__ = [
     "ALL",
     "CORE",
     "Arguments",
+    "Delegate",
     "FunctionTool",
     "Outcome",
     "Prepared",

@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from weft.events import Effect, Todo
-from weft.ids import BlobId, CallUid
+from weft.events import Effect, Fact, Todo
+from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
 from weft.permissions import Action
 from weft.workspace import Runner, Touched, Workspace
@@ -33,6 +33,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """For programs and screens; never sent to the model."""
     todos: tuple[Todo, ...] | None = None
     """The new task list, when the tool changed it."""
+    facts: tuple[Fact, ...] = ()
+    """What else becomes durable with the result."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Put to the person; the answer is the result, and `run` is only for when nobody can be asked."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
+    facts: tuple[Fact, ...] = ()
+    """What becomes durable with the intent, so that recovery finds either both or none."""
 
 
 MAX_REMEMBERED = 10_000
@@ -90,6 +94,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[str], None] = lambda chunk: None
     """Show output while the tool runs."""
     todos: tuple[Todo, ...] = ()
+    node: NodeId | None = None
+    """The answer that made the call."""
 
 
 @runtime_checkable
@@ -111,3 +117,11 @@ class Tool(Protocol):
             ToolError: with a sentence that tells the model what is wrong and what would be right.
         """
         ...
+
+
+class Delegate(Tool):
+    """A tool whose work is done by a session of its own.
+
+    Such calls, when they stand next to each other, run at the same time, each behind its intent.  One that a crash cut short is not
+    settled as interrupted: it is prepared again, and finds the session that works for it by the call's uid.
+    """
