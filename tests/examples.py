@@ -1,12 +1,13 @@
 """The Python examples of a document, and a way to run them.
 
-A block that begins with ```` ```python ```` is run; one marked ```` ```python norun ```` is only parsed.  Examples see `project` (an empty folder),
-and must not reach the network; `model` is a scripted one under the name that the documents use.
+A block that begins with ```` ```python ```` is run; one marked ```` ```python norun ```` is only parsed.  An example may `await` at the top, as in a
+notebook.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,14 +43,32 @@ def examples(document: str) -> list[Example]:
     ]
 
 
+def _code(example: Example) -> Any:
+    blank = "\n" * (example.line - 1)
+    return compile(
+        blank + example.code,
+        str(example),
+        "exec",
+        flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+        dont_inherit=True,
+    )
+
+
 def play(example: Example, **names: Any) -> dict[str, Any]:
     """Run an example as a module of its own; returns its names."""
-    blank = "\n" * (example.line - 1)
-    tree = ast.parse(blank + example.code, str(example))
     space = {"__name__": "example", **names}
+    code = _code(example)
     if example.is_run:
-        exec(compile(tree, str(example), "exec", dont_inherit=True), space)  # noqa: S102 - our own documents
+        exec(code, space)  # noqa: S102 - our own documents
     return space
+
+
+async def play_with_await(example: Example, **names: Any) -> None:
+    """Run an example that may await."""
+    space = {"__name__": "example", **names}
+    running = eval(_code(example), space) if example.is_run else None  # noqa: S307 - as above
+    if inspect.isawaitable(running):
+        await running
 
 
 def project_in(folder: Path) -> Path:
