@@ -32,6 +32,7 @@ from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
 from weft.ids import BlobId, NodeId, SessionId, new_session_id
+from weft.messages import Usage
 from weft.permissions import MODES, Rule
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
@@ -491,6 +492,7 @@ class SessionManager:
             prompter=equipment.prompter,
             shapes=self._shapes,
             redact=equipment.redact,
+            usage_of=self._usage_of,
         )
         return SessionEnvironment(
             workshop=workshop,
@@ -518,6 +520,13 @@ class SessionManager:
         if port is not None and port.is_open:
             return port.state
         return await load_state(session_id, self._equipment.store)
+
+    async def _usage_of(self, session_id: SessionId) -> Mapping[str, Usage]:
+        """What a session has used, by model; nothing when it was never begun or cannot be read."""
+        try:
+            return (await self._state_of(session_id)).ledger.by_model()
+        except WeftError:
+            return {}
 
     # -- what handles ask for
 

@@ -16,7 +16,7 @@ from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
-from weft.ids import CallUid, TurnId, new_node_id
+from weft.ids import CallUid, SessionId, TurnId, new_node_id
 from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
 from weft.messages import Usage
 from weft.redact import Redactor
@@ -42,6 +42,7 @@ class SessionWorkshop(Workshop):
         prompter: Prompter,
         shapes: Shapes,
         redact: Redactor,
+        usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
     ) -> None:
         self._config = config
         self._models = models
@@ -53,6 +54,7 @@ class SessionWorkshop(Workshop):
         self._prompter = prompter
         self._shapes = shapes
         self._redact = redact
+        self._usage_of = usage_of
         self._reads: ReadLog | None = None
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
@@ -182,6 +184,11 @@ class SessionWorkshop(Workshop):
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}
+
+    async def children_used(
+        self, children: Iterable[SessionId]
+    ) -> Mapping[SessionId, Mapping[str, Usage]]:
+        return {child: await self._usage_of(child) for child in children}
 
     async def _hash(self, path: str) -> str:
         try:

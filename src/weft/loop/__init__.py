@@ -13,6 +13,7 @@ from weft.loop.base import (
     Gate,
     Journal,
     Limits,
+    Purse,
     TurnEnvironment,
     Work,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Journal",
     "Leftover",
     "Limits",
+    "Purse",
     "Turn",
     "TurnEnvironment",
     "Work",

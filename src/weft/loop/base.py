@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 import msgspec
@@ -12,6 +12,7 @@ from weft.clock import Clock
 from weft.context import Entry, RenderedPrefix
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
+from weft.messages import Usage
 from weft.permissions import Action, Decision
 from weft.providers import Model
 from weft.state import SessionState
@@ -38,7 +39,7 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(Protocol):
-    """What runs in a session, one at a time: a turn, or a compaction."""
+    """What runs in a session, one at a time: a turn, a compaction, a plan that is carried out."""
 
     turn_id: TurnId
     scope: anyio.CancelScope
@@ -96,6 +97,10 @@ class Journal(Protocol):
         """Wait until somebody answers the request."""
         ...
 
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Wait until something is true of the state."""
+        ...
+
 
 class Gate(Protocol):
     """Who says whether an action may happen."""
@@ -107,6 +112,27 @@ class Gate(Protocol):
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         """What to do with an ask: wait for a person, take yes for the answer, or no (nobody is there)."""
+        ...
+
+
+class Purse(Protocol):
+    """The money and tokens that a session shares with the ones it works for, counted in one place."""
+
+    @property
+    def is_limited(self) -> bool:
+        """False when there is nothing to keep to."""
+        ...
+
+    def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
+        """Why no further model call may be made, None when one may; `pending` is what the turn used that is not on record yet."""
+        ...
+
+    def hold(self, turn_id: TurnId, usage: Usage) -> None:
+        """Set aside what the turn used, or is about to use, beyond what is on record; takes the place of what it held before."""
+        ...
+
+    def release(self, turn_id: TurnId) -> None:
+        """The turn is over."""
         ...
 
 
@@ -154,3 +180,6 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str = "off"
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
+    purse: Purse | None = None
+    handed_in: Callable[[SessionState, Any], Sequence[Fact]] | None = None
+    """Where a result that is handed in is not the end of the turn: the facts that stand in the place of the end."""

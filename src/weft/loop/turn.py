@@ -47,7 +47,7 @@ from weft.loop.steps import (
     tip_after,
     usage_recorded,
 )
-from weft.messages import Node, Text, ToolCall, ToolResult, Usage
+from weft.messages import NOTHING_USED, Node, Text, ToolCall, ToolResult, Usage
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 from weft.tools import SubmitTool
@@ -64,6 +64,10 @@ NO_PROGRESS = (
     "You have made the same calls with the same results several times. "
     "Do something else, or say what keeps you from going on."
 )
+
+
+LIKELY_OUTPUT = 1_000
+"""Tokens of an answer that a family's purse sets aside for it."""
 
 
 class Turn:
@@ -93,10 +97,14 @@ class Turn:
 
         A cancel from outside `scope` (the process is closing) leaves the turn open: it is interrupted, and can go on.
         """
-        with self.scope:
-            await self._work()
-        if self.scope.cancelled_caught:
-            await self._abort()
+        try:
+            with self.scope:
+                await self._work()
+            if self.scope.cancelled_caught:
+                await self._abort()
+        finally:
+            if self._env.purse is not None:
+                self._env.purse.release(self.turn_id)
 
     # -- the loop
 
@@ -150,6 +158,7 @@ class Turn:
         node = await self._open_call()
         self._env.journal.status("thinking")
         composed = self._compose()
+        self._hold(composed)
         request = self._request = Request(self._env, node)
         self._in_flight = node
         try:
@@ -278,6 +287,23 @@ class Turn:
             )
         )
 
+    def _hold(self, composed: Composed) -> None:
+        """Set aside what the next call will use, as far as one can tell, and what is noted."""
+        if self._env.purse is None or not self._env.purse.is_limited:
+            return
+        info = self._env.model.info
+        expected = Usage(
+            input_tokens=self._input_tokens(composed),
+            output_tokens=min(LIKELY_OUTPUT, info.max_output_tokens),
+        )
+        expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
+        self._env.purse.hold(self.turn_id, self._pending() + expected)
+
+    def _pending(self) -> Usage:
+        """What was used and is not on record yet."""
+        noted = (fact.usage for fact in self._notebook.facts if isinstance(fact, UsageRecorded))
+        return sum(noted, NOTHING_USED)
+
     def _input_tokens(self, composed: Composed) -> int:
         return composed.tokens + estimate_text(len(self._env.prefix.data))
 
@@ -375,9 +401,15 @@ class Turn:
     async def _finish_unless_steered(
         self, reason: FinishReason, detail: str = "", deliverable: Any = None
     ) -> bool:
+        is_over = False
+
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            nonlocal is_over
             steering = promote(state, noted, self._env.clock.now())
-            if not steering:
+            is_over = not steering
+            if is_over and reason == "submitted" and self._env.handed_in is not None:
+                return [*self._env.handed_in(state, deliverable)]
+            if is_over:
                 return [self._finished(state, noted, reason, detail, deliverable)]
             now = self._env.clock.now()
             started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
@@ -385,8 +417,7 @@ class Turn:
 
         stored = await self._notebook.commit(_FINISH, more, drop_draft=True)
         await self._take_into_line(stored)
-        # The session may have put more behind it, a title for one.
-        return any(isinstance(fact, TurnFinished) for fact in stored)
+        return is_over
 
     # -- ending
 
@@ -401,14 +432,12 @@ class Turn:
         return self._budget_reached(state)
 
     def _budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
-        limits, total = self._env.limits, state.ledger.total
-        for fact in self._notebook.facts:
-            if isinstance(fact, UsageRecorded):
-                total = total + fact.usage
+        limits, pending = self._env.limits, self._pending()
+        total = state.ledger.total + pending
         if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
             return "max_budget", f"the limit of {limits.max_tokens} tokens is reached"
         if limits.max_budget_usd is None:
-            return None
+            return self._purse_is_empty(pending)
         if total.cost_usd is None or self._env.model.info.cost(Usage()) is None:
             return (
                 "max_budget",
@@ -417,7 +446,19 @@ class Turn:
             )
         if total.cost_usd >= limits.max_budget_usd:
             return "max_budget", f"the budget of ${limits.max_budget_usd:g} is used up"
-        return None
+        return self._purse_is_empty(pending)
+
+    def _purse_is_empty(self, pending: Usage) -> tuple[FinishReason, str] | None:
+        """Ask for the next call's share of what the family has left; it is set aside in the same instant."""
+        purse = self._env.purse
+        if purse is None or not purse.is_limited:
+            return None
+        is_priced = self._env.model.info.cost(Usage()) is not None
+        why = purse.refuses(self.turn_id, pending, is_priced=is_priced)
+        if why is None:
+            self._hold(self._compose())
+            return None
+        return "max_budget", why
 
     async def _finish(self, reason: FinishReason, detail: str = "") -> None:
         """End the turn with everything noted; open calls are settled, so that the history is whole."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -40,8 +40,10 @@ from weft.events import (
     InputRemoved,
     NewMessage,
     NodeEdited,
+    PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
+    QuestionAsked,
     QueuesRecalled,
     SessionRestarted,
     SessionStatus,
@@ -66,7 +68,9 @@ from weft.loop import (
     Evidence,
     Journal,
     Leftover,
+    Turn,
     Work,
+    children_wanted,
     end_interrupted,
     hashes_wanted,
     promote,
@@ -125,6 +129,13 @@ class _TurnWrites(msgspec.Struct, frozen=True):
     build: Build
 
 
+class _Append(msgspec.Struct, frozen=True):
+    """A session that works for this one has something to put on record here."""
+
+    build: Build
+    wake: bool = False
+
+
 class _TurnEnded(msgspec.Struct, frozen=True):
     """The turn's task is over."""
 
@@ -138,7 +149,7 @@ class _AbortOverdue(msgspec.Struct, frozen=True):
     turn: Work
 
 
-_Message: TypeAlias = Command | _TurnWrites | _TurnEnded | _AbortOverdue
+_Message: TypeAlias = Command | _TurnWrites | _Append | _TurnEnded | _AbortOverdue
 
 
 class SessionActor:
@@ -172,8 +183,11 @@ class SessionActor:
             rules=environment.rules,
             asking=environment.asking,
             leave=environment.leave,
+            ceiling=environment.ceiling,
         )
         self._turn: Work | None = None
+        self.is_aborting = False
+        """The work that runs, or ran last, was told to stop."""
         self._turn_status: Status = "thinking"
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
@@ -181,6 +195,7 @@ class SessionActor:
         self._waits_for_entry: set[EntryId] = set()
         self._resolutions: dict[RequestId, anyio.Event] = {}
         self._resolved: dict[RequestId, PermissionResolved | QuestionAnswered] = {}
+        self._conditions: list[tuple[Callable[[SessionState], bool], anyio.Event]] = []
         self._draft: tuple[NodeId, list[str]] | None = None
         self._snapshot_seq = state.seq
         self._clients: dict[str, Literal["viewer", "driver"]] = {}
@@ -244,6 +259,8 @@ class SessionActor:
         match envelope.message:
             case _TurnWrites(turn=turn, build=build):
                 return await self._commit_for(turn, build)
+            case _Append(build=build, wake=wake):
+                return await self._append(build, wake)
             case _TurnEnded(turn=turn, error=error):
                 return await self._turn_ended(turn, error)
             case _AbortOverdue(turn=turn):
@@ -349,6 +366,37 @@ class SessionActor:
         """Have a command carried out.  Cancelling ends the wait; the command is carried out all the same."""
         self.last_used = self._env.clock.monotonic()
         return await self._mailbox.call(command)
+
+    async def append(self, build: Build, *, wake: bool = False) -> Sequence[Fact]:
+        """Put on record what a session that works for this one has to say, whether a turn runs or not.
+
+        With `wake`, steering that then waits starts a turn, if none runs and the last one ended well.  A cancel ends the wait only.
+        """
+        stored: Sequence[Fact] = await self._mailbox.call(_Append(build, wake))
+        return stored
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Wait until something is true of the state; looked at with every fact."""
+        while not holds(self.state):
+            changed = anyio.Event()
+            condition = (holds, changed)
+            self._conditions.append(condition)
+            try:
+                await changed.wait()
+            finally:
+                self._conditions.remove(condition)
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until somebody answers the request."""
+        waiting = self._resolutions.setdefault(request_id, anyio.Event())
+        for answered in self.state.turn.answers.values():
+            if answered.request.request_id == request_id:
+                return answered.answer
+        try:
+            await waiting.wait()
+            return self._resolved.pop(request_id)
+        finally:
+            self._resolutions.pop(request_id, None)
 
     # -- commands
 
@@ -505,6 +553,12 @@ class SessionActor:
                 if (waiting := self._resolutions.pop(request_id, None)) is not None:
                     self._resolved[request_id] = fact
                     waiting.set()
+                if self._turn_status == "awaiting_permission" and not self.state.turn.requests:
+                    self._set_status("executing_tool")
+            case PermissionRequest(child=child) | QuestionAsked(child=child) if (
+                child is not None and self._turn is not None
+            ):
+                self._set_status("awaiting_permission")
             case InputRemoved(entry_id=entry_id):
                 self._waits_for_entry.discard(entry_id)
             case QueuesRecalled(entries=entries):
@@ -518,6 +572,9 @@ class SessionActor:
                 self._draft = None
             case _:
                 pass
+        for holds, changed in self._conditions:
+            if holds(self.state):
+                changed.set()
         self._facts.publish(fact)
 
     def _row_after(self, facts: Sequence[Fact]) -> SessionRow:
@@ -597,6 +654,7 @@ class SessionActor:
     def _set_to_work(self, work: Work, journal: _TurnJournal) -> None:
         journal.turn = work
         self._turn = work
+        self.is_aborting = False
         self._settled = anyio.Event()
         self._set_status("thinking")
         self._supervisor.start(lambda: self._run_turn(work), f"turn {work.turn_id}")
@@ -622,6 +680,16 @@ class SessionActor:
             await self._release_turn()
         return stored
 
+    async def _append(self, build: Build, wake: bool) -> Sequence[Fact]:
+        _COMMAND.before.hit()
+        stored = await self._commit(build(self.state))
+        _COMMAND.after.hit()
+        turn = self.state.turn
+        ended_well = turn.open is None and turn.last_reason in ("stop", "submitted")
+        if wake and ended_well and self._turn is None and self.state.queue.waiting("steering"):
+            await self._start_follow_up(also_steering=True)
+        return stored
+
     def _titled(self, commit: Commit) -> Commit:
         """At the end of its first turn a session gets a real title."""
         ends = any(isinstance(fact, TurnFinished) for fact in commit.facts)
@@ -634,12 +702,19 @@ class SessionActor:
 
     async def _release_turn(self) -> None:
         """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
-        steered = isinstance(self._turn, Compaction) and self.state.queue.waiting("steering")
+        steered = self._leaves_steering() and self.state.queue.waiting("steering")
         self._turn = None
         self._settled.set()
         await self._start_follow_up(also_steering=bool(steered))
         if self._turn is None:
             self._set_status(self.status)
+
+    def _leaves_steering(self) -> bool:
+        """A turn takes steering along until its end; other work has none that could be steered."""
+        if isinstance(self._turn, Turn):
+            return False
+        ended_well = self.state.turn.last_reason in ("stop", "submitted")
+        return isinstance(self._turn, Compaction) or ended_well
 
     async def _turn_ended(self, turn: Work, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
@@ -702,6 +777,7 @@ class SessionActor:
         turn = self._turn
         if turn is not None:
             turn.abort_reason = reason
+            self.is_aborting = True
             turn.scope.cancel()
             self._supervisor.start(lambda: self._watch_abort(turn), f"abort {turn.turn_id}")
             if wait_here:
@@ -729,7 +805,7 @@ class SessionActor:
         """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
         while self._turn is turn:
             envelope = await self._mailbox.take()
-            if isinstance(envelope.message, _TurnWrites | _TurnEnded | _AbortOverdue):
+            if isinstance(envelope.message, _TurnWrites | _Append | _TurnEnded | _AbortOverdue):
                 try:
                     envelope.answer(await self._handle(envelope))
                 except WeftError as error:
@@ -784,6 +860,7 @@ class SessionActor:
             leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.workshop.file_hashes(hashes_wanted(self.state)),
             cost=self._env.workshop.cost,
+            children=await self._env.workshop.children_used(children_wanted(self.state)),
         )
 
     async def _restart(self, error: BaseException) -> None:
@@ -875,16 +952,10 @@ class _TurnJournal(Journal):
         return await self._actor.context_line(turn.tip if turn is not None else None)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        actor = self._actor
-        waiting = actor._resolutions.setdefault(request_id, anyio.Event())
-        for answered in actor.state.turn.answers.values():
-            if answered.request.request_id == request_id:
-                return answered.answer
-        try:
-            await waiting.wait()
-            return actor._resolved.pop(request_id)
-        finally:
-            actor._resolutions.pop(request_id, None)
+        return await self._actor.resolution(request_id)
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        await self._actor.until(holds)
 
 
 def _said(facts: Sequence[Fact]) -> list[Said]:

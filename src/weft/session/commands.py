@@ -171,6 +171,25 @@ class SwitchSkill(CommandBase, frozen=True, tag="switch_skill"):
     active: bool = True
 
 
+class SetMode(CommandBase, frozen=True, tag="set_mode"):
+    """Work as `normal` or as `architect` from the next turn on."""
+
+    mode: str
+
+
+class DecidePlan(CommandBase, frozen=True, tag="decide_plan"):
+    """Approve the plan that waits, or turn it down."""
+
+    approved: bool
+    reason: str = ""
+
+
+class EditPlan(CommandBase, frozen=True, tag="edit_plan"):
+    """Put another plan in the place of the one that waits."""
+
+    plan: dict[str, Any]
+
+
 class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
     """Enter what a model call beside the session used into its ledger."""
 
@@ -222,6 +241,9 @@ Command: TypeAlias = (
     | DeleteBranch
     | SetCheckpoint
     | ToggleCollapse
+    | SetMode
+    | DecidePlan
+    | EditPlan
     | RecordUsage
     | SwitchSkill
     | Compact

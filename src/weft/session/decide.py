@@ -19,11 +19,14 @@ from weft.events import (
     InputQueued,
     InputRemoved,
     InputsReordered,
+    ModeChanged,
     NewMessage,
     NodeEdited,
     NodeMarked,
     PermissionRequest,
     PermissionResolved,
+    PlanDecided,
+    PlanEdited,
     QuestionAnswered,
     QuestionAsked,
     QueuesRecalled,
@@ -49,10 +52,12 @@ from weft.session.commands import (
     Command,
     Compact,
     ContinueTurn,
+    DecidePlan,
     DeleteBranch,
     DequeueSteering,
     Detach,
     EditNode,
+    EditPlan,
     EditQueued,
     MarkNode,
     Queued,
@@ -64,6 +69,7 @@ from weft.session.commands import (
     RespondToPermission,
     Say,
     SetCheckpoint,
+    SetMode,
     Stop,
     SwitchBranch,
     SwitchSkill,
@@ -74,6 +80,7 @@ from weft.state import Entry, Request, SessionState
 
 LONGEST_QUEUE = 500
 """Messages that may wait; one more is refused."""
+SESSION_MODES = ("normal", "architect")
 THINKING_LEVELS = ("off", "low", "medium", "high", "max")
 
 
@@ -136,6 +143,10 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case SetCheckpoint(label=label):
             facts, chosen = branching.checkpoint(state, label)
             return Plan(facts=tuple(facts), answer=chosen)
+        case SetMode(mode=mode):
+            return _set_mode(mode)
+        case DecidePlan() | EditPlan():
+            return _plan(command, state)
         case RecordUsage(usage=usage, model=model, purpose=purpose):
             return Plan(facts=(UsageRecorded(usage=usage, model=model, purpose=purpose),))
         case SwitchSkill(name=name, active=active):
@@ -205,7 +216,7 @@ def _with_turn(
     moment: Moment,
 ) -> Plan:
     turn_id = TurnId(new_id("trn", moment.now))
-    started = TurnStarted(turn_id=turn_id, node=tip, options=options)
+    started = TurnStarted(turn_id=turn_id, node=tip, options=_with_mode(options, state))
     return Plan(
         facts=(*facts, started),
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
@@ -236,7 +247,10 @@ def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Pla
         raise UsageError("there is nothing to continue: the session is empty")
     turn_id = TurnId(new_id("trn", moment.now))
     started = TurnStarted(
-        turn_id=turn_id, node=state.tree.head, options=command.options, continued=True
+        turn_id=turn_id,
+        node=state.tree.head,
+        options=_with_mode(command.options, state),
+        continued=True,
     )
     facts: list[Fact] = [started, *promote(state, (), moment.now)]
     return Plan(
@@ -244,6 +258,13 @@ def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Pla
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
         then="start_turn",
     )
+
+
+def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:
+    """A turn keeps the mode that it started in, whatever is set meanwhile."""
+    if state.settings.mode == "normal" or "mode" in options:
+        return options
+    return {**options, "mode": state.settings.mode}
 
 
 # --- the queue -------------------------------------------------------------------------
@@ -284,7 +305,8 @@ def _dequeue(state: SessionState) -> Plan:
 
 def _respond(command: RespondToPermission, state: SessionState) -> Plan:
     request = _open_request(command.request_id, PermissionRequest, state)
-    grants = command.action in ("allow_turn", "allow_always")
+    # What is granted to a child is remembered there: grants are no inheritance, in neither direction.
+    grants = command.action in ("allow_turn", "allow_always") and request.child is None
     resolved = PermissionResolved(
         request_id=request.request_id,
         action=command.action,
@@ -322,6 +344,27 @@ def _open_request(request_id: RequestId | None, kind: type[Any], state: SessionS
         ids = ", ".join(request.request_id for request in waiting)
         raise UsageError(f"several requests are open; say which one is meant: {ids}")
     return waiting[0]
+
+
+def _set_mode(mode: str) -> Plan:
+    if mode not in SESSION_MODES:
+        raise UsageError(f"no mode {mode!r}; there are {', '.join(SESSION_MODES)}")
+    return Plan(facts=(ModeChanged(mode=mode),))
+
+
+def _plan(command: DecidePlan | EditPlan, state: SessionState) -> Plan:
+    if state.turn.open is None or not state.plan.is_waiting:
+        raise NoPendingRequest("no plan waits for approval")
+    plan_id = state.plan.plan_id
+    if isinstance(command, EditPlan):
+        return Plan(facts=(PlanEdited(plan_id=plan_id, plan=command.plan),))
+    decided = PlanDecided(
+        plan_id=plan_id,
+        approved=command.approved,
+        reason=clean_text(command.reason),
+        by=command.client or "person",
+    )
+    return Plan(facts=(decided,))
 
 
 # --- the tree --------------------------------------------------------------------------

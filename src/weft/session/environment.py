@@ -9,10 +9,10 @@ import msgspec
 
 from weft.clock import Clock
 from weft.events import TurnStarted
-from weft.ids import TurnId
-from weft.loop import Commit, Gate, Journal, Turn, Work
+from weft.ids import SessionId, TurnId
+from weft.loop import Commit, Gate, Journal, Work
 from weft.messages import Usage
-from weft.permissions import Rule
+from weft.permissions import Mode, Rule
 from weft.session.gate import Leave
 from weft.state import SessionState
 
@@ -28,7 +28,7 @@ class Workshop(Protocol):
         """
         ...
 
-    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
+    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
         """A turn that is ready to run."""
         ...
 
@@ -44,6 +44,12 @@ class Workshop(Protocol):
         """The SHA-256 that each file has now, "" where there is none."""
         ...
 
+    async def children_used(
+        self, children: Iterable[SessionId]
+    ) -> Mapping[SessionId, Mapping[str, Usage]]:
+        """What each of these sessions has used so far, by model."""
+        ...
+
 
 class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a session is handed."""
@@ -53,6 +59,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"
     """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
+    ceiling: Callable[[], Mode] | None = None
+    """Of a child: the mode of the session it works for, which it is never above."""
     leave: Leave = Leave()
     """What was given in this process before."""
     title: Callable[[SessionState], str] = lambda state: ""

@@ -6,13 +6,14 @@ fall back to `default` when a session comes back, until somebody sets them again
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from weft.events import PermissionResolved
 from weft.loop import Gate
-from weft.permissions import Action, Decision, Grant, Mode, Rule, decide
+from weft.permissions import MODES, Action, Decision, Grant, Mode, Rule, decide
 from weft.state import SessionState
 
 
@@ -34,12 +35,14 @@ class SessionGate(Gate):
         rules: tuple[Rule, ...],
         asking: Literal["wait", "yes", "no"],
         leave: Leave,
+        ceiling: Callable[[], Mode] | None = None,
     ) -> None:
         self.state = state
         self._rules = rules
         self._asking = asking
         self._trusted_mode = leave.trusted_mode
         self._grants = list(leave.grants)
+        self._ceiling = ceiling
 
     @property
     def leave(self) -> Leave:
@@ -51,8 +54,10 @@ class SessionGate(Gate):
         """The permission mode that is in force."""
         mode = self.state.settings.permission_mode
         if mode in ("auto", "bypass") and not self._trusted_mode:
-            return "default"
-        return mode
+            mode = "default"
+        if self._ceiling is None:
+            return mode
+        return min(mode, self._ceiling(), key=MODES.index)
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
