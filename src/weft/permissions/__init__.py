@@ -14,6 +14,7 @@ from weft.permissions.policy import (
     Verdict,
     decide,
     grant_pattern,
+    with_hook,
 )
 from weft.permissions.protected import is_protected
 
@@ -29,4 +30,5 @@ __all__ = [
     "decide",
     "grant_pattern",
     "is_protected",
+    "with_hook",
 ]

@@ -65,6 +65,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     verdict: Verdict
     reason: str = ""
+    is_firm: bool = False
+    """Of an ask: only a person can answer it, because a rule of theirs asks, or the target is protected."""
 
 
 def grant_pattern(action: Action) -> str:
@@ -87,7 +89,23 @@ def decide(
         return Decision("allow", "a rule allows it")
     if any(grant.pattern == grant_pattern(action) for grant in grants):
         return Decision("allow", "you allowed it before")
-    return strictest
+    is_firm = "ask" in verdicts or (action.protected and action.has_effect)
+    return Decision("ask", strictest.reason, is_firm)
+
+
+def with_hook(decision: Decision, verdict: Verdict | None, reason: str) -> Decision:
+    """The decision when a hook has spoken too: it may be stricter, or answer what only the mode asks.
+
+    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the person to say.
+    """
+    if verdict is None:
+        return decision
+    if verdict == "allow":
+        is_answered = decision.verdict == "ask" and not decision.is_firm
+        return Decision("allow", reason) if is_answered else decision
+    if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
+        return Decision(verdict, reason, is_firm=True)
+    return decision
 
 
 def _by_mode(action: Action, mode: Mode) -> Decision:

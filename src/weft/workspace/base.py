@@ -50,6 +50,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the scrubbed environment."""
     timeout_seconds: float = 120.0
     stdin: bytes = b""
+    errors_apart: bool = False
+    """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Negative: ended by that signal."""
     output: str
     """Standard output and error in the order they came; head and tail where it was too long."""
+    errors: str = ""
+    """Standard error, where it was wanted apart; then it is not in `output`."""
     truncated: bool = False
     full_output: bytes | None = None
     """The whole of it up to a cap, where `output` was cut."""

@@ -68,8 +68,8 @@ class LocalRunner(Runner):
         mark = f"{strays.owner()}.{next(_numbers)}"
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         environ = {**self._environ, **command.env, strays.MARK: outer + mark}
-        with closing(Capture(on_output)) as capture:
-            process = _Process(command, environ, capture)
+        with closing(Capture(on_output)) as capture, closing(Capture(None)) as errors:
+            process = _Process(command, environ, capture, errors)
             timed_out = False
             try:
                 if not await process.exits_within(command.timeout_seconds):
@@ -81,26 +81,67 @@ class LocalRunner(Runner):
             return process.result(timed_out=timed_out)
 
 
-class _Process:
-    """One running program: its first process, and the pipe that all of them print into."""
+class _Pipe:
+    """What a program and all it starts print into, and what came through."""
 
-    def __init__(self, command: Command, environ: Mapping[str, str], capture: Capture) -> None:
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.closed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._fd, self.theirs = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._fd, False)
+
+    def listen(self) -> None:
+        """Take in what comes, from now on."""
+        self._loop.add_reader(self._fd, self.take)
+
+    def take(self) -> bool:
+        """Take one chunk in; False when there was none."""
+        try:
+            chunk = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        if chunk:
+            self.capture.feed(chunk)
+        else:
+            self._loop.remove_reader(self._fd)
+            self.closed.set()
+        return True
+
+    def hand_over(self) -> None:
+        """The program has its end now; ours would keep the pipe open."""
+        os.close(self.theirs)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
+
+
+class _Process:
+    """One running program: its first process, and the pipe that all of them print into (or two, with errors apart)."""
+
+    def __init__(
+        self, command: Command, environ: Mapping[str, str], output: Capture, errors: Capture
+    ) -> None:
         _reap_late()
         self._loop = asyncio.get_running_loop()
         self._started = time.monotonic()
-        self._capture = capture
+        self._output, self._errors = output, errors
         self._exited = asyncio.Event()
-        self._closed = asyncio.Event()
-        self._pipe, theirs = os.pipe2(os.O_CLOEXEC)
+        self._pipes: list[_Pipe] = []
         try:
-            os.set_blocking(self._pipe, False)
-            self._popen = _spawn(command, environ, theirs)
+            for capture in [output, errors] if command.errors_apart else [output]:
+                self._pipes.append(_Pipe(capture))
+            self._popen = _spawn(command, environ, self._pipes[0].theirs, self._pipes[-1].theirs)
         except BaseException:
-            os.close(self._pipe)
+            for pipe in self._pipes:
+                pipe.close()
             raise
         finally:
-            os.close(theirs)
-        self._loop.add_reader(self._pipe, self._on_output)
+            for pipe in self._pipes:
+                pipe.hand_over()
+        for pipe in self._pipes:
+            pipe.listen()
         self._handle = self._watch_exit()
 
     # --- waiting -------------------------------------------------------------------------------
@@ -119,14 +160,15 @@ class _Process:
             await self.exits_within(REAP_SECONDS)
 
     async def drain(self) -> None:
-        """Take in what is still in the pipe, until it closes, falls quiet, or long enough."""
+        """Take in what is still in the pipes, until they close, fall quiet, or long enough."""
         deadline = time.monotonic() + DRAIN_SECONDS
-        while not self._closed.is_set() and time.monotonic() < deadline:
-            seen = self._capture.total
-            with anyio.move_on_after(QUIET_SECONDS):
-                await self._closed.wait()
-            if self._capture.total == seen:
-                return
+        for pipe in self._pipes:
+            while not pipe.closed.is_set() and time.monotonic() < deadline:
+                seen = pipe.capture.total
+                with anyio.move_on_after(QUIET_SECONDS):
+                    await pipe.closed.wait()
+                if pipe.capture.total == seen:
+                    break
 
     async def end(self, mark: str, threads: Threads) -> None:
         """Kill what is left, reap, and give everything back; shielded and bounded."""
@@ -148,17 +190,18 @@ class _Process:
         code = self._popen.returncode
         return RunResult(
             exit_code=-signal.SIGKILL if code is None else code,
-            output=self._capture.text(),
-            truncated=self._capture.is_cut,
-            full_output=self._capture.whole(),
-            total_bytes=self._capture.total,
+            output=self._output.text(),
+            errors=self._errors.text(),
+            truncated=self._output.is_cut,
+            full_output=self._output.whole(),
+            total_bytes=self._output.total,
             timed_out=timed_out,
             duration_ms=round(self._seconds() * 1000),
         )
 
     def _let_go(self) -> None:
-        self._loop.remove_reader(self._pipe)
-        os.close(self._pipe)
+        for pipe in self._pipes:
+            pipe.close()
         if self._handle is not None:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)
@@ -197,23 +240,11 @@ class _Process:
     def _on_exit(self, handle: int) -> None:
         self._loop.remove_reader(handle)
         # What it printed last is in the pipe already; taking it now saves a round of the loop.
-        for _ in range(4):
-            if self._closed.is_set() or not self._on_output():
-                break
+        for pipe in self._pipes:
+            for _ in range(4):
+                if pipe.closed.is_set() or not pipe.take():
+                    break
         self._exited.set()
-
-    def _on_output(self) -> bool:
-        """Take one chunk in; False when there was none."""
-        try:
-            chunk = os.read(self._pipe, _CHUNK)
-        except BlockingIOError:
-            return False
-        if chunk:
-            self._capture.feed(chunk)
-        else:
-            self._loop.remove_reader(self._pipe)
-            self._closed.set()
-        return True
 
 
 _late: list[subprocess.Popen[bytes]] = []
@@ -224,7 +255,9 @@ def _reap_late() -> None:
     _late[:] = [popen for popen in _late if popen.poll() is None]
 
 
-def _spawn(command: Command, environ: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Command, environ: Mapping[str, str], output: int, errors: int
+) -> subprocess.Popen[bytes]:
     stdin = _stdin(command.stdin)
     try:
         return subprocess.Popen(
@@ -233,7 +266,7 @@ def _spawn(command: Command, environ: Mapping[str, str], output: int) -> subproc
             env=environ,
             stdin=stdin,
             stdout=output,
-            stderr=output,
+            stderr=errors,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
