@@ -29,6 +29,16 @@ Facts are attributes; the message is for people: what was tried, on what, and wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as the end of a sentence, empty when none is near."""
+    import difflib  # only when something is wrong: it costs start-up time
+
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
 
 class WeftError(Exception):
     """Root of everything Weft raises on purpose."""

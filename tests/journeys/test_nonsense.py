@@ -80,7 +80,7 @@ async def test_arguments_that_do_not_fit_are_told_back_with_what_would(plain_wor
 
 async def test_an_unknown_tool_is_answered_with_the_nearest_name(plain_world: World) -> None:
     heard = await told_after(plain_world, CallTool(name="reed", args={"path": "a"}))
-    assert "There is no tool 'reed'. Did you mean 'read'?" in heard[-1]
+    assert "There is no tool 'reed'; did you mean 'read'?" in heard[-1]
     assert "act, read" in heard[-1]
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import anyio
 
@@ -22,7 +22,6 @@ from weft.app.models import Models
 from weft.app.paths import Places, places
 from weft.app.prompt import Prompter
 from weft.app.providers import Providers, endpoints_of
-from weft.app.socket import CommandSocket
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.providers import Provider
@@ -34,6 +33,12 @@ from weft.workspace.local import LocalWorkspace
 from weft.workspace.runner import LocalRunner
 
 UNLOAD_EVERY_SECONDS = 60.0
+
+
+class Closing(Protocol):
+    """Something to close at the end."""
+
+    async def aclose(self) -> None: ...
 
 
 class App:
@@ -51,7 +56,9 @@ class App:
         runner: Runner | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         added: Sequence[str] = (),
+        listen_after_seconds: float = 0.0,
     ) -> None:
+        """`listen_after_seconds`: how long to wait before other processes may drive our sessions; a short run need not bother."""
         self._environ = dict(os.environ if environ is None else environ)
         self.places: Places = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
@@ -67,11 +74,12 @@ class App:
         self._runner = runner
         self._added = tuple(added)
         self._sleep = sleep
+        self._listen_after = listen_after_seconds
         self._workspaces: dict[str, Workspace] = {}
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._sessions: SessionManager | None = None
-        self._socket: CommandSocket | None = None
+        self._socket: Closing | None = None
         self._models: Models | None = None
 
     # -- what programs use
@@ -146,17 +154,29 @@ class App:
             )
         )
         self._supervisor.start(self._unload_idle, "unload idle sessions")
-        if self._store.run_folder is not None:
+        if self._store.run_folder is None:
+            return
+        if self._listen_after:
+            self._supervisor.start(self._listen_later, "listen")
+        else:
             await self._listen(self._store, self._store.run_folder)
+
+    async def _listen_later(self) -> None:
+        await anyio.sleep(self._listen_after)
+        if self.store.run_folder is not None:
+            await self._listen(self.store, self.store.run_folder)
 
     async def _listen(self, store: Store, folder: Path) -> None:
         """Let other processes drive our sessions."""
+        from weft.app.socket import CommandSocket  # late: it costs start-up time
+
         assert self._sessions is not None
-        self._socket = CommandSocket(self._sessions.local_port)
-        path = await self._socket.open(folder, store.owner.process_id)
+        socket = CommandSocket(self._sessions.local_port)
+        self._socket = socket
+        path = await socket.open(folder, store.owner.process_id)
         if path:
             await store.register_socket(path)
-            self._supervisor.start(self._socket.serve, "command socket")
+            self._supervisor.start(socket.serve, "command socket")
 
     async def _unload_idle(self) -> None:
         while True:

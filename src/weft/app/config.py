@@ -6,14 +6,13 @@ listed here with its type, its default and a sentence; a name that is not is ref
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from weft.errors import UsageError
+from weft.errors import UsageError, did_you_mean
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +105,7 @@ def known(name: str) -> Key:
     """
     if name in KEYS:
         return KEYS[name]
-    near = difflib.get_close_matches(name, KEYS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UsageError(f"there is no setting {name!r}{hint}")
+    raise UsageError(f"there is no setting {name!r}{did_you_mean(name, KEYS)}")
 
 
 def load_config(

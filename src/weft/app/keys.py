@@ -7,7 +7,6 @@ their own provider.
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -83,6 +82,8 @@ class KeyFile:
         """Replace the file as a whole; it is private from its first byte on."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            import tempfile  # only when a key is kept: it costs start-up time
+
             fd, name = tempfile.mkstemp(dir=self.path.parent, prefix=".auth-")
             try:
                 with os.fdopen(fd, "wb") as file:

@@ -21,7 +21,6 @@ from weft.app.config import Config
 from weft.app.models import Models
 from weft.app.port import LocalPort, Port
 from weft.app.prompt import Prompter
-from weft.app.remote import RemotePort, open_remote
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session, history
@@ -376,10 +375,8 @@ class SessionManager:
         """
         resolved = await self._resolved(session_id)
         port = self._ports.pop(resolved, None)
-        if isinstance(port, LocalPort):
-            await port.actor.stop("stopped")
-        elif isinstance(port, RemotePort):
-            await port.aclose()
+        if port is not None:
+            await port.leave("stopped")
 
     async def delete_session(self, session_id: str) -> None:
         """Remove a session for good; one that forks share is only hidden."""
@@ -456,6 +453,8 @@ class SessionManager:
         try:
             lease = await store.take_lease(session_id)
         except Owned as owner:
+            from weft.app.remote import open_remote  # only then: it costs start-up time
+
             return await open_remote(session_id, owner, store, supervisor)
         try:
             state = await load_state(session_id, store)

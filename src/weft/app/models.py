@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from weft.app.providers import Providers
-from weft.errors import UsageError
+from weft.errors import UsageError, did_you_mean
 from weft.providers import Model, ModelInfo, Provider
 
 FALLBACK = "anthropic:claude-sonnet-4-6"
@@ -35,8 +34,7 @@ class Models:
             return self._given[name]
         provider, model = split(name)
         if provider not in self._providers:
-            near = difflib.get_close_matches(provider, self._providers, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
         return self._providers[provider].model(model)

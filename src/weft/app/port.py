@@ -74,6 +74,10 @@ class Port(Protocol):
         """Read events."""
         ...
 
+    async def leave(self, why: str) -> None:
+        """End the session's life in this process, or the way to another's."""
+        ...
+
     async def ended(self) -> str:
         """Wait until the session stops, and say why."""
         ...
@@ -131,6 +135,9 @@ class LocalPort(Port):
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription:
         return self.actor.subscribe(after=after, live=live)
+
+    async def leave(self, why: str) -> None:
+        await self.actor.stop(why)
 
     async def ended(self) -> str:
         await self.actor.stopped.wait()

@@ -7,6 +7,7 @@ When the owner takes no commands, or does not answer, the session can still be r
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Literal
 
 import anyio
@@ -38,7 +39,10 @@ from weft.store import Store
 PATIENCE_SECONDS = 5.0
 """How long the owner may take to answer the first time; after that the session is only read."""
 
-_signals: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Signal)
+
+@cache
+def _signals() -> msgspec.json.Decoder[Signal]:
+    return msgspec.json.Decoder(Signal)
 
 
 class RemotePort(Port):
@@ -113,8 +117,8 @@ class RemotePort(Port):
         except (OSError, TimeoutError):
             return None
 
-    async def aclose(self) -> None:
-        """Hang up."""
+    async def leave(self, why: str) -> None:
+        """Hang up; the session lives on where it is."""
         self._end()
         if self._client is not None:
             await self._client.aclose()
@@ -205,7 +209,7 @@ class RemotePort(Port):
             self._take_record(record.body)
 
     def _take_signal(self, raw: bytes) -> None:
-        signal = _signals.decode(raw)
+        signal = _signals().decode(raw)
         if isinstance(signal, SessionStatus):
             self._status = signal.status
             self._facts.publish(signal)

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,10 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     signal: msgspec.Raw = msgspec.Raw()
 
 
-_calls = msgspec.json.Decoder(Call)
+@cache
+def _calls() -> msgspec.json.Decoder[Call]:
+    # Made when the first call comes: it knows every command, and takes milliseconds.
+    return msgspec.json.Decoder(Call)
 
 
 class CommandSocket:
@@ -125,7 +129,7 @@ class CommandSocket:
 
     def _take(self, line: bytes, stream: ByteStream, group: TaskGroup) -> None:
         try:
-            call = _calls.decode(line)
+            call = _calls().decode(line)
         except msgspec.MsgspecError as error:
             group.start_soon(_send, stream, Line(error=f"not a call: {error}", kind="UsageError"))
             return

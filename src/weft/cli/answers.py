@@ -50,7 +50,7 @@ def why_it_stopped(reason: FinishReason, detail: str) -> str:
 def with_whole_text(result: Result) -> Result:
     """Long answers come shortened in events; the history has them whole."""
     for message in reversed(result.messages):
-        if message.role == "assistant" and message.content:
+        if result.text and message.role == "assistant" and message.content:
             if len(message.content) > len(result.text) and message.content.startswith(result.text):
                 return msgspec.structs.replace(result, text=message.content)
             break

@@ -99,7 +99,7 @@ class Dialogue:
                 case kind:
                     raise UsageError(f"a line of the input has the unknown type {kind!r}")
         except UsageError as error:
-            self._sink.fail(str(error))
+            self._sink.complain(str(error))
 
     # -- control
 

@@ -15,6 +15,7 @@ from weft.app import App, Result, Session
 from weft.cli import output
 from weft.cli.answers import GOOD, answer_text, read_schema, write_file
 from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
+from weft.cli.garbage import collect_garbage_again
 from weft.cli.launch import chosen_id, make_app, message_options, open_session, wanted_of
 from weft.cli.parse import Arguments
 from weft.cli.prompts import Said, compose, read_piped
@@ -69,6 +70,7 @@ class _Run:
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals, group.cancel_scope)
                 async with self._app:
+                    collect_garbage_again()
                     code = await self._in_app(await self._open())
                 group.cancel_scope.cancel()
         except* (WeftError, Exit, OSError) as errors:

@@ -39,6 +39,10 @@ class Wanted(NamedTuple):
     """Options that go with each message."""
 
 
+LISTEN_AFTER_SECONDS = 1.0
+"""When other processes may begin to drive our session: not before the first request is on its way."""
+
+
 def project_folder(arguments: Arguments) -> str:
     """The folder to work in.
 
@@ -75,7 +79,7 @@ def make_app(arguments: Arguments) -> App:
         config = open_app(folder, store, given).config
         given |= {name: [*config.get(name), *found] for name, found in more.items()}
     added = [_added(each) for each in arguments.many("add_dir")]
-    return open_app(folder, store, given, **({"added": added} if added else {}))
+    return open_app(folder, store, given, added=added, listen_after_seconds=LISTEN_AFTER_SECONDS)
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, code_of, first_of, sentence_of
+from weft.cli.garbage import wait_with_garbage
 from weft.cli.parse import Arguments, parse
 from weft.errors import UsageError, WeftError
 
@@ -26,6 +27,7 @@ _MODULES = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    wait_with_garbage()
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
         if sys.stdout is not None:

@@ -142,6 +142,10 @@ class StreamSink(Sink):
     def fail(self, sentence: str) -> None:
         output.write_json((self._encoder or _encoder("")).failure(sentence))
 
+    def complain(self, sentence: str) -> None:
+        """Say that a line of the input could not be understood."""
+        output.write_json(self._encoder.problem(sentence))
+
     def ask(self, request: PermissionRequest) -> None:
         """Ask the program on the other side for leave."""
         output.write_json(self._encoder.ask(request))

@@ -207,6 +207,10 @@ class Encoder:
             terminal_reason="not_started",
         )
 
+    def problem(self, sentence: str) -> dict[str, Any]:
+        """The line about a line that could not be understood; it ends nothing."""
+        return self._system("error", content=sentence, where="input")
+
     def ask(self, request: PermissionRequest) -> dict[str, Any]:
         """Ask the program on the other side for leave."""
         call = self._calls.get(request.call_uid)

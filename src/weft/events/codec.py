@@ -6,6 +6,7 @@ nothing to any fold.  A fact of a known kind whose content does not fit is damag
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -44,12 +45,21 @@ SIGNALS: dict[str, type[Signal]] = {cls.__struct_config__.tag: cls for cls in ge
 """Every kind of signal by its wire name."""
 
 _encoder = msgspec.json.Encoder()
-_facts: msgspec.json.Decoder[Fact] = msgspec.json.Decoder(Fact)
-_events: msgspec.json.Decoder[Fact | Signal] = msgspec.json.Decoder(Fact | Signal)
 _head = msgspec.json.Decoder(_Head)
 
 _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What bytes that we never wrote may raise: no JSON, no fact, no UTF-8, nested without end."""
+
+
+# Made when they are first needed: a decoder for so many types takes milliseconds, and a new session reads nothing.
+@cache
+def _facts() -> msgspec.json.Decoder[Fact]:
+    return msgspec.json.Decoder(Fact)
+
+
+@cache
+def _events() -> msgspec.json.Decoder[Fact | Signal]:
+    return msgspec.json.Decoder(Fact | Signal)
 
 
 def encode(event: Event) -> bytes:
@@ -71,7 +81,7 @@ def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyF
         Corrupt: the bytes are no fact, or a known kind has content that does not fit it.
     """
     try:
-        return _facts.decode(body)
+        return _facts().decode(body)
     except _DAMAGE as error:
         return _decode_old_or_unknown(body, error, stream, seq)
 
@@ -79,7 +89,7 @@ def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyF
 def decode_event(body: bytes) -> Event:
     """A fact or signal from the wire; an unknown kind with a `seq` is kept as `Unknown`."""
     try:
-        return _events.decode(body)
+        return _events().decode(body)
     except _DAMAGE as error:
         return _decode_old_or_unknown(body, error)
 

@@ -8,7 +8,6 @@ their own work on run together too, once all of them are intended.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 import logging
@@ -20,7 +19,7 @@ import msgspec
 
 from weft import faults
 from weft.actors import no_strays
-from weft.errors import BadArguments, FinalToolError, ToolError
+from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
 from weft.events import (
     Fact,
     PermissionRequest,
@@ -383,10 +382,9 @@ class Batch:
         self._refuse(call, text, status="invalid")
 
     def _unknown_tool(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._env.tools, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, self._env.tools)
         known = ", ".join(sorted(self._env.tools)) or "none"
-        return f"There is no tool {name!r}.{hint} The tools are: {known}."
+        return f"There is no tool {name!r}{hint or '.'} The tools are: {known}."
 
 
 def _shown_hash(ready: Ready) -> str:

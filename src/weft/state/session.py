@@ -7,6 +7,7 @@ A fork begins with facts of the log it came from.  Those carry that log's `sessi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -184,13 +185,19 @@ def restore(data: bytes) -> SessionState:
         msgspec.MsgspecError: they are no state; the log still is.
     """
     try:
-        return _decoder.decode(data)
+        return _decoder().decode(data)
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
 
 
 # JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(SessionState)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[SessionState]:
+    # Made when it is first needed: it takes milliseconds, and a new session has no snapshot.
+    return msgspec.json.Decoder(SessionState)
+
 
 assert set(_FOLDED_BY) <= set(FACTS.values())

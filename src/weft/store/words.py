@@ -18,14 +18,14 @@ _EXCERPT_BEFORE = 60
 _EXCERPT_AFTER = 120
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _PLAIN_TOKEN = re.compile(r"[a-z0-9]+")
-_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_ANY_TOKEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"
 
 
 def tokens(text: str) -> list[str]:
     """The searchable tokens of `text`, in order."""
     if text.isascii():
         return _PLAIN_TOKEN.findall(text.lower())
-    return _TOKEN.findall(_folded(text))
+    return re.findall(_ANY_TOKEN, _folded(text))
 
 
 def indexed(text: str) -> str:
@@ -55,7 +55,7 @@ def excerpt(text: str, found: list[str]) -> str:
 
 def _first_place(text: str, found: list[str]) -> int:
     beginnings = tuple(phrase.split(" ")[0] for phrase in found)
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_ANY_TOKEN, text):
         if "".join(tokens(match.group())).startswith(beginnings):
             return match.start()
     return 0

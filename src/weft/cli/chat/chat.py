@@ -13,7 +13,7 @@ import anyio.abc
 
 from weft.app import App, Session
 from weft.cli.answers import whole
-from weft.cli.chat.blocks import Leave, Note
+from weft.cli.chat.blocks import Answer, Leave, Note
 from weft.cli.chat.commands import Commands
 from weft.cli.chat.conversation import Conversation
 from weft.cli.chat.screen import (
@@ -78,9 +78,17 @@ class Chat:
                 group.start_soon(self._safely, self._start_with, resume, fork, first)
             elif first:
                 group.start_soon(self._safely, self.say, first)
-            await self._take_inputs()
-            self.screen.close()
+            try:
+                await self._take_inputs()
+            finally:
+                self._leave_screen()
             group.cancel_scope.cancel()
+
+    def _leave_screen(self) -> None:
+        """What was being said stays on the screen, as far as it came."""
+        if self.live.text.strip():
+            self.screen.show(Answer(text=self.live.text))
+        self.screen.close()
 
     async def _start_with(self, resume: SessionId, fork: bool, first: Said) -> None:
         await self.switch(resume, fork=fork)

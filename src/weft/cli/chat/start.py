@@ -19,6 +19,7 @@ from weft.cli.chat.chat import Chat
 from weft.cli.chat.plain import PlainScreen
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.exits import OK, Exit, first_of
+from weft.cli.garbage import collect_garbage_again
 from weft.cli.launch import chosen_id, make_app, wanted_of
 from weft.cli.parse import Arguments
 from weft.cli.prompts import Said, compose
@@ -38,8 +39,12 @@ def run_chat(arguments: Arguments) -> int:
     restore = keep_terminal()
     stop = Stop()
     stop.at_the_end(restore)
+
+    async def main() -> int:
+        return await _Start(arguments, app, first, stop).main()
+
     try:
-        return anyio.run(_Start(arguments, app, first, stop).main)
+        return anyio.run(main)
     finally:
         restore()
 
@@ -78,28 +83,29 @@ class _Start:
         self._stop = stop
         self._wanted = wanted_of(arguments, headless=False)
         self._screen = self._make_screen()
+        self._talking = anyio.CancelScope()
 
     async def main(self) -> int:
         """Run the chat; returns the exit code."""
-        hint = ""
+        chat: Chat | None = None
         try:
             async with anyio.create_task_group() as group:
-                await group.start(self._watch_signals, group.cancel_scope)
+                await group.start(self._watch_signals)
                 async with self._app:
-                    chat = Chat(
-                        self._app,
-                        self._screen,
-                        self._wanted,
-                        new_id=self._arguments.text("session_id"),
-                    )
-                    try:
+                    collect_garbage_again()
+                    # Only the talking is cancelled by a signal: closing the application settles what still runs.
+                    with self._talking:
+                        chat = Chat(
+                            self._app,
+                            self._screen,
+                            self._wanted,
+                            new_id=self._arguments.text("session_id"),
+                        )
                         await self._talk(chat)
-                    finally:
-                        hint = self._hint(chat)
                 group.cancel_scope.cancel()
         except* (WeftError, Exit, OSError) as errors:
             raise first_of(errors) from None
-        if hint:
+        if chat is not None and (hint := self._hint(chat)):
             output.tell(hint)
         return self._stop.code or OK
 
@@ -147,11 +153,9 @@ class _Start:
             return ""
         return f"\nGo on with this conversation: weft -r {session.id}"
 
-    async def _watch_signals(
-        self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
-    ) -> None:
+    async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async def leave() -> None:
-            scope.cancel()
+            self._talking.cancel()
 
         await self._stop.watch(leave, interrupt=self._screen.interrupted, task_status=task_status)
 
