@@ -26,12 +26,12 @@ from weft.app.seed import seed_facts
 from weft.app.session import Session, history
 from weft.app.shapes import Shapes
 from weft.app.skills import Skills
-from weft.app.workshop import SessionWorkshop, tool_table
+from weft.app.workshop import SessionWorkshop, as_tool, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
 from weft.ids import BlobId, NodeId, SessionId, new_session_id
-from weft.messages import Usage
+from weft.messages import Usage, clean_text, clean_value
 from weft.permissions import MODES, Rule
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
@@ -117,6 +117,7 @@ class SessionManager:
         self._ports: dict[SessionId, Port] = {}
         self._opening: dict[SessionId, anyio.Lock] = {}
         self._tools: dict[SessionId, Mapping[str, Tool]] = {}
+        self._lent: dict[SessionId, dict[str, Tool]] = {}
         self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self._leave: dict[SessionId, Leave] = {}
         self._shapes = Shapes()
@@ -157,28 +158,46 @@ class SessionManager:
         name = self.normal_model(model) if model is not None else None
         chosen = SessionId(session_id) if session_id else new_session_id(self.now())
         _check_id(chosen)
+        path = self._equipment.resolve_path(str(project_path or self._equipment.project_path))
+        settings = clean_value(settings)
+        self._check_settings(settings, path, table, name)
+        seeds = seed_facts(messages or (), self.now())
         self._tools[chosen] = table
         self._asking[chosen] = "yes" if auto_approve else asking
         if session_id and await self._equipment.store.last_seq(chosen):
             return await self._resume(chosen, name, permission_mode, resume)
-        path = self._equipment.resolve_path(str(project_path or self._equipment.project_path))
+        if not Path(path).is_dir():  # noqa: ASYNC240  # one look, before anything runs
+            raise UsageError(f"there is no folder {path!r} to work in")
         created = SessionCreated(
             project_path=path,
-            title=title or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
+            title=clean_text(title or "")
+            or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
             model=name or self.default_model(),
             settings=_settings(
                 settings,
                 tools=wanted,
-                system_prompt=system_prompt,
+                system_prompt=clean_text(system_prompt) if system_prompt else None,
                 permission_mode=permission_mode or self._equipment.config.get("permissions.mode"),
                 auto_title=title is None,
             ),
             parent=parent,
         )
-        seeds = seed_facts(messages or (), self.now())
         self._leave[chosen] = Leave(trusted_mode=True)
         actor = await self._create(chosen, (created, *seeds))
         return Session(chosen, self, self._keep(LocalPort(actor)))
+
+    def _check_settings(
+        self, settings: dict[str, Any], path: str, table: Mapping[str, Tool], model: str | None
+    ) -> None:
+        """Refuse settings that no turn could work with."""
+        budget = settings.get("budget") or {}
+        if not isinstance(budget, Mapping):
+            raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {budget!r}")
+        wishes = {**settings, **budget}
+        if model is not None:
+            wishes["model"] = model
+        state = SessionState(session_id=SessionId(""))
+        self._workshop(path, table, {}).check(state, wishes)
 
     async def _resume(
         self,
@@ -478,23 +497,31 @@ class SessionManager:
             raise SessionNotFound(session_id)
         return known
 
-    def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
+    def _workshop(
+        self, project_path: str, tools: Mapping[str, Tool], lent: Mapping[str, Tool]
+    ) -> SessionWorkshop:
         equipment = self._equipment
-        workshop = SessionWorkshop(
+        return SessionWorkshop(
             config=equipment.config,
             models=equipment.models,
             clock=equipment.clock,
             sleep=equipment.sleep,
             workspace=equipment.workspace(project_path),
             runner=equipment.runner,
-            tools=self._tools.get(session_id) or tool_table("all")[0],
+            tools=tools,
+            lent=lent,
             prompter=equipment.prompter,
             shapes=self._shapes,
             redact=equipment.redact,
             usage_of=self._usage_of,
         )
+
+    def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
+        equipment = self._equipment
+        table = self._tools.get(session_id) or tool_table("all")[0]
+        lent = self._lent.setdefault(session_id, {})
         return SessionEnvironment(
-            workshop=workshop,
+            workshop=self._workshop(project_path, table, lent),
             clock=equipment.clock,
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
@@ -560,6 +587,26 @@ class SessionManager:
         """The slash commands that screens offer."""
         return list(SLASH_COMMANDS)
 
+    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
+        """The names of these tools, for one message; functions become known to the session by them, in this process.
+
+        Raises:
+            UsageError: one is no tool, or the session lives in another process.
+        """
+        if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+            return wanted  # the session says what is wrong with it
+        names: list[str] = []
+        for each in wanted:
+            made = each if isinstance(each, str) else as_tool(each)
+            if isinstance(made, str):
+                names.append(made)
+                continue
+            if not isinstance(self._ports.get(session_id, None), LocalPort | None):
+                raise UsageError(f"{made.name!r} cannot go to the process that has the session")
+            self._lent.setdefault(session_id, {})[made.name] = made
+            names.append(made.name)
+        return names
+
     def now(self) -> float:
         """Wall-clock time."""
         return self._equipment.clock.now()
@@ -580,6 +627,8 @@ class SessionManager:
         """
         if isinstance(model, str):
             return self._equipment.models.normal(model)
+        if not isinstance(getattr(model, "info", None), ModelInfo):
+            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
         return self._equipment.models.register(model)
 
 

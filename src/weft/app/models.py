@@ -32,12 +32,21 @@ class Models:
         """
         if name in self._given:
             return self._given[name]
+        self.check(name)
         provider, model = split(name)
-        if provider not in self._providers:
+        return self._providers[provider].model(model)
+
+    def check(self, name: str) -> None:
+        """Refuse a name that could be no model's here; whether the vendor has it, only the vendor knows.
+
+        Raises:
+            UsageError: the name has no provider, or there is no such provider.
+        """
+        provider, _ = split(name)
+        if name not in self._given and provider not in self._providers:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
-        return self._providers[provider].model(model)
 
     def default(self) -> str:
         """The model to take where none is configured: of the provider that has a key here, else the embedded one."""

@@ -10,7 +10,7 @@ from weft.ids import NodeId, SessionId
 from weft.loop import Entry
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription
+from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription, checked
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 
@@ -115,7 +115,7 @@ class LocalPort(Port):
         return not self.actor.stopped.is_set()
 
     async def call(self, command: Command) -> Any:
-        return await self.actor.call(command)
+        return await self.actor.call(checked(command))
 
     async def abort(self, reason: str) -> AbortReceipt:
         receipt: AbortReceipt = await self.actor.call(Abort(reason=reason))

@@ -27,6 +27,7 @@ from weft.session import (
     AbortReceipt,
     Command,
     Subscription,
+    checked,
     load_line,
     load_revisions,
     load_state,
@@ -137,7 +138,7 @@ class RemotePort(Port):
     async def call(self, command: Command) -> Any:
         if self._client is None:
             raise self._owner
-        answer = await self._client.send(self.session_id, command)
+        answer = await self._client.send(self.session_id, checked(command))
         await self._catch_up()
         return answer
 

@@ -10,7 +10,7 @@ import msgspec
 from weft.errors import UsageError
 from weft.events import Fact, NewMessage, ToolComplete
 from weft.ids import CallUid, NodeId, new_call_uid, new_node_id
-from weft.messages import Node, Part, Text, ToolCall, ToolResult, clean_text
+from weft.messages import Node, Part, Text, ToolCall, ToolResult, clean_text, clean_value
 
 
 class _Call(msgspec.Struct):
@@ -38,7 +38,7 @@ def seed_facts(messages: Sequence[Mapping[str, Any]], now: float) -> list[Fact]:
     calls: dict[str, tuple[CallUid, NodeId]] = {}
     for place, given in enumerate(messages):
         try:
-            message = msgspec.convert(given, _Message, from_attributes=True)
+            message = msgspec.convert(_plain(given), _Message, from_attributes=True)
         except msgspec.ValidationError as error:
             raise UsageError(f"message {place} is not right: {error}") from error
         if message.role == "tool":
@@ -50,6 +50,10 @@ def seed_facts(messages: Sequence[Mapping[str, Any]], now: float) -> list[Fact]:
         facts.append(NewMessage(node=node))
         parent = node.id
     return facts
+
+
+def _plain(given: Any) -> Any:
+    return clean_value(msgspec.to_builtins(given) if isinstance(given, msgspec.Struct) else given)
 
 
 def _node(message: _Message, parent: NodeId | None, now: float, place: int) -> Node:

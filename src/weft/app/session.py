@@ -39,7 +39,7 @@ from weft.events import (
 )
 from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
 from weft.loop import Entry as LineEntry
-from weft.messages import Content, Text, Usage, as_parts
+from weft.messages import Content, Node, Text, Usage, as_parts
 from weft.providers import Model, ModelInfo
 from weft.session import (
     AbortReceipt,
@@ -109,6 +109,8 @@ class Host(Protocol):
     async def get(self, session_id: str) -> Session: ...
 
     def shape(self, wanted: Any) -> Shape: ...
+
+    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any: ...
 
 
 class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -356,8 +358,11 @@ class Session:
 
     async def set_budget(self, usd: float | None = None, tokens: int | None = None) -> None:
         """Limit what the session may spend; no limit where None."""
-        if (usd is not None and usd <= 0) or (tokens is not None and tokens <= 0):
-            raise UsageError("a budget must be more than nothing")
+        for limit in (usd, tokens):
+            if limit is not None and not isinstance(limit, int | float):
+                raise UsageError(f"a budget is a number, not {limit!r}")
+            if limit is not None and limit <= 0:
+                raise UsageError("a budget must be more than nothing")
         budget = {"max_budget_usd": usd, "max_tokens": tokens}
         value = {name: limit for name, limit in budget.items() if limit is not None}
         await self._set("budget", value or None)
@@ -789,6 +794,8 @@ class Session:
         kept = {name: value for name, value in options.items() if value is not None}
         if "model" in kept:
             kept["model"] = self._host.normal_model(kept["model"])
+        if "tools" in kept:
+            kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
         if "schema" in kept:
             kept["schema"] = self._host.shape(kept["schema"]).schema
         unknown = sorted(set(kept) - MESSAGE_OPTIONS)
@@ -854,6 +861,12 @@ def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, H
     return found
 
 
+def _shown(node: Node) -> str:
+    """What a message says, with pictures and files named."""
+    entry = Entry(entry_id=EntryId(""), delivery="steering", parts=node.parts)
+    return combine_queue_entries_to_text([entry])
+
+
 def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
     node = entry.node
     rows = [
@@ -861,7 +874,7 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
             str(node.id),
             HistoryMessage(
                 role=node.role,
-                content=node.text,
+                content=_shown(node),
                 tool_calls=tuple(
                     {"id": call.call_uid, "name": call.name, "args": call.args}
                     for call in node.calls

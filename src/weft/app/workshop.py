@@ -21,6 +21,7 @@ from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvir
 from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import Workshop
+from weft.session.decide import THINKING_LEVELS
 from weft.state import SessionState
 from weft.tools import FunctionTool, ReadLog, SubmitTool, Tool, ToolContext, builtin_tools
 from weft.workspace import Runner, Workspace
@@ -39,6 +40,7 @@ class SessionWorkshop(Workshop):
         workspace: Workspace,
         runner: Runner,
         tools: Mapping[str, Tool],
+        lent: Mapping[str, Tool],
         prompter: Prompter,
         shapes: Shapes,
         redact: Redactor,
@@ -51,6 +53,8 @@ class SessionWorkshop(Workshop):
         self._workspace = workspace
         self._runner = runner
         self._tools = tools
+        self._lent = lent
+        """Tools that only messages that name them have."""
         self._prompter = prompter
         self._shapes = shapes
         self._redact = redact
@@ -68,11 +72,10 @@ class SessionWorkshop(Workshop):
 
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
         wanted = options.get("tools", state.settings.get("tools", "all"))
-        unknown = [name for name in wanted if name not in self._tools] if wanted != "all" else []
-        if unknown:
-            raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(self._tools))}")
-        names = self._tools if wanted == "all" else wanted
-        table = {name: self._tools[name] for name in names}
+        if wanted == "all":
+            table = dict(self._tools)
+        else:
+            table = named_tools(wanted, {**self._tools, **self._lent})
         skills = self._prompter.skills(state.about.project_path)
         if wanted == "all" and skills.found:
             table["skill"] = SkillTool(skills)
@@ -117,6 +120,18 @@ class SessionWorkshop(Workshop):
         frozen = PrefixFrozen(prefix=rendered.id, reason="first call" if not state.prefix else "")
         return Commit(facts=(frozen, call), blobs={rendered.id: rendered.data})
 
+    def check(self, state: SessionState, wishes: Mapping[str, Any]) -> None:
+        if not isinstance(wishes, Mapping):
+            raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {wishes!r}")
+        if "model" in wishes:
+            self._models.check(self.model_name(state, wishes))
+        if "tools" in wishes:
+            self._tools_of(state, wishes)
+        if wishes.get("thinking", "off") not in THINKING_LEVELS:
+            known = ", ".join(THINKING_LEVELS)
+            raise UsageError(f"no thinking level {wishes['thinking']!r}; there are {known}")
+        self._limits(state, wishes)
+
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
         options = state.turn.open.options if state.turn.open is not None else {}
         return Turn(self._turn_environment(state, options, journal, gate), turn_id)
@@ -148,7 +163,10 @@ class SessionWorkshop(Workshop):
             **(state.settings.get("budget") or {}),
             **{key: options[key] for key in Limits.__struct_fields__ if key in options},
         }
-        return msgspec.convert(given, Limits)
+        try:
+            return msgspec.convert(given, Limits)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"this cannot be a limit: {error}") from error
 
     def _tool_context(self, call_uid: CallUid, journal: Journal) -> ToolContext:
         masked = self._redact.live()
@@ -209,7 +227,7 @@ def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
 def tool_table(
     wanted: str | Sequence[str | Tool | Callable[..., Any]],
 ) -> tuple[dict[str, Tool], str | list[str]]:
-    """The tools a session has at hand, and how its log names the wish: "all", or a list of names.
+    """The tools a session has at hand, and how its log names the wish: "all", or a list of names ("all" in it: every built-in).
 
     Raises:
         UsageError: a name is not a tool's.
@@ -221,18 +239,35 @@ def tool_table(
         return table, "all"
     names: list[str] = []
     for each in wanted:
+        if each == "all":
+            names += table
+            continue
         if isinstance(each, str):
             if each not in table:
                 raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
             names.append(each)
             continue
-        made = _as_tool(each)
+        made = as_tool(each)
         table[made.name] = made
         names.append(made.name)
     return table, names
 
 
-def _as_tool(given: Tool | Callable[..., Any]) -> Tool:
+def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools of these names.
+
+    Raises:
+        UsageError: it is no list of names, or one of them is no tool's.
+    """
+    if isinstance(wanted, str) or not all(isinstance(name, str) for name in wanted):
+        raise UsageError(f'tools is "all" or a list of tools, not {wanted!r}')
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    return {name: known[name] for name in wanted}
+
+
+def as_tool(given: Tool | Callable[..., Any]) -> Tool:
     if isinstance(given, Tool):
         return given
     if callable(given):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 import anyio
 import msgspec
+from msgspec import Meta
 
 from weft.clock import Clock
 from weft.context import Entry, RenderedPrefix
@@ -139,17 +140,17 @@ class Purse(Protocol):
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Where a turn stops by itself."""
 
-    max_turns: int = 100
+    max_turns: Annotated[int, Meta(ge=1)] = 100
     """Answers of the model in one turn."""
-    max_budget_usd: float | None = None
+    max_budget_usd: Annotated[float, Meta(gt=0)] | None = None
     """Money for the session."""
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, Meta(gt=0)] | None = None
     """Tokens for the session."""
     mistakes: int = 3
     """Answers in a row that cannot be acted on."""
     repeats: int = 3
     """The same calls with the same results in a row, before the model is told; as many again and the turn ends."""
-    retries: int = 6
+    retries: Annotated[int, Meta(ge=0)] = 6
     """How often one model call is made again."""
     retry_seconds: float = 300.0
     """How long all waits for one model call may take together."""

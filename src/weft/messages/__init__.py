@@ -5,7 +5,7 @@ Pure values.  This folder knows no facts, no store and no provider.
 
 from weft.messages.conversation import Message, Result, Results, Said
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
-from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text
+from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text, clean_value
 from weft.messages.usage import NOTHING_USED, Usage
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "Usage",
     "as_parts",
     "clean_text",
+    "clean_value",
 ]

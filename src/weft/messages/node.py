@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from weft.errors import UsageError
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages.parts import File, Image, Part, Text, ToolCall
 from weft.messages.usage import Usage
@@ -61,12 +63,20 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For programs and screens: exit code, counts, diff, …; never sent to the model."""
 
 
-Content: TypeAlias = str | tuple[Text | Image | File, ...]
+Content: TypeAlias = str | Text | Image | File | Sequence[str | Text | Image | File]
 """What a person or a program may send."""
 
 
 def as_parts(content: Content) -> tuple[Part, ...]:
-    """Content as parts; empty text gives no part at all."""
-    if isinstance(content, str):
-        return (Text(text=content),) if content else ()
-    return tuple(part for part in content if not (isinstance(part, Text) and not part.text))
+    """Content as parts; empty text gives no part at all.
+
+    Raises:
+        UsageError: it is neither text nor parts.
+    """
+    given: object = (content,) if isinstance(content, str | Text | Image | File) else content
+    if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
+        raise UsageError(
+            f"a message is text or a list of Text, Image and File, not {type(given).__name__}"
+        )
+    parts = [Text(text=each) if isinstance(each, str) else each for each in given]
+    return tuple(part for part in parts if not (isinstance(part, Text) and not part.text))

@@ -69,6 +69,19 @@ class File(PartBase, frozen=True, tag="file"):
 Part: TypeAlias = Text | Thinking | ToolCall | Image | File
 
 
+def clean_value(value: Any) -> Any:
+    """Plain data (as JSON has it) with all its text clean."""
+    match value:
+        case str():
+            return clean_text(value)
+        case dict():
+            return {clean_value(key): clean_value(each) for key, each in value.items()}
+        case list() | tuple():
+            return [clean_value(each) for each in value]
+        case _:
+            return value
+
+
 def clean_text(text: str) -> str:
     """Text that every codec takes: lone surrogates become U+FFFD.  Done once, where text enters."""
     try:

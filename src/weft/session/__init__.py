@@ -43,6 +43,7 @@ from weft.session.commands import (
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
+    checked,
 )
 from weft.session.environment import SessionEnvironment, Workshop
 from weft.session.follow import Subscription
@@ -93,6 +94,7 @@ __all__ = [
     "UndoCompaction",
     "Workshop",
     "branches",
+    "checked",
     "current_branch",
     "fold_after",
     "load_line",

@@ -82,7 +82,9 @@ from weft.session.commands import (
     AbortReceipt,
     Attach,
     BranchAt,
+    ChangeSetting,
     Command,
+    ContinueTurn,
     Detach,
     EditNode,
     Queued,
@@ -417,6 +419,7 @@ class SessionActor:
                 return await self._decide_and_commit(command, asked)
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
+        self._check_wishes(command)
         plan = decide(command, self.state, self._moment())
         left_open = self._turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
@@ -461,6 +464,16 @@ class SessionActor:
         started = next(fact for fact in facts if isinstance(fact, TurnStarted))
         opening = self._env.workshop.opening(self.state, started)
         return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
+
+    def _check_wishes(self, command: Command) -> None:
+        """Refuse what could not be carried out later, when nobody would hear of it."""
+        match command:
+            case Say(options=options) | ContinueTurn(options=options):
+                self._env.workshop.check(self.state, options)
+            case ChangeSetting(name=name, value=value) if value is not None:
+                self._env.workshop.check(self.state, value if name == "budget" else {name: value})
+            case _:
+                pass
 
     def _moment(self) -> Moment:
         return Moment(now=self._env.clock.now(), running=self._turn is not None)

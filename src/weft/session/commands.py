@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from weft.errors import UsageError
 from weft.events import PermissionAction, Purpose
 from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
-from weft.messages import Part, Usage
+from weft.messages import Part, Usage, clean_value
 from weft.state import Entry
 
 
@@ -305,6 +306,25 @@ ANSWERS: dict[type[CommandBase], Any] = {
     SetCheckpoint: str,
 }
 """What each command answers, for those who carry answers as bytes; the others answer nothing."""
+
+
+_commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+
+
+def checked(command: Command) -> Command:
+    """The command as any carrier hands it on: plain data of the right types, with text that can be stored.
+
+    Raises:
+        UsageError: something in it is not; nothing has happened.
+    """
+    try:
+        try:
+            raw = msgspec.json.encode(command)
+        except UnicodeEncodeError:
+            raw = msgspec.json.encode(clean_value(msgspec.to_builtins(command)))
+        return _commands.decode(raw)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise UsageError(f"this cannot be asked of a session: {error}") from error
 
 
 def digest(command: Command) -> str:

@@ -6,6 +6,7 @@ facts are durable.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any, Literal, assert_never
 
@@ -450,6 +451,23 @@ def _change_setting(name: str, value: Any) -> Plan:
     return Plan(facts=(SettingChanged(name=name, value=value),))
 
 
+def _checked_image(image: Image) -> Image:
+    """The image, its content known to be base64 without any space."""
+    shown = image.name or "the image"
+    if not image.media_type.startswith("image/"):
+        raise UsageError(f"{shown} needs a media_type such as image/png, not {image.media_type!r}")
+    if image.blob is not None and not image.data:
+        return image
+    data = "".join(image.data.split())
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise UsageError(f"the content of {shown} is not base64: {error}") from error
+    if not content:
+        raise UsageError(f"{shown} has no content")
+    return msgspec.structs.replace(image, data=data)
+
+
 def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Parts as they may be stored: text without lone surrogates, nothing empty."""
     cleaned: list[Part] = []
@@ -461,7 +479,7 @@ def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
             case File(text=text):
                 cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
             case Image():
-                cleaned.append(part)
+                cleaned.append(_checked_image(part))
             case _:
                 raise UsageError("a message is made of text, images and files")
     return tuple(cleaned)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -25,6 +25,14 @@ class Workshop(Protocol):
 
         Raises:
             UsageError, ProviderError: no such model, or no key for it; the turn does not start.
+        """
+        ...
+
+    def check(self, state: SessionState, wishes: Mapping[str, Any]) -> None:
+        """Look at options or settings before they are accepted: model, tools, limits, thinking.
+
+        Raises:
+            UsageError: one of them cannot be.
         """
         ...
 

@@ -1,0 +1,275 @@
+"""What people send: very long, with pictures and files, and not always well formed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import weft
+from tests.journeys.world import World, crash, facts, said, told, until_idle
+from weft.app import Session
+from weft.errors import UsageError
+from weft.events import ErrorRaised, NewMessage, SessionRestarted
+from weft.messages import File, Image, Text
+from weft.providers import Said
+from weft.providers.script import CallTool, SayText, Stall
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+LONG = "".join(f"word {i}\n" for i in range(20_000))
+"""Far longer than what a log keeps in place."""
+PICTURE = Image(
+    media_type="image/png", data=base64.b64encode(bytes(range(256)) * 400).decode(), name="cat.png"
+)
+
+
+async def test_a_huge_prompt_reaches_the_model_whole_and_survives(world: World) -> None:
+    model = ScriptedModel(["Long.", "Still long."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message(LONG)
+        [new] = [each for each in await facts(session, NewMessage) if each.node.role == "user"]
+        assert len(new.node.text) < 2_000
+        assert (await session.messages())[0].content == LONG
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        assert (await session.messages())[0].content == LONG
+        assert (await app.sessions.read_session("s")).messages[0].content == LONG
+        await session.send_message("still?")
+    for request in model.requests:
+        assert told(request)[0] == f"user: {LONG}"
+
+
+async def test_huge_steering_reaches_the_model_whole(world: World) -> None:
+    model = ScriptedModel([(Stall(gate="g"), CallTool(name="list")), "Long."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        await session.queue_steering(LONG)
+        model.gate("g").opened.set()
+        await until_idle(session)
+    assert told(model.last_request)[-1] == f"user: {LONG}"
+
+
+async def test_a_huge_follow_up_reaches_the_model_whole(world: World) -> None:
+    model = ScriptedModel([(Stall(gate="g"), SayText(text="one")), "two"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await session.queue_follow_up(LONG)
+        model.gate("g").opened.set()
+        await until_idle(session)
+    assert told(model.last_request)[-1] == f"user: {LONG}"
+
+
+async def test_what_is_taken_back_from_the_queue_comes_back_whole(world: World) -> None:
+    app = await world.open(ScriptedModel([Stall()])).__aenter__()
+    session = await app.sessions.start_session(session_id="s")
+    await session.send_prompt("go")
+    await session.queue_steering(LONG)
+    await session.queue_follow_up((Text(text=LONG), PICTURE))
+    await crash(app)
+    async with world.open() as app:
+        session = await app.sessions.get("s")
+        steering, follow_up = await session.get_queued_messages()
+        assert (steering[0].text, follow_up[0].parts) == (LONG, (Text(text=LONG), PICTURE))
+        taken = await session.dequeue_steering()
+        assert taken is not None
+        assert taken.text == LONG
+        _, follow_up = await session.recall_queues()
+        assert follow_up[0].parts == (Text(text=LONG), PICTURE)
+
+
+async def test_pictures_and_files_reach_the_model_and_survive(world: World) -> None:
+    notes = File(name="notes.md", text="# Notes\n")
+    content = (Text(text="What is this?"), PICTURE, notes)
+    model = ScriptedModel(["A cat.", "Still a cat."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message(content)
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        await session.send_message("And now?")
+    for request in model.requests:
+        first = request.messages[0]
+        assert isinstance(first, Said)
+        assert first.parts == content
+
+
+async def test_text_and_pictures_may_be_listed_as_they_come(world: World) -> None:
+    model = ScriptedModel(["A cat."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message(["What is ", "this? ", PICTURE])
+        assert (await said(session))[0] == "user: What is this? [image: cat.png]"
+
+
+async def test_a_picture_alone_is_a_message(world: World) -> None:
+    model = ScriptedModel(["A cat."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message(PICTURE)
+        assert await said(session) == ["user: [image: cat.png]", "assistant: A cat."]
+
+
+@pytest.mark.parametrize("input_id", [None, "i"])
+async def test_lone_surrogates_are_replaced_where_text_enters(
+    world: World, input_id: str | None
+) -> None:
+    model = ScriptedModel(["Odd."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(
+            title="t\udcff", system_prompt="be \ud800 good", messages=[
+                {"role": "user", "content": "s\ud800"},
+                {"role": "assistant", "content": "", "tool_calls": [
+                    {"id": "1\ud800", "name": "x\ud800", "args": {"a\ud800": ["\ud800"]}}
+                ]},
+            ]
+        )  # fmt: skip
+        first = await session.send_message("a\ud800b", input_id=input_id)
+        if input_id:
+            assert await session.send_message("a\ud800b", input_id=input_id) == first
+        assert any(line.startswith("user: a\ufffd") for line in await said(session))
+        await session.add_system_message("n\ud800")
+        await app.sessions.rename_session(session.id, "u\ud800")
+        assert (await session.metadata()).title.startswith("u")
+        assert await facts(session, ErrorRaised, SessionRestarted) == []
+    assert model.last_request.system.startswith("be ")
+    repr(model.last_request).encode()
+
+
+Change = Callable[[Session], Awaitable[Any]]
+
+NONSENSE: dict[str, Change] = {
+    "no text": lambda s: s.send_message(Text(text=5)),  # type: ignore[arg-type]
+    "text part of no text": lambda s: s.send_message((Text(text=5),)),  # type: ignore[arg-type]
+    "a list of numbers": lambda s: s.send_message([1, 2]),  # type: ignore[list-item]
+    "nothing": lambda s: s.send_message(None),  # type: ignore[arg-type]
+    "bytes": lambda s: s.send_message(b"hello"),  # type: ignore[arg-type]
+    "a picture that is no base64": lambda s: s.send_message(
+        (Image(media_type="image/png", data="ab!c" * 20_000 + "x"),)
+    ),
+    "a picture without content": lambda s: s.send_message((Image(media_type="image/png"),)),
+    "a picture without a type": lambda s: s.send_message((Image(media_type="", data="aGVsbG8="),)),
+    "a limit that is no number": lambda s: s.send_message("x", max_turns="three"),
+    "a limit below nothing": lambda s: s.send_message("x", max_turns=-1),
+    "no limit at all": lambda s: s.send_message("x", max_turns=0),
+    "an unknown option": lambda s: s.send_message("x", max_turn=3),
+    "an unknown thinking level": lambda s: s.send_message("x", thinking="very"),
+    "an unknown tool": lambda s: s.send_message("x", tools=["nope"]),
+    "tools that are no list": lambda s: s.send_message("x", tools="everything"),
+    "an unknown provider": lambda s: s.send_message("x", model="nope:model"),
+    "a model without provider": lambda s: s.send_message("x", model="nope"),
+    "a function as a model": lambda s: s.send_message("x", model=print),
+    "an unknown model for the session": lambda s: s.update_model("nope:model"),
+    "a thinking level": lambda s: s.set_thinking_level("very"),
+    "an empty note": lambda s: s.add_system_message("  "),
+    "a level of no kind": lambda s: s.add_system_message("x", "loud"),  # type: ignore[arg-type]
+    "a role of no kind": lambda s: s.attach("boss"),  # type: ignore[arg-type]
+    "a message that is not there": lambda s: s.pin("nod_nope"),
+    "a budget that is no number": lambda s: s.set_budget(usd="much"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("change", NONSENSE.values(), ids=NONSENSE)
+async def test_a_wrong_call_is_refused_with_a_sentence_and_changes_nothing(
+    plain_world: World, change: Change
+) -> None:
+    async with plain_world.open(ScriptedModel(["Fine."])) as app:
+        session = await app.sessions.start_session()
+        before = (await session.editor_snapshot()).seq
+        with pytest.raises(UsageError) as caught:
+            await change(session)
+        assert len(str(caught.value)) > 15
+        assert (await session.editor_snapshot()).seq == before
+        assert await session.get_status() == "idle"
+        assert (await session.send_message("and now?")).text == "Fine."
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"model": "nope:model"}, {"tools": ["nope"]}, {"max_turns": "three"}, {"tools": [print]}],
+)
+async def test_a_wrong_option_is_refused_when_it_is_queued_not_when_it_is_sent(
+    plain_world: World, option: dict[str, Any]
+) -> None:
+    async with plain_world.open(ScriptedModel([Stall(), "Fine."])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        with pytest.raises(UsageError):
+            await session.send_message("later", **option)
+        assert await session.get_queued_messages() == ((), ())
+
+
+START: dict[str, dict[str, Any]] = {
+    "an unknown setting": {"colour": "red"},
+    "an unknown tool": {"tools": ["nope"]},
+    "tools that are no list": {"tools": "some"},
+    "a tool that is none": {"tools": [5]},
+    "a model without provider": {"model": "nope"},
+    "an unknown provider": {"model": "nope:model"},
+    "an id with a slash": {"session_id": "../etc"},
+    "an id that hides": {"session_id": ".hidden"},
+    "an endless id": {"session_id": "x" * 500},
+    "a thinking level": {"thinking": "very"},
+    "a limit that is no number": {"max_turns": "three"},
+    "a message without role": {"messages": [{"content": "hello"}]},
+    "a message of no role": {"messages": [{"role": "boss", "content": "hello"}]},
+    "a result without call": {"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]},
+    "a project that is not there": {"project_path": "/nowhere/at/all"},
+    "a budget of no kind": {"budget": "much"},
+}
+
+
+@pytest.mark.parametrize("settings", START.values(), ids=START)
+async def test_a_wrong_start_is_refused_with_a_sentence_and_leaves_nothing_behind(
+    plain_world: World, settings: dict[str, Any]
+) -> None:
+    async with plain_world.open(ScriptedModel(["Fine."])) as app:
+        with pytest.raises(UsageError) as caught:
+            await app.sessions.start_session(**settings)
+        assert len(str(caught.value)) > 15
+        assert await app.sessions.list_saved() == []
+        assert await app.sessions.list_active() == []
+
+
+async def test_options_hold_for_one_message(world: World) -> None:
+    model = ScriptedModel(["one", "two"])
+    other = ScriptedModel(["other"], info=weft_info("other"))
+    async with world.open(model, other) as app:
+        session = await app.sessions.start_session()
+        reply = await session.send_message(
+            "x", model="scripted/other", tools=["read"], thinking="high"
+        )
+        assert reply.model == "scripted:other"
+        await session.send_message("y")
+    assert [tool.name for tool in other.last_request.tools] == ["read"]
+    assert other.last_request.thinking == "high"
+    assert len(model.last_request.tools) > 1
+    assert model.last_request.thinking == "off"
+
+
+def weft_info(name: str) -> Any:
+    """A model of this name."""
+    from weft.providers import ModelInfo
+
+    return ModelInfo(provider="scripted", name=name)
+
+
+async def test_a_function_can_be_a_tool_for_one_message(world: World) -> None:
+    """A callable stays in this process, so it is named in the log and known here."""
+
+    async def roll() -> int:
+        return 4
+
+    model = ScriptedModel([CallTool(name="roll"), "Four."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        reply = await session.send_message("roll", tools=[weft.tool(roll)])
+        assert reply.text == "Four."
+    assert "result: 4" in told(model.last_request)
