@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -166,8 +165,8 @@ async def test_leaving_the_loop_ends_the_call_and_hurts_nobody() -> None:
     with anyio.fail_after(5):
         async for delta in weft.stream("?", model=model):
             assert delta.text == "a"
+            await model.gate().reached.wait()
             break
-        gc.collect()
         await closed.wait()
         await anyio.lowlevel.checkpoint()
 

@@ -85,5 +85,6 @@ def test_an_export_holds_every_node_result_and_mark_that_the_session_has(history
     }
     assert marks == plain.marks
     assert len(first.compactions) == len(plain.compactions)
+    assert (list(first.deleted), first.todos) == (plain.deleted, plain.todos)
     assert first.left_out.get("queue", 0) == len(plain.queue)
     assert first.left_out.get("requests", 0) == len(plain.requests)
