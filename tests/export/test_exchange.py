@@ -34,9 +34,13 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
         yield app
 
 
-def open_app(path: Path, store: MemoryStore | None = None) -> App:
+def open_app(path: Path, store: MemoryStore | str | None = None) -> App:
     path.mkdir(exist_ok=True)
     return weft.open(path, store or MemoryStore(), environ={"HOME": str(path)})
+
+
+def store_at(kind: str, folder: Path) -> str:
+    return {"memory": "memory", "sqlite": f"{folder}/w.db", "jsonl": f"jsonl:{folder}/log"}[kind]
 
 
 async def rich_session(app: App) -> weft.Session:
@@ -62,15 +66,16 @@ def without_id(text: str, session_id: str) -> str:
     return text.replace(session_id, "ses_x")
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "jsonl"])
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 async def test_a_session_comes_back_whole_in_another_store(
-    app: App, tmp_path: Path, form: Any
+    app: App, tmp_path: Path, form: Any, kind: str
 ) -> None:
     session = await rich_session(app)
     file = tmp_path / "session.export"
     text = await app.sessions.export_session(session.id, form, path=file)
     assert file.read_text() == text
-    async with open_app(tmp_path / "there") as other:
+    async with open_app(tmp_path / "there", store_at(kind, tmp_path)) as other:
         report = await other.sessions.import_session(file)
         again = await other.sessions.export_session(report.session.id, form)
         assert without_id(again, report.session.id) == without_id(text, session.id)
