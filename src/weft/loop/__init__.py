@@ -17,7 +17,9 @@ from weft.loop.base import (
     TurnEnvironment,
     Work,
 )
+from weft.loop.budget import refusal
 from weft.loop.compaction import Compaction
+from weft.loop.hooks import Hooks, Ruling, Trigger
 from weft.loop.recovery import (
     Evidence,
     Leftover,
@@ -42,10 +44,13 @@ __all__ = [
     "Entry",
     "Evidence",
     "Gate",
+    "Hooks",
     "Journal",
     "Leftover",
     "Limits",
     "Purse",
+    "Ruling",
+    "Trigger",
     "Turn",
     "TurnEnvironment",
     "Work",
@@ -57,6 +62,7 @@ __all__ = [
     "hashes_wanted",
     "judge",
     "promote",
+    "refusal",
     "revision_of",
     "settle_interrupted",
     "settle_open_calls",

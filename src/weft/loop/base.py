@@ -13,6 +13,7 @@ from weft.clock import Clock
 from weft.context import Entry, RenderedPrefix
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
+from weft.loop.hooks import Hooks
 from weft.messages import Usage
 from weft.permissions import Action, Decision
 from weft.providers import Model
@@ -160,6 +161,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What the model sees of one result; the whole text is kept as a blob."""
     repairs: int = 2
     """How often a structured result may be handed in again after one that did not fit."""
+    ask_seconds: float | None = None
+    """How long a request for leave stays open; then it counts as denied.  None: until it is answered."""
 
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,3 +187,5 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     purse: Purse | None = None
     handed_in: Callable[[SessionState, Any], Sequence[Fact]] | None = None
     """Where a result that is handed in is not the end of the turn: the facts that stand in the place of the end."""
+    hooks: Hooks | None = None
+    """The person's own programs that have a say; None where there are none."""

@@ -12,9 +12,10 @@ import hashlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
+import anyio.abc
 import msgspec
 
 from weft import faults
@@ -26,17 +27,19 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SystemNote,
     ToolComplete,
     ToolExecuting,
 )
 from weft.faults import Boundary
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
+from weft.loop.hooks import Hooks, Ruling
 from weft.loop.notebook import Notebook
 from weft.loop.results import refused, settled, sound_outcome, sound_preparation
-from weft.messages import ToolCall, ToolResult
-from weft.permissions import Decision, grant_pattern
-from weft.state import Answered
+from weft.messages import ToolCall, ToolResult, clean_text
+from weft.permissions import Decision, grant_pattern, with_hook
+from weft.state import Answered, SessionState
 from weft.tools import Delegate, Outcome, Prepared, Question, Tool
 
 logger = logging.getLogger(__name__)
@@ -72,6 +75,8 @@ class Batch:
         """Calls that were understood, whatever came of them."""
         self.results: dict[CallUid, ToolResult] = {}
         """What each call came to."""
+        self.halted = ""
+        """Why a hook wants the turn to end; empty when none does."""
 
     async def run(self, calls: tuple[ToolCall, ...]) -> None:
         """Settle every call; the results are in the notebook afterwards."""
@@ -107,6 +112,7 @@ class Batch:
         await self._intend(ready)
         outcome, duration_ms = await self._execute(ready)
         self._record(call, outcome, duration_ms)
+        await self._tell_hooks([ready])
 
     async def _intend(self, *ready: Ready) -> None:
         """Make the intents durable, together with all that is noted."""
@@ -145,6 +151,10 @@ class Batch:
         await self._run_all(ready)
 
     async def _run_all(self, ready: list[Ready]) -> None:
+        await self._run_each(ready)
+        await self._tell_hooks(ready)
+
+    async def _run_each(self, ready: list[Ready]) -> None:
         if len(ready) == 1:
             self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
             return
@@ -181,8 +191,7 @@ class Batch:
         prepared = await self._prepare(call, tool)
         if prepared is None:
             return None
-        ready = Ready(call=call, tool=tool, prepared=prepared)
-        return ready if await self._has_leave(ready) else None
+        return await self._with_leave(Ready(call=call, tool=tool, prepared=prepared))
 
     async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
         context = self._env.tool_context(call.call_uid)
@@ -201,9 +210,34 @@ class Batch:
         self.ran += 1
         return prepared
 
-    async def _has_leave(self, ready: Ready) -> bool:
-        """Ask the gate, and a person where the gate says so."""
+    async def _with_leave(self, ready: Ready) -> Ready | None:
+        """Ask the gate, the hooks, and a person where one of them says so; None when there is no leave."""
         decision = self._env.gate.decide(ready.prepared.action)
+        hooks = self._env.hooks
+        if hooks is not None and decision.verdict != "deny":
+            ruling = self._taken(await hooks.before_tool(ready.call))
+            if ruling.args is not None and ruling.args != ready.call.args:
+                changed = await self._with_other_arguments(ready, ruling.args)
+                if changed is None:
+                    return None
+                ready, decision = changed, self._env.gate.decide(changed.prepared.action)
+            decision = with_hook(decision, ruling.verdict, ruling.reason)
+        if hooks is not None and decision.verdict == "ask" and self._env.gate.when_asking != "yes":
+            ruling = self._taken(await hooks.before_asking(ready.call, decision.reason))
+            decision = with_hook(decision, ruling.verdict, ruling.reason)
+        return ready if await self._has_leave(ready, decision) else None
+
+    async def _with_other_arguments(self, ready: Ready, args: dict[str, Any]) -> Ready | None:
+        """The call as a hook wants it, prepared anew; the model and the person are told what is run in its place."""
+        call = msgspec.structs.replace(ready.call, args=args)
+        shown = msgspec.json.encode(args).decode()
+        self._say(f"A hook changed the input of the call of {call.name} to {shown}")
+        prepared = await self._prepare(call, ready.tool)
+        if prepared is None:
+            return None
+        return Ready(call=call, tool=ready.tool, prepared=prepared)
+
+    async def _has_leave(self, ready: Ready, decision: Decision) -> bool:
         if decision.verdict == "allow":
             return True
         if decision.verdict == "deny":
@@ -227,11 +261,11 @@ class Batch:
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
             return True
         reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
-        self._refuse(
-            ready.call,
-            "Denied by the person." + (f" They said: {reason}" if reason else ""),
-            status="denied",
-        )
+        if resolved.by == "weft":
+            text = f"Denied: {reason}."
+        else:
+            text = "Denied by the person." + (f" They said: {reason}" if reason else "")
+        self._refuse(ready.call, text, status="denied")
         return False
 
     async def _ask(self, ready: Ready, decision: Decision) -> PermissionResolved | QuestionAnswered:
@@ -260,9 +294,43 @@ class Batch:
             await self._notebook.commit(_ASK)
         journal.status("awaiting_permission")
         try:
-            return await journal.resolution(request_id)
+            return await self._answer(request_id)
         finally:
             journal.status("executing_tool")
+
+    async def _answer(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """The answer, or the denial that stands for it when none comes in time.  Of the two the first on record counts."""
+        seconds = self._env.limits.ask_seconds
+        if seconds is None:
+            return await self._env.journal.resolution(request_id)
+        if (answer := await self._answer_within(seconds, request_id)) is not None:
+            return answer
+
+        def expired(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            if request_id not in state.turn.requests:
+                return []
+            reason = f"nobody answered within {seconds:g} seconds"
+            return [
+                PermissionResolved(request_id=request_id, action="deny", by="weft", reason=reason)
+            ]
+
+        await self._notebook.commit(_ASK, expired)
+        return await self._env.journal.resolution(request_id)
+
+    async def _answer_within(
+        self, seconds: float, request_id: RequestId
+    ) -> PermissionResolved | QuestionAnswered | None:
+        answers: list[PermissionResolved | QuestionAnswered] = []
+
+        async def wait(group: anyio.abc.TaskGroup) -> None:
+            answers.append(await self._env.journal.resolution(request_id))
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait, group)
+            await self._env.sleep(seconds)
+            group.cancel_scope.cancel()
+        return answers[0] if answers else None
 
     def _open_request(self, ready: Ready, shown: str) -> RequestId | None:
         """The request that was open before a crash, if it showed the very same; another one is void."""
@@ -326,6 +394,40 @@ class Batch:
         )
         await self._notebook.commit(_QUESTION)
         return request_id
+
+    # -- hooks
+
+    async def _tell_hooks(self, ready: Sequence[Ready]) -> None:
+        """Show what ran to the hooks that want to see it, and the model what they say."""
+        hooks = self._env.hooks
+        if hooks is None:
+            return
+        shown = [each for each in ready if hooks.wants_result(each.call)]
+        if any(each.tool.effect != "pure" for each in shown):
+            # What took effect is on record before a program runs that may take its time.
+            await self._notebook.commit(_INTENT)
+        for each in shown:
+            result = self.results.get(each.call.call_uid)
+            if result is not None:
+                await self._show(hooks, each.call, result)
+
+    async def _show(self, hooks: Hooks, call: ToolCall, result: ToolResult) -> None:
+        ruling = self._taken(await hooks.after_tool(call, result))
+        if ruling.verdict == "deny":
+            self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
+        if ruling.context:
+            self._say(ruling.context)
+
+    def _taken(self, ruling: Ruling) -> Ruling:
+        """What a hook wants on record is noted, and whether the turn is to end; the ruling is handed on."""
+        self._notebook.note(*ruling.facts)
+        if ruling.halts:
+            self.halted = ruling.reason or "a hook ended the turn"
+        return ruling
+
+    def _say(self, text: str) -> None:
+        """Tell the model, behind the results of this answer, and the person."""
+        self._notebook.note(SystemNote(text=clean_text(text), to_model=True, node=self._node))
 
     # -- running and recording
 

@@ -23,13 +23,16 @@ from weft.context import (
     transcript,
 )
 from weft.errors import ContextTooLong
-from weft.events import Compacted, ErrorRaised, Fact, UsageRecorded
+from weft.events import Compacted, ErrorRaised, Fact, SystemNote, UsageRecorded
 from weft.faults import Boundary
 from weft.ids import NodeId, TurnId, new_id, new_node_id
+from weft.loop.answer import Answer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
+from weft.loop.budget import refusal
+from weft.loop.hooks import Hooks, Trigger
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
-from weft.messages import Said, Text, Usage
+from weft.messages import NOTHING_USED, Said, Text, Usage
 from weft.providers import ModelRequest
 from weft.state import SessionState
 
@@ -60,49 +63,96 @@ def plan(
     )
 
 
+async def agreed(
+    hooks: Hooks | None, trigger: Trigger, focus: str = ""
+) -> tuple[str, Sequence[Fact]]:
+    """Ask the hooks: why there is to be no compaction (empty when there may be one), and what they want on record."""
+    if hooks is None:
+        return "", ()
+    ruling = await hooks.before_compaction(trigger, focus)
+    return (ruling.reason if ruling.verdict == "deny" else ""), ruling.facts
+
+
+class NotSummarised(Exception):
+    """The model could not be made to write a summary; `facts` say what that cost."""
+
+    def __init__(self, broken: BrokenAnswer, facts: Sequence[Fact]) -> None:
+        super().__init__(str(broken))
+        self.facts = tuple(facts)
+
+
 async def summarise(
-    environment: TurnEnvironment, wanted: Plan, focus: str, turn_id: TurnId | None
+    environment: TurnEnvironment,
+    wanted: Plan,
+    focus: str,
+    turn_id: TurnId | None,
+    *,
+    trigger: Trigger,
 ) -> list[Fact]:
     """Have the model write the summary; returns the facts that make it count.
 
     Raises:
-        BrokenAnswer: the model could not be made to write it.
+        NotSummarised: the model could not be made to write it.
     """
     info = environment.model.info
     space = room(info.context_window, info.max_output_tokens) // 2
+    used: list[Fact] = []
     while True:
         told = transcript(wanted.entries, space, wanted.before)
         request = Request(environment, new_node_id(environment.clock.now()), is_quiet=True)
         try:
             answer = await request.answer(_model_request(environment, told, focus))
-            break
         except BrokenAnswer as broken:
+            lost = [*request.discarded, *([broken.partial] if broken.partial.usage else [])]
+            used += [_used(environment, each, told, turn_id) for each in lost]
             if not isinstance(broken.error, ContextTooLong) or space < 1_000:
-                raise
+                raise NotSummarised(broken, used) from broken
             space //= 2
-    text = "".join(part.text for part in answer.parts if isinstance(part, Text)).strip()
+            continue
+        used += [_used(environment, each, told, turn_id) for each in (*request.discarded, answer)]
+        break
+    text = _said(answer).strip() or "(The model gave no summary.)"
+    blocks = carried(environment.journal.state, wanted.entries)
+    compacted = Compacted(
+        upto=wanted.upto,
+        summary=text,
+        carried=blocks,
+        tokens_before=estimate_text(len(told)),
+        tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
+    )
+    return [*used, compacted, *await _shown(environment.hooks, trigger, compacted)]
+
+
+async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
+    """Show the summary to the hooks; what they add is told to the model behind it, in the same append."""
+    if hooks is None:
+        return []
+    ruling = await hooks.after_compaction(trigger, compacted.summary)
+    facts = [*ruling.facts]
+    if ruling.context:
+        facts.append(SystemNote(text=ruling.context, to_model=True, node=compacted.upto))
+    return facts
+
+
+def _used(
+    environment: TurnEnvironment, answer: Answer, told: str, turn_id: TurnId | None
+) -> UsageRecorded:
     usage = answer.usage or Usage(
-        input_tokens=estimate_text(len(told)), output_tokens=estimate_text(len(text))
+        input_tokens=estimate_text(len(told)), output_tokens=estimate_text(len(_said(answer)))
     )
     if usage.cost_usd is None:
-        usage = msgspec.structs.replace(usage, cost_usd=info.cost(usage))
-    blocks = carried(environment.journal.state, wanted.entries)
-    return [
-        UsageRecorded(
-            usage=usage,
-            model=environment.model_name,
-            purpose="compaction",
-            estimated=answer.usage is None,
-            turn_id=turn_id,
-        ),
-        Compacted(
-            upto=wanted.upto,
-            summary=text or "(The model gave no summary.)",
-            carried=blocks,
-            tokens_before=estimate_text(len(told)),
-            tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
-        ),
-    ]
+        usage = msgspec.structs.replace(usage, cost_usd=environment.model.info.cost(usage))
+    return UsageRecorded(
+        usage=usage,
+        model=environment.model_name,
+        purpose="compaction",
+        estimated=answer.usage is None,
+        turn_id=turn_id,
+    )
+
+
+def _said(answer: Answer) -> str:
+    return "".join(part.text for part in answer.parts if isinstance(part, Text))
 
 
 def _model_request(environment: TurnEnvironment, told: str, focus: str) -> ModelRequest:
@@ -155,8 +205,24 @@ class Compaction:
         )
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]
+        if why := self._beyond_budget():
+            return [ErrorRaised(message=why, where="compaction")]
         self._env.journal.status("thinking")
+        refused, told = await agreed(self._env.hooks, "manual", self._focus)
+        if refused:
+            return [*told, ErrorRaised(message=refused, where="compaction")]
         try:
-            return await summarise(self._env, wanted, self._focus, None)
-        except BrokenAnswer as broken:
-            return [ErrorRaised(message=str(broken), where="compaction")]
+            facts = await summarise(self._env, wanted, self._focus, None, trigger="manual")
+        except NotSummarised as failure:
+            facts = [*failure.facts, ErrorRaised(message=str(failure), where="compaction")]
+        return [*told, *facts]
+
+    def _beyond_budget(self) -> str | None:
+        """Why there is no money or tokens left for a summary; it is a model call like any other."""
+        is_priced = self._env.model.info.cost(Usage()) is not None
+        total = self._env.journal.state.ledger.total
+        why = refusal(self._env.limits, total, model=self._env.model_name, is_priced=is_priced)
+        purse = self._env.purse
+        if why is not None or purse is None or not purse.is_limited:
+            return why
+        return purse.refuses(self.turn_id, NOTHING_USED, is_priced=is_priced)

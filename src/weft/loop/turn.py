@@ -35,7 +35,8 @@ from weft.ids import CallUid, NodeId, TurnId
 from weft.loop.answer import Answer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.batch import Batch
-from weft.loop.compaction import plan, summarise
+from weft.loop.budget import refusal, warnings
+from weft.loop.compaction import NotSummarised, agreed, plan, summarise
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
 from weft.loop.steps import (
@@ -64,6 +65,8 @@ NO_PROGRESS = (
     "You have made the same calls with the same results several times. "
     "Do something else, or say what keeps you from going on."
 )
+HOLDS = 3
+"""How often hooks may keep one turn from ending."""
 
 
 LIKELY_OUTPUT = 1_000
@@ -83,11 +86,14 @@ class Turn:
         self._line: list[Entry] = []
         self._summary = ""
         self._compacted_for_overflow = False
+        self._may_not_compact = False
         self._request: Request | None = None
         self._in_flight: NodeId | None = None
         self._retries = 0
         self._mistakes = 0
         self._misfits = 0
+        self._held_back = 0
+        self._halted = ""
         self._watch = _ProgressWatch(environment.limits.repeats)
         info = environment.model.info
         self._composer = Composer(Target(info.provider, info.name))
@@ -200,15 +206,24 @@ class Turn:
         info = self._env.model.info
         line = ContextLine(entries=tuple(self._line), summary=self._summary)
         wanted = plan(line, info.context_window, info.max_output_tokens)
-        if wanted is None:
+        if wanted is None or self._may_not_compact:
             return False
         self._env.journal.status("thinking")
+        refused, told = await agreed(self._env.hooks, "auto")
+        self._notebook.note(*told)
+        if refused:
+            # Asked once a turn: a hook that refuses now would be run before every model call.
+            self._may_not_compact = True
+            self._notebook.note(ErrorRaised(message=refused, where="compaction"))
+            return False
         try:
-            facts = await summarise(self._env, wanted, "", self.turn_id)
-        except BrokenAnswer as broken:
-            self._notebook.note(ErrorRaised(message=str(broken), where="compaction"))
+            facts = await summarise(self._env, wanted, "", self.turn_id, trigger="auto")
+        except NotSummarised as failure:
+            self._notebook.note(*failure.facts)
+            self._notebook.note(ErrorRaised(message=str(failure), where="compaction"))
             return False
         self._notebook.note(*facts)
+        self._warn_of_budget()
         await self._notebook.commit(_COMPACT)
         await self._load_line()
         return True
@@ -286,6 +301,7 @@ class Turn:
                 estimated=estimated,
             )
         )
+        self._warn_of_budget()
 
     def _hold(self, composed: Composed) -> None:
         """Set aside what the next call will use, as far as one can tell, and what is noted."""
@@ -341,6 +357,7 @@ class Turn:
         await batch.run(calls)
         self._take_results_into_line(node, batch.results)
         self._mistakes = 0 if batch.ran else self._mistakes + 1
+        self._halted = self._halted or batch.halted
         if self._watch.should_nudge(calls, batch.results):
             self._nudge(NO_PROGRESS)
 
@@ -401,6 +418,8 @@ class Turn:
     async def _finish_unless_steered(
         self, reason: FinishReason, detail: str = "", deliverable: Any = None
     ) -> bool:
+        if await self._is_held_back():
+            return False
         is_over = False
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
@@ -419,10 +438,28 @@ class Turn:
         await self._take_into_line(stored)
         return is_over
 
+    async def _is_held_back(self) -> bool:
+        """Ask the hooks whether the turn may end.  The answer is on record before they run; steering that waits comes first."""
+        hooks, state = self._env.hooks, self._env.journal.state
+        if hooks is None or not hooks.wants_stop or self._halted or self._held_back >= HOLDS:
+            return False
+        if state.queue.waiting("steering"):
+            return False
+        await self._notebook.commit(_FINISH, drop_draft=True)
+        ruling = await hooks.before_stop(self._line[-1].node.text, held_back=self._held_back)
+        self._notebook.note(*ruling.facts)
+        if ruling.verdict != "deny" or ruling.halts:
+            return False
+        self._held_back += 1
+        self._nudge(f"A hook does not let you stop here: {ruling.reason}")
+        return True
+
     # -- ending
 
     def _limit_reached(self) -> tuple[FinishReason, str] | None:
         limits, state = self._env.limits, self._env.journal.state
+        if self._halted:
+            return "halted", self._halted
         if self._mistakes >= limits.mistakes:
             return "mistakes", f"{self._mistakes} answers in a row could not be acted on"
         if self._watch.is_stuck:
@@ -432,29 +469,31 @@ class Turn:
         return self._budget_reached(state)
 
     def _budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
-        limits, pending = self._env.limits, self._pending()
-        total = state.ledger.total + pending
-        if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
-            return "max_budget", f"the limit of {limits.max_tokens} tokens is reached"
-        if limits.max_budget_usd is None:
-            return self._purse_is_empty(pending)
-        if total.cost_usd is None or self._env.model.info.cost(Usage()) is None:
-            return (
-                "max_budget",
-                f"the price of {self._env.model_name} is unknown, so a money budget cannot be kept; "
-                "set its price in the config, or lift the budget",
-            )
-        if total.cost_usd >= limits.max_budget_usd:
-            return "max_budget", f"the budget of ${limits.max_budget_usd:g} is used up"
-        return self._purse_is_empty(pending)
+        pending = self._pending()
+        why = refusal(
+            self._env.limits,
+            state.ledger.total + pending,
+            model=self._env.model_name,
+            is_priced=self._is_priced,
+        )
+        return ("max_budget", why) if why is not None else self._purse_is_empty(pending)
+
+    @property
+    def _is_priced(self) -> bool:
+        return self._env.model.info.cost(Usage()) is not None
+
+    def _warn_of_budget(self) -> None:
+        """Tell the person, once, that most of the budget is used."""
+        state, noted = self._env.journal.state, self._notebook.facts
+        total = state.ledger.total + self._pending()
+        self._notebook.note(*warnings(self._env.limits, total, state, noted))
 
     def _purse_is_empty(self, pending: Usage) -> tuple[FinishReason, str] | None:
         """Ask for the next call's share of what the family has left; it is set aside in the same instant."""
         purse = self._env.purse
         if purse is None or not purse.is_limited:
             return None
-        is_priced = self._env.model.info.cost(Usage()) is not None
-        why = purse.refuses(self.turn_id, pending, is_priced=is_priced)
+        why = purse.refuses(self.turn_id, pending, is_priced=self._is_priced)
         if why is None:
             self._hold(self._compose())
             return None
