@@ -6,6 +6,7 @@ comes back with the next call, and if another process owns it, that process is a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
@@ -181,7 +182,8 @@ class Session:
         self._host = host
         self._port_now = port
         self._client = ""
-        self._subscriptions: list[Subscription] = []
+        # Weak, so that leaving a loop is enough to end its subscription: nobody else holds it.
+        self._subscriptions: list[weakref.ref[Subscription]] = []
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -520,14 +522,18 @@ class Session:
     async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
         """Events: those after the cursor, then new ones; no gap, no repeat.  `live=False` leaves signals out."""
         subscription = (await self._port()).subscribe(after=after, live=live)
-        self._subscriptions = [each for each in self._subscriptions if each.is_open]
-        self._subscriptions.append(subscription)
+        self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]
         return subscription
+
+    def _readers(self) -> list[Subscription]:
+        """The subscriptions of this handle that somebody still reads, the newest last."""
+        held = [each() for each in self._subscriptions]
+        return [each for each in held if each is not None and each.is_open]
 
     async def unsubscribe(self) -> None:
         """End the newest subscription of this handle."""
-        if self._subscriptions:
-            self._subscriptions.pop().close()
+        for subscription in self._readers()[-1:]:
+            subscription.close()
 
     async def get_provider(self) -> str:
         """The provider of the session's model."""
@@ -650,7 +656,7 @@ class Session:
 
     async def _replaced_by(self, other: Session) -> Session:
         """Readers of this handle are told where to go on, and end."""
-        for subscription in self._subscriptions:
+        for subscription in self._readers():
             subscription.end_with(Replaced(session_id=self.id, by=other.id))
         self._subscriptions = []
         return other
