@@ -35,8 +35,15 @@ def run_print(arguments: Arguments) -> int:
         raise UsageError(
             "there is nobody to pick from a list: give --resume an id, or use --continue"
         )
+    schema = arguments.text("json_schema")
     app = make_app(arguments)
-    return anyio.run(_Run(arguments, app, () if streams_in else _said(arguments, app)).main)
+    run = _Run(
+        arguments,
+        app,
+        () if streams_in else _said(arguments, app),
+        read_schema(schema) if schema is not None else None,
+    )
+    return anyio.run(run.main)
 
 
 def _said(arguments: Arguments, app: App) -> Said:
@@ -53,10 +60,13 @@ def _said(arguments: Arguments, app: App) -> Said:
 class _Run:
     """One run from beginning to end."""
 
-    def __init__(self, arguments: Arguments, app: App, said: Said) -> None:
+    def __init__(
+        self, arguments: Arguments, app: App, said: Said, schema: dict[str, Any] | None
+    ) -> None:
         self._arguments = arguments
         self._app = app
         self._said = said
+        self._schema = schema
         self._wanted = wanted_of(arguments, headless=True)
         self._sink = make_sink(arguments)
         self._stop = Stop()
@@ -125,8 +135,8 @@ class _Run:
 
     async def _in_app(self, session: Session) -> int:
         options = message_options(self._wanted, existing=not self._is_new)
-        if (schema := self._arguments.text("json_schema")) is not None:
-            options["schema"] = read_schema(schema)
+        if self._schema is not None:
+            options["schema"] = self._schema
         if self._arguments.text("input_format") == "stream-json":
             from weft.cli.dialogue import Dialogue  # only where a program drives us
 

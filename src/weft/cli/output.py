@@ -27,7 +27,7 @@ def write(text: str) -> None:
         BrokenPipeError: nobody reads any more.
         Exit: it cannot be written.
     """
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         text = clean(text)
     _write(sys.stdout, text.encode("utf-8", "replace"))
 
@@ -93,7 +93,7 @@ def check_output(has_file: bool) -> None:
 
 
 def forget_output() -> None:
-    """Nobody reads any more: let Python's own flush at the end go nowhere, quietly."""
+    """Nothing can be written any more: let Python's own flush at the end go nowhere, quietly."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)
     os.close(devnull)
@@ -109,6 +109,8 @@ def _write(stream: Any, data: bytes) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if stream is sys.stdout:
+            forget_output()
         raise Exit(FAILED, f"cannot write the output: {error.strerror}") from error
 
 

@@ -1,0 +1,120 @@
+"""A command line of our own: the real program, in a folder and a home that nobody else has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.source import SRC
+
+
+class Weft:
+    """Runs `weft` as a person or a program would."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = root / "project"
+        self.home = root / "home"
+        self.data = self.home / ".local" / "share" / "weft"
+        self.config = self.home / ".config" / "weft"
+        self.project.mkdir()
+        self.home.mkdir()
+        self._scripts = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A plain environment: no keys, no settings, no colours."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {
+            **kept,
+            "HOME": str(self.home),
+            "PYTHONPATH": str(SRC.parent),
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
+
+    def script(self, *answers: Any, **fields: Any) -> str:
+        """A model that gives these answers; returns the name for `-m`."""
+        self._scripts += 1
+        path = self.home / f"script{self._scripts}.json"
+        path.write_text(json.dumps({"by": "content", "answers": answers, **fields}))
+        return f"scripted:{path}"
+
+    def argv(self, *arguments: str) -> list[str]:
+        """The command line that runs the program."""
+        return [sys.executable, "-m", "weft", *arguments]
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end."""
+        done = subprocess.run(
+            self.argv(*arguments),
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            cwd=cwd or self.project,
+            env={**self.environment, **(env or {})},
+            timeout=60,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start it and go on."""
+        return subprocess.Popen(
+            self.argv(*arguments),
+            cwd=self.project,
+            env=self.environment,
+            **{
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                **options,
+            },
+        )
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """What `session list` knows of this project."""
+        listed: list[dict[str, Any]] = json.loads(self.run("session", "list", "--json").stdout)
+        return listed
+
+
+@pytest.fixture
+def weft(tmp_path: Path) -> Weft:
+    """The program, in a world of its own."""
+    return Weft(tmp_path)
+
+
+def text(said: str, chunk: int = 0) -> dict[str, Any]:
+    """A step of a script: say this."""
+    return {"do": "text", "text": said, "chunk": chunk}
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    """A step of a script: call this tool."""
+    return {"do": "call", "name": name, "args": args}
+
+
+def lines(output: str) -> list[dict[str, Any]]:
+    """The objects of a stream of JSON lines."""
+    return [json.loads(line) for line in output.split("\n") if line]
+
+
+def kinds(output: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The type (and subtype) of each line."""
+    return [
+        f"{each['type']}/{each['subtype']}" if "subtype" in each else each["type"]
+        for each in output
+    ]

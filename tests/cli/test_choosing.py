@@ -1,0 +1,77 @@
+"""Choosing with the keyboard."""
+
+from __future__ import annotations
+
+from weft.cli.chat.chat import leave_question
+from weft.cli.chat.choosing import VISIBLE_ROWS, Choosing
+from weft.cli.chat.screen import Question, Row
+from weft.events import PermissionRequest
+from weft.ids import CallUid, NodeId, RequestId
+
+
+def question(count: int = 4, **fields: object) -> Question:
+    rows = tuple(Row(f"row {number}", f"detail {number}") for number in range(count))
+    return Question(title="?", rows=rows, **fields)  # type: ignore[arg-type]  # fields of the struct
+
+
+def test_enter_allows_nothing_before_something_was_picked() -> None:
+    choosing = Choosing(leave_question(request("shell(ls)")))
+    assert choosing.picked() is None
+    choosing.move(1)
+    assert choosing.picked() == 0
+
+
+def test_digits_choose_and_other_letters_do_not() -> None:
+    choosing = Choosing(question())
+    assert choosing.typed("3") == 2
+    assert choosing.typed("9") is None
+    assert choosing.typed("\u0663") in (None, 2), (
+        "other scripts' digits may count, or not; nothing breaks"
+    )
+    assert not choosing.understands("x")
+    assert not choosing.understands("0")
+
+
+def test_moving_wraps_at_both_ends() -> None:
+    choosing = Choosing(question(picked=0))
+    choosing.move(-1)
+    assert choosing.picked() == 3
+    choosing.move(1)
+    assert choosing.picked() == 0
+
+
+def test_typing_narrows_a_search_and_the_number_stays_that_of_the_row() -> None:
+    choosing = Choosing(question(20, is_searched=True))
+    for letter in "row 17":
+        assert choosing.typed(letter) is None
+    assert choosing.picked() == 17
+    for _ in range(6):
+        choosing.erase()
+    assert len(choosing.rows()) == 20
+
+
+def test_the_picked_row_is_always_on_the_screen() -> None:
+    choosing = Choosing(question(40, picked=0))
+    for _ in range(60):
+        choosing.move(1)
+        picked = choosing.picked()
+        assert picked in [number for number, _ in choosing.visible()]
+        assert len(choosing.visible()) == VISIBLE_ROWS
+
+
+def request(pattern: str) -> PermissionRequest:
+    return PermissionRequest(
+        request_id=RequestId("r"),
+        call_uid=CallUid("c"),
+        node=NodeId("n"),
+        tool_name="shell",
+        always_pattern=pattern,
+    )
+
+
+def test_always_says_exactly_what_it_grants() -> None:
+    short = leave_question(request("edit(src/a.py)"))
+    assert short.rows[2] == Row("Yes, always in this session", "edit(src/a.py)")
+    for pattern in ("shell(" + "x" * 100 + ")", "shell(a\nb)", "shell(\u202ea)"):
+        long = leave_question(request(pattern))
+        assert long.rows[2].detail == "exactly what is shown above"

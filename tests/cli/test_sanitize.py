@@ -1,0 +1,233 @@
+"""Foreign text cannot drive the terminal: a corpus of attacks, cut at every place, judged by a terminal that is not ours."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Any
+
+import pyte
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.cli.sanitize import HIDDEN, Sanitizer, clean, clean_line, visible
+
+ATTACKS = {
+    "colour": "\x1b[31mred\x1b[0m",
+    "true colour": "\x1b[38;2;1;2;3mx\x1b[m",
+    "clear": "\x1b[2J\x1b[3J\x1b[Hgone",
+    "cursor up and overwrite": "rm -rf /\x1b[1A\x1b[2Kls",
+    "save and restore": "\x1b7x\x1b8\x1b[s\x1b[u",
+    "scroll region": "\x1b[5;10r\x1b[10S",
+    "alternate screen": "\x1b[?1049hhidden\x1b[?1049l",
+    "hide cursor": "\x1b[?25l",
+    "bracketed paste off": "\x1b[?2004l",
+    "mouse on": "\x1b[?1000h\x1b[?1006h",
+    "title": "\x1b]0;owned\x07after",
+    "title with ST": "\x1b]2;owned\x1b\\after",
+    "icon": "\x1b]1;owned\x07",
+    "clipboard": "\x1b]52;c;cm0gLXJmIC8=\x07after",
+    "link": "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
+    "notification": "\x1b]9;hello\x07\x1b]777;notify;a;b\x07",
+    "palette": "\x1b]4;1;#fff\x07",
+    "report title": "\x1b[21t",
+    "report position": "\x1b[6n",
+    "device attributes": "\x1b[c\x1b[>c\x1b[=c",
+    "answerback": "\x05",
+    "reset": "\x1bc",
+    "charset": "\x1b(0lqqk\x1b(B",
+    "shift out": "\x0eabc\x0f",
+    "device control": "\x1bP+q544e\x1b\\after",
+    "sixel": "\x1bPq#0;2;0;0;0~~\x1b\\after",
+    "private message": "\x1b^secret\x1b\\after",
+    "application command": "\x1b_Gf=100;AAAA\x1b\\after",
+    "start of string": "\x1bXsecret\x1b\\after",
+    "unfinished title": "\x1b]0;never ends\nnext line",
+    "unfinished at the end": "text\x1b]0;never ends",
+    "unfinished control": "text\x1b[12;",
+    "lone escape": "text\x1b",
+    "escape escape": "\x1b\x1b[31mx",
+    "escape in a string": "\x1b]0;a\x1b[31mb\x07c",
+    "cancelled string": "\x1b]0;a\x18shown",
+    "control in control": "\x1b[3\x08\x0b1mx",
+    "eight bit control": "\x9b31mred\x9b0m",
+    "eight bit title": "\x9d0;owned\x9cafter",
+    "eight bit device control": "\x90q\x9cafter",
+    "next line and index": "a\x85b\x84c\x8dd",
+    "backspaces": "safe\x08\x08\x08\x08evil",
+    "return over": "evil command\rls        ",
+    "bell": "\x07" * 20,
+    "nul and delete": "a\x00b\x7fc",
+    "vertical": "a\x0bb\x0cc",
+    "right to left": "ls \u202e fdsa\u202c",
+    "isolates": "a\u2066b\u2067c\u2068d\u2069e",
+    "marks": "a\u200eb\u200fc\u061cd",
+    "zero width": "pass\u200bword\u200c\u200d\ufeff",
+    "tags": "hi\U000e0068\U000e0069",
+    "hidden selectors": "x\U000e0100\ufe00\ufe01",
+    "fillers": "a\u3164b\uffa0c\u115fd",
+    "invisible operators": "a\u2061b\u2064c\u00add",
+    "line separators": "a\u2028b\u2029c",
+    "surrogate": "a\ud800b",
+    "long string": "\x1b]0;" + "A" * 5000 + "\x07after",
+    "long control": "\x1b[" + "1;" * 300 + "mafter",
+}
+
+
+class Watched(pyte.Screen):
+    """A terminal that notes what it was made to answer."""
+
+    def __init__(self) -> None:
+        super().__init__(80, 24)
+        self.answers: list[str] = []
+
+    def write_process_input(self, data: str) -> None:
+        self.answers.append(data)
+
+
+def shown_by_a_terminal(text: str) -> Watched:
+    screen = Watched()
+    stream: Any = pyte.ByteStream(screen)
+    stream.feed(text.replace("\n", "\r\n").encode("utf-8", "replace"))
+    return screen
+
+
+def is_untouched(screen: Watched) -> bool:
+    """Nothing but text happened: no title, no mode, no margin, no answer, no attribute."""
+    fresh = Watched()
+    styled = [cell for row in screen.buffer.values() for cell in row.values() if _is_styled(cell)]
+    return (
+        screen.title == screen.icon_name == ""
+        and screen.mode == fresh.mode
+        and screen.margins == fresh.margins
+        and screen.charset == fresh.charset
+        and not screen.answers
+        and not screen.savepoints
+        and not styled
+    )
+
+
+def _is_styled(cell: Any) -> bool:
+    return bool(cell._replace(data=" ") != pyte.screens.Char(" "))
+
+
+def fits(text: str) -> bool:
+    """Only what a terminal prints, tabs and newlines."""
+    return all(
+        letter in "\t\n"
+        or (unicodedata.category(letter) not in ("Cc", "Cf", "Cs") or letter in "\ufe0e\ufe0f")
+        for letter in text
+    )
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attack_is_text_wherever_it_is_cut(attack: str) -> None:
+    whole = clean(f"before {attack} behind")
+    assert fits(whole)
+    assert whole.startswith("before ")
+    screen = shown_by_a_terminal(whole)
+    assert is_untouched(screen)
+    for cut in range(0, len(attack) + 1, 1 + len(attack) // 500):
+        sanitizer = Sanitizer()
+        pieces = [f"before {attack[:cut]}", f"{attack[cut:]} behind"]
+        assert "".join(sanitizer.feed(piece) for piece in pieces) == whole
+
+
+def does_harm(attack: str) -> bool:
+    """Does a terminal that gets it as it is do more than print?"""
+    screen = shown_by_a_terminal(f"before\n{attack}")
+    return not is_untouched(screen) or "before" not in "".join(screen.display)
+
+
+def test_the_corpus_has_teeth() -> None:
+    """Most of the attacks do something to a terminal that gets them as they are."""
+    harmful = [name for name, attack in ATTACKS.items() if does_harm(attack)]
+    assert len(harmful) >= 18
+
+
+@given(
+    st.text(alphabet=st.sampled_from("\x1b\x9b\x9d\x07\x9c[]PX^_;0123mHJ\\\n\r\tab\u202e\x08")),
+    st.data(),
+)
+def test_no_text_at_all_drives_the_terminal_and_no_cut_matters(
+    text: str, data: st.DataObject
+) -> None:
+    whole = clean(text)
+    assert fits(whole)
+    assert is_untouched(shown_by_a_terminal(whole))
+    cut = data.draw(st.integers(0, len(text)))
+    sanitizer = Sanitizer()
+    assert sanitizer.feed(text[:cut]) + sanitizer.feed(text[cut:]) == whole
+
+
+@given(st.text(alphabet=st.sampled_from("\x1b[]0;mab \x07\x9d")), st.text(alphabet="ab\x1b[m"))
+def test_lines_may_be_cleaned_one_by_one(first: str, second: str) -> None:
+    assert clean(f"{first}\n{second}") == f"{clean(first)}\n{clean(second)}"
+
+
+def test_what_follows_an_unfinished_sequence_is_shown() -> None:
+    assert clean("\x1b]0;never ends\nrm -rf /") == "\nrm -rf /"
+    assert clean("\x1b]0;" + "A" * 10_000).endswith("A")
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp")))
+)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    if not any(letter in hidden_letters() for letter in text):
+        assert clean(text) == text
+
+
+@cache
+def hidden_letters() -> set[str]:
+    return {chr(number) for number in range(0x10000) if re.match(f"[{HIDDEN}]", chr(number))}
+
+
+def test_every_format_character_is_shown_by_its_number() -> None:
+    """None of those that Unicode knows (and that are not assigned to scripts as visible signs) slips through."""
+    visible_signs = set(
+        "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    )
+    missed = [
+        f"U+{number:04X}"
+        for number in range(0x20000)
+        if unicodedata.category(chr(number)) == "Cf"
+        and chr(number) not in visible_signs
+        and not 0x13430 <= number <= 0x1345F
+        and clean(chr(number)) == chr(number)
+    ]
+    assert missed == []
+
+
+def test_colours_tabs_and_newlines_of_tools_read_well() -> None:
+    assert clean("\x1b[32mok\x1b[0m\tx\r\ny\rz") == "ok\tx\ny\nz"
+    assert (
+        clean("h\u00e9 \u4e2d \U0001f600 \u2764\ufe0f") == "h\u00e9 \u4e2d \U0001f600 \u2764\ufe0f"
+    )
+    assert clean_line("a\nb\x1b[1m  c") == "a b c"
+
+
+# --- what a person is asked to allow ------------------------------------------------------
+
+
+def test_nothing_is_hidden_from_somebody_who_is_asked() -> None:
+    shown = visible("ls\x1b[2K\r\u202e\t\x00x")
+    assert shown == "ls<U+001B>[2K<U+000D><U+202E><TAB><U+0000>x"
+    assert is_untouched(shown_by_a_terminal(shown))
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attack_in_a_command_is_seen(attack: str) -> None:
+    shown = visible(attack)
+    assert is_untouched(shown_by_a_terminal(shown[:1000]))
+    suspicious = [letter for letter in attack if not letter.isprintable() and letter != "\n"]
+    assert shown.count("<U+") >= len(suspicious)
+
+
+def test_padding_cannot_push_a_command_out_of_sight() -> None:
+    assert visible("ls" + " " * 400 + "; rm -rf /") == "ls<400 spaces>; rm -rf /"
+    assert visible("ls" + "\u2003" * 400 + "; rm") == "ls<400 spaces>; rm"
+    assert visible("ls" + "\n" * 100 + "rm -rf /") == "ls\n<99 empty lines>\nrm -rf /"
+    assert visible("if x:\n    y\n\n    z") == "if x:\n    y\n\n    z"

@@ -1,0 +1,212 @@
+"""The chat's view: events in, finished blocks out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.app import HistoryMessage
+from weft.cli.chat.blocks import Answer, AnyBlock, Note, Thought, ToolCard, UserSaid
+from weft.cli.chat.story import Story, earlier
+from weft.events import (
+    AnswerRestarted,
+    ContextUsage,
+    Event,
+    InputPromoted,
+    InputQueued,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    SessionStatus,
+    SettingChanged,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    ToolComplete,
+    ToolExecuting,
+    ToolOutput,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from weft.ids import CallUid, EntryId, NodeId, RequestId, TurnId
+from weft.messages import File, Node, Part, Text, ToolCall, ToolResult, Usage
+
+NODE, CALL, TURN = NodeId("nod_1"), CallUid("cal_1"), TurnId("trn_1")
+
+
+def told(story: Story, *events: Event) -> list[AnyBlock]:
+    """All blocks of these events."""
+    return [block for event in events for block in story.take(event)]
+
+
+def delta(text: str, offset: int = 0) -> TextDelta:
+    return TextDelta(node_id=NODE, offset=offset, text=text)
+
+
+def answer(text: str, *calls: ToolCall, **metadata: Any) -> NewMessage:
+    parts: tuple[Part, ...] = (Text(text=text), *calls) if text else calls
+    return NewMessage(node=Node(id=NODE, role="assistant", parts=parts, metadata=metadata))
+
+
+def read_call() -> ToolCall:
+    return ToolCall(call_uid=CALL, name="read", args={"path": "a.py"})
+
+
+def completed(**fields: Any) -> ToolComplete:
+    return ToolComplete(call_uid=CALL, node=NODE, result=ToolResult(call_uid=CALL, **fields))
+
+
+def test_text_is_handed_out_once_block_by_block_and_the_rest_stays_in_flight() -> None:
+    story = Story()
+    assert told(story, delta("One.\n\nTw")) == [Answer(text="One.\n\n")]
+    assert story.live.text == "Tw"
+    assert told(story, delta("o."), answer("One.\n\nTwo.")) == [Answer(text="Two.")]
+    assert story.live.text == ""
+
+
+def test_what_the_log_has_counts_where_pieces_were_missed() -> None:
+    story = Story()
+    told(story, delta("One.\n\nTw"))
+    assert told(story, answer("One.\n\nTwo and more.")) == [Answer(text="Two and more.")]
+    assert told(Story(), answer("Never seen in flight.")) == [Answer(text="Never seen in flight.")]
+
+
+def test_an_answer_that_begins_again_is_said_and_its_text_is_void() -> None:
+    story = Story()
+    told(story, delta("Wrong"))
+    assert told(story, AnswerRestarted(node_id=NODE)) == [
+        Note(text="the answer begins again", level="quiet")
+    ]
+    assert told(story, delta("Right"), answer("Right")) == [Answer(text="Right")]
+
+
+def test_reasoning_is_shown_in_flight_and_then_as_one_thought() -> None:
+    story = Story()
+    assert told(story, ThinkingDelta(node_id=NODE, offset=0, text="Hm. ")) == []
+    assert story.live.thinking == "Hm. "
+    assert told(story, delta("So")) == [Thought(text="Hm. ")]
+    assert story.live.thinking == ""
+
+
+def test_a_call_is_written_run_and_becomes_a_card() -> None:
+    story = Story()
+    told(story, ToolArgsDelta(node_id=NODE, index=0, tool_name="read", text="{"))
+    assert story.live.writing == "read"
+    told(story, answer("", read_call()))
+    told(story, ToolExecuting(call_uid=CALL, node=NODE, tool_name="read", args={"path": "a.py"}))
+    told(story, ToolOutput(call_uid=CALL, chunk="a\x1b[3"), ToolOutput(call_uid=CALL, chunk="1mb"))
+    assert story.live.running[CALL].name == "read a.py"
+    assert story.live.running[CALL].output == "ab"
+    (card,) = told(story, completed(text="x"))
+    assert isinstance(card, ToolCard)
+    assert (card.name, card.args, card.was_shown) == ("read", {"path": "a.py"}, False)
+    assert story.live.running == {}
+
+
+def test_what_was_asked_about_is_not_shown_twice() -> None:
+    story = Story()
+    request = PermissionRequest(
+        request_id=RequestId("req_1"), call_uid=CALL, node=NODE, tool_name="edit", preview="-a\n+b"
+    )
+    told(story, answer("", read_call()), request)
+    assert list(story.live.requests) == ["req_1"]
+    told(story, PermissionResolved(request_id=RequestId("req_1"), action="allow_once"))
+    assert story.live.requests == {}
+    (card,) = told(story, completed(text="done", data={"diff": "-a\n+b"}))
+    assert isinstance(card, ToolCard)
+    assert card.was_shown
+
+
+@pytest.mark.parametrize(("action", "word"), [("allow_turn", "turn"), ("allow_always", "session")])
+def test_leave_that_reaches_further_is_put_on_record(action: Any, word: str) -> None:
+    story = Story()
+    request = PermissionRequest(
+        request_id=RequestId("r"), call_uid=CALL, node=NODE, tool_name="shell"
+    )
+    (note,) = told(
+        story,
+        request,
+        PermissionResolved(request_id=RequestId("r"), action=action, pattern="shell(ls)"),
+    )
+    assert isinstance(note, Note)
+    assert word in note.text
+    assert "shell(ls)" in note.text
+
+
+def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
+    story = Story()
+    told(story, InputQueued(entry_id=EntryId("e"), delivery="steering", parts=(Text(text="also"),)))
+    assert story.live.queued == {"e": "also"}
+    said = NewMessage(node=Node(id=NODE, role="user", parts=(Text(text="also"), File(name="a.py"))))
+    assert told(story, InputPromoted(entries=(EntryId("e"),)), said) == [
+        UserSaid(text="also", attached=("a.py",))
+    ]
+    assert story.live.queued == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "block"),
+    [
+        ("stop", "", None),
+        ("submitted", "", None),
+        ("aborted", "", Note(text="stopped", level="warning")),
+        (
+            "provider_error",
+            "it is down",
+            Note(text="the provider failed: it is down", level="error"),
+        ),
+    ],
+)
+def test_the_end_of_a_turn_is_told_when_it_was_not_a_good_one(
+    reason: Any, detail: str, block: AnyBlock | None
+) -> None:
+    story = Story()
+    told(story, TurnStarted(turn_id=TURN), SessionStatus(status="thinking"))
+    assert story.live.is_busy
+    blocks = told(story, TurnFinished(turn_id=TURN, reason=reason, detail=detail))
+    assert blocks == ([] if block is None else [block])
+
+
+def test_the_status_follows_the_session() -> None:
+    story = Story()
+    told(
+        story,
+        SettingChanged(name="model", value="a:b"),
+        SettingChanged(name="permission_mode", value="plan"),
+        SettingChanged(name="thinking", value="high"),
+        ContextUsage(used=10, window=100),
+        UsageRecorded(usage=Usage(cost_usd=0.25), model="a:b"),
+        LlmRetry(attempt=1, wait_ms=2000, reason="busy"),
+    )
+    live = story.live
+    assert (live.model, live.mode, live.effort) == ("a:b", "plan", "high")
+    assert (live.context_used, live.context_window, live.cost_usd) == (10, 100, 0.25)
+    assert live.retry == "busy; trying again in 2 s"
+    told(story, UsageRecorded(usage=Usage(), model="a:b"))
+    assert live.cost_usd is None, "an unknown price makes the sum unknown"
+
+
+def test_notes_for_the_model_are_not_shown_to_the_person() -> None:
+    assert told(Story(), SystemNote(text="psst", to_model=True)) == []
+    assert told(Story(), SystemNote(text="hear")) == [Note(text="hear", level="info")]
+
+
+def test_a_stored_conversation_becomes_blocks() -> None:
+    messages = [
+        HistoryMessage(role="user", content="hi"),
+        HistoryMessage(
+            role="assistant",
+            content="Let me see",
+            tool_calls=({"id": "c", "name": "read", "args": {"path": "a"}},),
+        ),
+        HistoryMessage(role="tool", content="x", tool_call_id="c"),
+        HistoryMessage(role="assistant", content="half", is_partial=True),
+    ]
+    blocks = earlier(messages)
+    assert [type(block) for block in blocks] == [UserSaid, Answer, ToolCard, Answer, Note]
+    assert isinstance(blocks[2], ToolCard)
+    assert (blocks[2].name, blocks[2].args) == ("read", {"path": "a"})
