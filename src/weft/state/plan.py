@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -56,8 +57,11 @@ class PlanState(msgspec.Struct, kw_only=True):
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
-            case TurnStarted(continued=False):
-                self._forget()
+            case TurnStarted(continued=continued):
+                if continued and not self._is_over():
+                    self._try_again()
+                else:
+                    self._forget()
             case ArchitectPlan(plan_id=plan_id, plan=plan):
                 self._propose(plan_id, plan)
             case PlanEdited(plan_id=plan_id, plan=plan):
@@ -77,21 +81,33 @@ class PlanState(msgspec.Struct, kw_only=True):
         self.plan_id, self.plan, self.approved, self.reason = "", {}, None, ""
         self.steps, self.done, self.replans = {}, [], 0
 
+    def _is_over(self) -> bool:
+        """Done, or turned down."""
+        passed = sum(step.status in ("passed", "skipped") for step in self.steps.values())
+        return self.approved is False or (self.approved is True and passed == len(self._planned()))
+
+    def _try_again(self) -> None:
+        """Somebody lets it go on: what had failed for good is begun anew."""
+        self.steps = {i: step for i, step in self.steps.items() if step.status != "failed"}
+        self.replans = 0
+
     def _propose(self, plan_id: str, plan: dict[str, Any]) -> None:
         self.done += self._passed()
         self.plan_id, self.plan, self.approved, self.reason = plan_id, plan, None, ""
         self.steps = {}
 
     def _passed(self) -> list[DoneStep]:
-        planned = self.plan.get("steps")
-        steps = planned if isinstance(planned, list | tuple) else ()
         return [
             DoneStep(step=step, detail=self.steps[index].detail)
-            for index, step in enumerate(steps)
+            for index, step in enumerate(self._planned())
             if isinstance(step, dict)
             and index in self.steps
             and self.steps[index].status == "passed"
         ]
+
+    def _planned(self) -> Sequence[Any]:
+        planned = self.plan.get("steps")
+        return planned if isinstance(planned, list | tuple) else ()
 
     def _step(self, fact: ArchitectStep) -> None:
         self.steps[fact.index] = StepState(status=fact.status, detail=fact.detail, child=fact.child)

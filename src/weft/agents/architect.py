@@ -1,0 +1,387 @@
+"""Architect mode: a strong model plans, a fast one carries the plan out, step by step.
+
+It runs where a turn would, and ends like one.  Where it stands is in the log: `next_of` reads from the plan's facts what comes next, and the
+loop here does that one thing and looks again.  So a plan that was killed in its second step goes on with the second step, and its
+child session, wherever that stood.
+
+Planning is a turn of this session with the planner's model, tools that change nothing, and the plan as the structured result that it hands
+in.  Each step is a child session of its own, with the step as all it knows.  When the child is done the step's check runs, here, behind the
+gate; if either fails, the planner is told and plans the rest anew, a bounded number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from weft.agents.base import Household, Wanted
+from weft.agents.check import Check, Verdict
+from weft.agents.errand import ChildEnd, Errand, finished
+from weft.agents.plan import (
+    EDITOR,
+    MOST_REPLANS,
+    Plan,
+    as_plan,
+    failure_report,
+    next_of,
+    plain,
+    report,
+    step_prompt,
+)
+from weft.agents.tool import depth_of
+from weft.errors import UsageError
+from weft.events import (
+    ArchitectPhase,
+    ArchitectPlan,
+    ArchitectStep,
+    BoundaryChanged,
+    ChildStarted,
+    Fact,
+    FinishReason,
+    NewMessage,
+    Origin,
+    PlanDecided,
+    ToolComplete,
+    TurnFinished,
+)
+from weft.ids import CallUid, NodeId, SessionId, TurnId, new_id, new_node_id, new_session_id
+from weft.loop import (
+    Commit,
+    Turn,
+    TurnEnvironment,
+    Work,
+    revision_of,
+    settle_open_calls,
+    tip_after,
+)
+from weft.messages import Node, Text, ToolResult
+from weft.permissions import Action
+from weft.state import PlanState, SessionState
+
+ENDS_ALL: Final[frozenset[FinishReason]] = frozenset({"max_budget", "auth_error", "provider_error"})
+"""Ends of a step that another plan would not change."""
+
+
+class Editor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who carries out the steps."""
+
+    model: str
+    max_turns: int
+    tools: tuple[str, ...]
+    """What the session itself may use."""
+
+
+class Architect(Work):
+    """A plan on its way."""
+
+    def __init__(
+        self, environment: TurnEnvironment, turn_id: TurnId, home: Household, editor: Editor
+    ) -> None:
+        """`environment` is the planner's: its model, its tools, and `submit` for the plan."""
+        self._env = msgspec.structs.replace(environment, handed_in=self._proposed)
+        self._home = home
+        self._editor = editor
+        self.turn_id = turn_id
+        self.scope = anyio.CancelScope()
+        self.abort_reason = ""
+        self._planner: Turn | None = None
+
+    @property
+    def _state(self) -> SessionState:
+        return self._env.journal.state
+
+    @property
+    def _plan(self) -> PlanState:
+        return self._state.plan
+
+    # -- the work
+
+    async def run(self) -> None:
+        """Work until the turn is finished; a cancel from outside `scope` leaves it open, to go on."""
+        with self.scope:
+            await self._work()
+        if self.scope.cancelled_caught:
+            await self._env.journal.commit(self.settled)
+
+    async def _work(self) -> None:
+        while self._is_open():
+            coming = next_of(self._plan)
+            if coming.do == "plan":
+                await self._make_plan()
+            elif coming.do == "wait":
+                await self._wait_for_word()
+            elif coming.do == "step":
+                await self._do_step(coming.index)
+            else:
+                await self._end()
+
+    def _is_open(self) -> bool:
+        turn = self._state.turn.open
+        return turn is not None and turn.turn_id == self.turn_id
+
+    def settled(self, state: SessionState) -> Commit:
+        """The facts that end the turn where it stands."""
+        if self._planner is not None:
+            self._planner.abort_reason = self.abort_reason
+            return self._planner.settled(state)
+        reason = self.abort_reason or "the turn was stopped"
+        facts = settle_open_calls(state, (), by="abort", reason=reason)
+        facts += [
+            _stopped(call_uid, intent.node) for call_uid, intent in state.turn.intents.items()
+        ]
+        return Commit(
+            facts=(*facts, self._finished(state, "aborted", self.abort_reason)), drop_draft=True
+        )
+
+    # -- planning
+
+    async def _make_plan(self) -> None:
+        """Have the planner hand in a plan; when it does not, the turn is over."""
+        self._phase("replanning" if self._plan.plan_id else "planning")
+        self._planner = Turn(self._env, self.turn_id)
+        await self._planner.run()
+        self._planner = None  # not when it was stopped: `settled` asks it for what it had
+
+    def _proposed(self, state: SessionState, value: Any) -> Sequence[Fact]:
+        """The facts of a plan that was handed in, and the word on it where nobody has to be asked."""
+        plan_id = new_id("pln", self._env.clock.now())
+        proposed = ArchitectPlan(plan_id=plan_id, plan=value, turn_id=self.turn_id)
+        word = self._word(value)
+        if word is None:
+            return (proposed,)
+        approved, reason = word
+        decided = PlanDecided(plan_id=plan_id, approved=approved, reason=reason, by="weft")
+        return (proposed, decided)
+
+    def _word(self, value: Any) -> tuple[bool, str] | None:
+        """What is said to a plan by itself; None when a person has to."""
+        if not value.get("steps"):
+            return True, "there is nothing to do"
+        gate = self._env.gate
+        decision = gate.decide(Action(tool="architect", kind="other", target="plan"))
+        if decision.verdict == "allow" or gate.when_asking == "yes":
+            return True, ""
+        if gate.when_asking == "no":
+            return False, "a plan needs somebody's approval, and nobody is there to give it"
+        return None
+
+    async def _wait_for_word(self) -> None:
+        self._phase("awaiting_approval")
+        self._env.journal.status("awaiting_permission")
+        await self._env.journal.until(lambda state: not state.plan.is_waiting)
+        self._env.journal.status("thinking")
+
+    # -- a step
+
+    async def _do_step(self, index: int) -> None:
+        try:
+            plan = as_plan(self._plan.plan)
+        except UsageError as error:  # a person's edit that came past the API's own check
+            await self._finish("halted", str(error))
+            return
+        self._phase("executing", index)
+        child = await self._started(index)
+        end = await self._executed(plan, index, child)
+        if end is not None and end.reason != "stop":
+            await self._failed(plan, index, end.reason, _why(end), self._closing(child, end))
+            return
+        if end is not None:
+            await self._commit(*self._closing(child, end))
+        verdict = await self._checked(plan, index)
+        if not verdict.passed:
+            await self._failed(plan, index, "stop", verdict.text, verdict.facts)
+            return
+        said = end.text if end is not None else ""
+        await self._commit(*verdict.facts, self._step(index, "passed", said or verdict.text, child))
+
+    async def _started(self, index: int) -> SessionId:
+        """The child of a step; put on record when it is new, or goes on after it was stopped."""
+        known = self._plan.steps.get(index)
+        child = known.child if known is not None else None
+        about = self._state.children.known.get(child) if child is not None else None
+        if child is not None and about is not None and about.reason != "aborted":
+            return child
+        if child is None:
+            child = new_session_id(self._env.clock.now())
+        started = ChildStarted(
+            child=child,
+            node=tip_after(self._state, ()),
+            purpose="step",
+            name=f"step {index + 1}",
+        )
+        await self._commit(self._step(index, "started", "", child), started)
+        return child
+
+    async def _executed(self, plan: Plan, index: int, child: SessionId) -> ChildEnd | None:
+        """The child's end; None when it is on record from before."""
+        about = self._state.children.known.get(child)
+        if about is not None and not about.is_open:
+            return None
+        self._env.journal.status("executing_tool")
+        errand = Errand(
+            self._home,
+            self._wanted(plan, index, child),
+            (Text(text=step_prompt(plan, index)),),
+            label=f"step {index + 1}",
+            goes_on=True,
+        )
+        return await errand.run()
+
+    def _wanted(self, plan: Plan, index: int, child: SessionId) -> Wanted:
+        step = plan.steps[index]
+        boundary: tuple[Fact, ...] = ()
+        if step.boundary is not None:
+            first, last = step.boundary.first, step.boundary.last
+            boundary = (BoundaryChanged(path=step.file, first=first, last=last),)
+        return Wanted(
+            child=child,
+            origin=Origin(session_id=self._home.session_id, node=tip_after(self._state, ())),
+            title=step.title,
+            model=self._editor.model,
+            tools=tuple(name for name in step.tools if name in self._editor.tools),
+            permission_mode=self._home.mode,
+            depth=depth_of(self._state) + 1,
+            append_system_prompt=EDITOR,
+            max_turns=self._editor.max_turns,
+            facts=(*self._home.inherited(), *boundary),
+        )
+
+    async def _checked(self, plan: Plan, index: int) -> Verdict:
+        step, node = plan.steps[index], tip_after(self._state, ())
+        if not step.check or node is None:
+            return Verdict(True, "")
+        if "shell" not in self._editor.tools:
+            return Verdict(True, "(not checked: this session has no shell)")
+        self._phase("checking", index)
+        call_uid = CallUid(f"{self._plan.plan_id}.{index}")
+        verdict = await Check(self._env, step.check, call_uid, node).run()
+        if verdict.passed:
+            return verdict
+        return msgspec.structs.replace(
+            verdict, text=f"The check `{step.check}` failed:\n{verdict.text}"
+        )
+
+    async def _failed(
+        self,
+        plan: Plan,
+        index: int,
+        reason: FinishReason,
+        why: str,
+        facts: Sequence[Fact],
+    ) -> None:
+        """Back to the planner with the failure, unless another plan would not help, or enough were made."""
+        if reason in ENDS_ALL:
+            await self._commit(*facts, self._step(index, "failed", why))
+            await self._finish(reason, f"step {index + 1} failed: {why}")
+            return
+        if self._plan.replans >= MOST_REPLANS:
+            await self._commit(*facts, self._step(index, "failed", why))
+            return
+        told = self._said("user", failure_report(plan, index, why), {"architect": "replan"})
+        await self._commit(*facts, self._step(index, "replanned", why), told)
+
+    # -- ending
+
+    async def _end(self) -> None:
+        """The plan is done, was turned down, or failed for good."""
+        if self._plan.approved is False:
+            reason = self._plan.reason
+            why = f"the plan was turned down: {reason}" if reason else "the plan was turned down"
+            await self._finish("halted", why)
+            return
+        failed = [i for i, step in self._plan.steps.items() if step.status == "failed"]
+        if failed:
+            why = self._plan.steps[failed[0]].detail
+            await self._finish("halted", f"step {failed[0] + 1} failed: {why}")
+            return
+        await self._finish("stop")
+
+    async def _finish(self, reason: FinishReason, detail: str = "") -> None:
+        """End the turn with a report of what was done."""
+
+        def build(state: SessionState) -> Commit:
+            text, result = self._report(state, detail)
+            said = self._said("assistant", text, {"architect": "report"})
+            settled = settle_open_calls(state, (), by="weft", reason=detail or reason)
+            ended = self._finished(state, reason, detail, result)
+            return Commit(facts=(*settled, said, ended), drop_draft=True)
+
+        self._phase("done")
+        await self._env.journal.commit(build)
+
+    def _report(self, state: SessionState, detail: str) -> tuple[str, Any]:
+        try:
+            plan = as_plan(state.plan.plan)
+        except UsageError:
+            return detail, None
+        text = report(state.plan, plan)
+        if state.plan.approved is False:
+            text = f"{detail[:1].upper()}{detail[1:]}."
+        elif detail:
+            text += f"\n\n{detail[:1].upper()}{detail[1:]}"
+        steps = {str(index): step.status for index, step in state.plan.steps.items()}
+        return text, {"plan": plain(plan), "steps": steps}
+
+    def _finished(
+        self, state: SessionState, reason: FinishReason, detail: str, deliverable: Any = None
+    ) -> TurnFinished:
+        turn = state.turn.open
+        return TurnFinished(
+            turn_id=self.turn_id,
+            reason=reason,
+            detail=detail,
+            iterations=turn.iterations if turn is not None else 0,
+            deliverable=deliverable,
+        )
+
+    # -- small things
+
+    async def _commit(self, *facts: Fact) -> None:
+        await self._env.journal.commit(lambda state: Commit(facts=facts))
+
+    def _closing(self, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
+        return finished(self._state, child, end)
+
+    def _step(
+        self, index: int, status: Any, detail: str, child: SessionId | None = None
+    ) -> ArchitectStep:
+        known = self._plan.steps.get(index)
+        return ArchitectStep(
+            plan_id=self._plan.plan_id,
+            index=index,
+            status=status,
+            detail=self._env.redact(detail),
+            child=child or (known.child if known is not None else None),
+        )
+
+    def _said(self, role: Any, text: str, metadata: dict[str, Any]) -> NewMessage:
+        parent = tip_after(self._state, ())
+        return NewMessage(
+            node=Node(
+                id=new_node_id(self._env.clock.now()),
+                role=role,
+                parts=(Text(text=text),),
+                parent=parent,
+                parent_revision=revision_of(self._state, parent),
+                model=self._env.model_name if role == "assistant" else "",
+                metadata=metadata,
+            )
+        )
+
+    def _phase(self, phase: str, step: int | None = None) -> None:
+        self._env.journal.signal(ArchitectPhase(phase=phase, step=step))
+
+
+def _why(end: ChildEnd) -> str:
+    ended = f"It ended with {end.reason}" + (f": {end.detail}." if end.detail else ".")
+    return f"{ended}\n{end.text}" if end.text else ended
+
+
+def _stopped(call_uid: CallUid, node: NodeId) -> ToolComplete:
+    """A check that was stopped while it ran."""
+    text = "Stopped while it ran."
+    result = ToolResult(call_uid=call_uid, text=text, is_error=True, status="aborted")
+    return ToolComplete(call_uid=call_uid, node=node, result=result, is_error=True)

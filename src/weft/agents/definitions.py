@@ -1,0 +1,213 @@
+"""Agents as Markdown files: settings at the top, the system prompt below.
+
+A definition only describes.  Whatever it asks for is cut down to what the session has that uses it: its tools are taken from that session's,
+its permission mode is never above that session's.  So a project may bring definitions of its own without being trusted.
+Names of tools and modes are also understood as other agents write them.  A file that cannot be read is left out and named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from weft.agents.frontmatter import split_front_matter
+from weft.errors import UsageError
+from weft.permissions import MODES, Mode
+
+PROJECT_FOLDERS: Final = (".weft/agents", ".claude/agents", ".opencode/agents")
+LARGEST_FILE: Final = 256 * 1024
+LONGEST_DESCRIPTION: Final = 1024
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+ALL_TOOLS: Final = "*"
+
+GENERAL: Final = "general"
+_FOREIGN_TOOLS: Final = {
+    "bash": "shell",
+    "glob": "find",
+    "ls": "list",
+    "multiedit": "multi_edit",
+    "todowrite": "todo",
+    "task": "agent",
+    "askuserquestion": "ask",
+}
+_FOREIGN_MODES: Final[dict[str, Mode]] = {
+    "acceptEdits": "accept_edits",
+    "bypassPermissions": "bypass",
+    "dontAsk": "default",
+}
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of agent."""
+
+    name: str
+    description: str = ""
+    prompt: str = ""
+    """Its system prompt; empty for the usual one."""
+    tools: tuple[str, ...] | None = None
+    """None: all that the session has."""
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    """Empty: the model of the session that uses it."""
+    permission_mode: Mode | None = None
+    max_turns: int | None = None
+    isolation: Literal["", "worktree"] = ""
+    background: bool = False
+    path: str = ""
+
+    def choose(self, available: Iterable[str]) -> tuple[str, ...]:
+        """Of the tools that are there, those that it wants."""
+        return tuple(
+            name
+            for name in available
+            if (self.tools is None or name in self.tools) and name not in self.disallowed
+        )
+
+
+class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+    """All agents of a project, and what is wrong with those that are left out."""
+
+    found: dict[str, Definition] = {}
+    problems: tuple[str, ...] = ()
+
+    def listing(self) -> str:
+        """Each with its description, a line each, for the model."""
+        return "\n".join(
+            f"- {each.name}: {' '.join(each.description.split())}" for each in self.found.values()
+        )
+
+
+GENERAL_AGENT: Final = Definition(
+    name=GENERAL, description="Does any task with the tools that you have yourself."
+)
+
+
+def find_definitions(folders: Iterable[Path]) -> Definitions:
+    """The agents in these folders, nearest folder first: the first of a name counts."""
+    found: dict[str, Definition] = {}
+    problems: list[str] = []
+    for file in _files(folders):
+        try:
+            definition = read_definition(file)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if definition is not None:
+            found.setdefault(definition.name, definition)
+    found.setdefault(GENERAL, GENERAL_AGENT)
+    return Definitions(found=dict(sorted(found.items())), problems=tuple(problems))
+
+
+def _files(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        if folder.is_dir():
+            yield from sorted(folder.glob("*.md"))
+
+
+def read_definition(file: Path) -> Definition | None:
+    """The agent in one file; None when it is not for use by other agents.
+
+    Raises:
+        UsageError: it is not what a definition must be.
+    """
+    try:
+        data = file.read_bytes()[: LARGEST_FILE + 1]
+    except OSError as error:
+        raise UsageError(f"{file}: it cannot be read: {error.strerror}") from error
+    if len(data) > LARGEST_FILE:
+        raise UsageError(f"{file}: it is larger than {LARGEST_FILE // 1024} KB")
+    return parse_definition(data.decode("utf-8", "replace"), str(file))
+
+
+def parse_definition(text: str, path: str) -> Definition | None:
+    """`read_definition`, from text that was read already."""
+    settings, body = split_front_matter(text, path)
+    if settings.get("mode") == "primary":
+        return None
+    name = str(settings.get("name") or Path(path).stem)
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{path}: {name!r} cannot be the name of an agent")
+    tools, refused = _tools(settings, path)
+    return Definition(
+        name=name,
+        description=str(settings.get("description", ""))[:LONGEST_DESCRIPTION],
+        prompt=body,
+        tools=tools,
+        disallowed=(*refused, *_names(settings.get("disallowedTools", ()), path)),
+        model=_model(settings.get("model")),
+        permission_mode=_mode(settings.get("permissionMode"), path),
+        max_turns=_count(settings.get("maxTurns"), path),
+        isolation=_isolation(settings.get("isolation"), path),
+        background=settings.get("background") is True,
+        path=path,
+    )
+
+
+def _tools(settings: dict[str, Any], path: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The tools that are wanted (None: all), and those that are not."""
+    given = settings.get("tools")
+    denied = _denied(settings.get("permission"))
+    if isinstance(given, dict):  # name → true or false
+        return None, (*denied, *(_tool(name) for name, use in given.items() if use is False))
+    if given is None or given in (ALL_TOOLS, [ALL_TOOLS], "all"):
+        return None, denied
+    return _names(given, path), denied
+
+
+def _denied(permission: Any) -> tuple[str, ...]:
+    """What a map of permissions rules out; the rest of it is the person's to say."""
+    if not isinstance(permission, dict):
+        return ()
+    denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
+    return (*denied, *(("write", "multi_edit") if "edit" in denied else ()))
+
+
+def _names(given: Any, path: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        given = re.sub(r"\([^)]*\)", "", given).split(",")
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise UsageError(f"{path}: tools are a list of names")
+    return tuple(_tool(each) for each in given if each.strip())
+
+
+def _tool(name: Any) -> str:
+    """Our name for a tool; `Bash(git *)` is the tool alone, for rules about it are the person's."""
+    plain = str(name).partition("(")[0].strip()
+    lowered = plain.lower()
+    return plain if plain.startswith("mcp__") else _FOREIGN_TOOLS.get(lowered, lowered)
+
+
+def _model(given: Any) -> str:
+    """A model as `provider:model`; other agents' short names mean nothing here, and the session's own model is used."""
+    name = str(given or "")
+    return name if ":" in name or "/" in name else ""
+
+
+def _mode(given: Any, path: str) -> Mode | None:
+    if given is None:
+        return None
+    mode = _FOREIGN_MODES.get(str(given), str(given))
+    found = next((each for each in MODES if each == mode), None)
+    if found is None:
+        raise UsageError(f"{path}: no permission mode {given!r}; there are {', '.join(MODES)}")
+    return found
+
+
+def _count(given: Any, path: str) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise UsageError(f"{path}: maxTurns must be a number above zero")
+    return given
+
+
+def _isolation(given: Any, path: str) -> Literal["", "worktree"]:
+    if given in (None, "", "none"):
+        return ""
+    if given != "worktree":
+        raise UsageError(f"{path}: no isolation {given!r}; there is worktree")
+    return "worktree"

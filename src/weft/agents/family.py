@@ -1,0 +1,162 @@
+"""A root session and all that work for it, near and far: how many, how deep, and what they may spend.
+
+Nothing is counted twice and nothing is kept that the logs do not have: what a family has spent is the root's ledger, which holds every
+finished child, and the ledgers of the children that are still at work.  What a running turn is about to use is set aside here until
+it is on record, so that eight children cannot each spend the last dollar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from weft.ids import CallUid, NodeId, SessionId, TurnId
+from weft.loop import Limits, Purse
+from weft.messages import NOTHING_USED, Usage
+from weft.state import Child, SessionState
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a family may be."""
+
+    depth: int = 2
+    """Agents of agents: 1 lets a session have agents that have none."""
+    at_once: int = 8
+    in_all: int = 50
+    """In one turn of the root."""
+
+
+class Family(Purse):
+    """One root session and its descendants, as far as they are open in this process."""
+
+    def __init__(self, root: SessionId, bounds: Bounds, limits: Callable[[], Limits]) -> None:
+        """`limits` tells what the root may spend."""
+        self.root = root
+        self.bounds = bounds
+        self._limits = limits
+        self._members: dict[SessionId, Callable[[], SessionState]] = {}
+        self._at_work: set[SessionId] = set()
+        self._promised: dict[SessionId, tuple[NodeId | None, set[CallUid]]] = {}
+        self._held: dict[TurnId, Usage] = {}
+
+    def join(self, session_id: SessionId, state: Callable[[], SessionState]) -> None:
+        """A session of the family is open; `state` gives its present state."""
+        self._members[session_id] = state
+
+    def leave(self, session_id: SessionId) -> None:
+        """It is closed."""
+        self._members.pop(session_id, None)
+        self._promised.pop(session_id, None)
+
+    # -- places
+
+    def refuses_place(
+        self, session_id: SessionId, depth: int, node: NodeId | None, call_uid: CallUid
+    ) -> str | None:
+        """Why the session may have no further agent for this call; None promises it one.
+
+        A promise holds while the calls of the same answer are looked at; the next answer's replace it.
+        """
+        bounds = self.bounds
+        if depth >= bounds.depth:
+            return (
+                f"agents can be nested {bounds.depth} deep and no deeper; do this yourself, "
+                "with the other tools"
+            )
+        if node != self._promised.get(session_id, (None, set()))[0]:
+            self._promised.pop(session_id, None)
+        promised = sum(len(calls) for _, calls in self._promised.values())
+        if len(self._at_work) + promised >= bounds.at_once:
+            return (
+                f"{bounds.at_once} agents are at work already, which is the limit; "
+                "wait for one to end, then call again"
+            )
+        if self.count() + promised >= bounds.in_all:
+            return (
+                f"{bounds.in_all} agents have been started for this task, which is the limit; "
+                "go on without further ones"
+            )
+        self._promised.setdefault(session_id, (node, set()))[1].add(call_uid)
+        return None
+
+    def enter(self, session_id: SessionId, call_uid: CallUid | None, child: SessionId) -> None:
+        """An agent begins to work."""
+        if call_uid is not None and session_id in self._promised:
+            self._promised[session_id][1].discard(call_uid)
+        self._at_work.add(child)
+
+    def exit(self, child: SessionId) -> None:
+        """It has ended, or nobody waits for it here any more."""
+        self._at_work.discard(child)
+
+    def count(self) -> int:
+        """The agents that were started in the root's present turn, and by them."""
+        root = self._members.get(self.root)
+        if root is None:
+            return 0
+        state = root()
+        return sum(
+            self._count_with(child, about)
+            for child, about in state.children.known.items()
+            if about.turn_id == state.children.turn_id
+        )
+
+    def descendants(self, session_id: SessionId) -> int:
+        """The agents below a session."""
+        state = self._members.get(session_id)
+        if state is None:
+            return 0
+        return sum(
+            self._count_with(child, about) for child, about in state().children.known.items()
+        )
+
+    def _count_with(self, child: SessionId, about: Child) -> int:
+        below = self.descendants(child) if about.is_open else about.descendants
+        return below + (about.purpose == "agent")
+
+    # -- money
+
+    @property
+    def is_limited(self) -> bool:
+        limits = self._limits()
+        return limits.max_budget_usd is not None or limits.max_tokens is not None
+
+    def spent(self) -> Usage:
+        """What the whole family has on record."""
+        return self._spent(self.root)
+
+    def _spent(self, session_id: SessionId) -> Usage:
+        member = self._members.get(session_id)
+        if member is None:
+            return NOTHING_USED
+        state = member()
+        total = state.ledger.total
+        for child, about in state.children.known.items():
+            if about.is_open:
+                total += self._spent(child) - sum(about.counted.values(), NOTHING_USED)
+        return total
+
+    def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
+        limits = self._limits()
+        others = (held for turn, held in self._held.items() if turn != turn_id)
+        used = self.spent() + pending + sum(others, NOTHING_USED)
+        if limits.max_tokens is not None and used.total_tokens >= limits.max_tokens:
+            return (
+                f"the limit of {limits.max_tokens} tokens, for all its agents together, is reached"
+            )
+        if limits.max_budget_usd is None:
+            return None
+        if used.cost_usd is None or not is_priced:
+            return "a model's price is unknown, so the money budget of the session it works for cannot be kept"
+        if used.cost_usd >= limits.max_budget_usd:
+            return (
+                f"the budget of ${limits.max_budget_usd:g}, for all its agents together, is used up"
+            )
+        return None
+
+    def hold(self, turn_id: TurnId, usage: Usage) -> None:
+        self._held[turn_id] = usage
+
+    def release(self, turn_id: TurnId) -> None:
+        self._held.pop(turn_id, None)
