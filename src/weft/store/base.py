@@ -92,6 +92,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     blobs: tuple[Blob, ...] = ()
     names_blobs: tuple[BlobId, ...] = ()
     """Blobs that were stored before and that this stream refers to from now on."""
+    history: tuple[BlobId, ...] = ()
+    """Those of `blobs` that are named as file history only: `trim_history` may drop them."""
     drop_draft: bool = False
 
 
@@ -271,6 +273,13 @@ class Store(Protocol):
     async def sweep_blobs(self) -> int:
         """Drop blobs that no stream names; returns how many bytes that freed."""
         ...
+
+    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+        """Drop the oldest file history of a project's sessions until it has at most so many bytes; returns how many that freed.
+
+        What anything else names stays.
+        """
+        return 0
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         """Keep the newest snapshot of a stream."""

@@ -6,6 +6,7 @@ like a second process on the same file.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -48,6 +49,8 @@ class _Stream:
         self.is_hidden = False
         self.said: list[tuple[Said, str]] = []
         self.blobs: set[BlobId] = set()
+        self.history: dict[BlobId, int] = {}
+        """Blobs that are file history, each with its number in the order they came."""
         self.drafts: list[DraftChunk] = []
         self.snapshot: Snapshot | None = None
 
@@ -64,6 +67,7 @@ class MemoryData:
     def __init__(self) -> None:
         self.streams: dict[str, _Stream] = {}
         self.blobs: dict[BlobId, bytes] = {}
+        self.kept = itertools.count()
         self.living: dict[str, Owner] = {}
         self.bell = Bell()
 
@@ -120,7 +124,10 @@ class MemoryStore(Store):
         stream.said.extend((said, words.indexed(said.text)) for said in append.said)
         for blob in append.blobs:
             self.data.blobs.setdefault(blob.id, blob.data)
-            stream.blobs.add(blob.id)
+            if blob.id in append.history:
+                stream.history.setdefault(blob.id, next(self.data.kept))
+            else:
+                stream.blobs.add(blob.id)
         stream.blobs.update(append.names_blobs)
         if append.row is not None:
             stream.row = append.row
@@ -306,9 +313,34 @@ class MemoryStore(Store):
 
     async def sweep_blobs(self) -> int:
         self._check_open()
-        named = {blob_id for stream in self.data.streams.values() for blob_id in stream.blobs}
+        streams = self.data.streams.values()
+        named = {blob_id for stream in streams for blob_id in (*stream.blobs, *stream.history)}
         dead = [blob_id for blob_id in self.data.blobs if blob_id not in named]
         return sum(len(self.data.blobs.pop(blob_id)) for blob_id in dead)
+
+    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+        self._check_open()
+        streams = [
+            stream
+            for stream in self.data.streams.values()
+            if stream.row is not None and stream.row.project_path == project_path
+        ]
+        kept = sorted(
+            (
+                (number, blob_id, stream)
+                for stream in streams
+                for blob_id, number in stream.history.items()
+            ),
+            key=lambda each: each[0],
+            reverse=True,
+        )
+        total, seen = 0, set[BlobId]()
+        for _, blob_id, stream in kept:
+            total += 0 if blob_id in seen else len(self.data.blobs[blob_id])
+            seen.add(blob_id)
+            if total > most_bytes:
+                del stream.history[blob_id]
+        return await self.sweep_blobs()
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         self._check_open()

@@ -659,6 +659,38 @@ class StoreContract:
                 )
             assert await store.last_seq(B) == 1
 
+    async def test_the_oldest_file_history_of_a_project_goes_first_and_nothing_else_goes(
+        self, tmp_path: Path
+    ) -> None:
+        contents = [bytes([65 + number]) * 100 for number in range(6)]
+        blobs = [Blob(blob_id(data), data) for data in contents]
+        mine, other = SessionRow(id=A, project_path="/p"), SessionRow(id=B, project_path="/q")
+
+        async def kept(store: Store) -> list[bool]:
+            return [await store.blob(blob.id) is not None for blob in blobs]
+
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            for number, blob in enumerate(blobs[:5]):
+                add = msgspec.structs.replace(facts(a, number, "x"), blobs=(blob,), row=mine)
+                # The second one is a message's as well, the fifth one is nothing else.
+                history = (blob.id,) if number < 4 else ()
+                await store.append(msgspec.structs.replace(add, history=history))
+            await store.append(
+                msgspec.structs.replace(facts(a, 5, "x"), names_blobs=(blobs[1].id,))
+            )
+            add = msgspec.structs.replace(facts(b, 0, "y"), blobs=(blobs[5],), row=other)
+            await store.append(msgspec.structs.replace(add, history=(blobs[5].id,)))
+            assert await store.sweep_blobs() == 0, "history is a name as well"
+            assert await store.trim_history("/p", 1_000) == 0
+            assert await store.trim_history("/p", 200) == 100
+            assert await kept(store) == [False, True, True, True, True, True]
+            assert await store.trim_history("/p", 0) == 200
+            assert await kept(store) == [False, True, False, False, True, True]
+            assert await store.trim_history("/p", 0) == 0
+            await store.delete(B)
+            assert await store.sweep_blobs() == 100
+
     # -- drafts and snapshots
 
     async def test_a_draft_grows_by_chunks_and_goes_with_its_node(self, tmp_path: Path) -> None:

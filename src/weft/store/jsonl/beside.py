@@ -139,12 +139,42 @@ def sweep_blobs(ground: Ground) -> int:
     """Drop blobs that no log names, found by reading every log; returns their bytes."""
     named: set[BlobId] = set()
     for _, entry in ground.streams():
-        named |= blobs_of(Path(entry.path))
+        named = named.union(*blobs_of(Path(entry.path)))
     freed = 0
     for file in ground.places.blobs.glob("*/*"):
         if stream_name(file.name) not in named:
             freed += 0 if file.suffix else file.stat().st_size
             file.unlink()
+    return freed
+
+
+def trim_history(ground: Ground, project_path: str, most_bytes: int) -> int:
+    """Drop the oldest file history of a project beyond so many bytes, found by reading every log; returns the bytes freed.
+
+    The lines go on naming what was dropped; whoever asks for it learns that it is not there.
+    """
+    rows = {row.id: row.project_path for row in listing.all_rows(ground)}
+    needed: set[BlobId] = set()
+    history: set[BlobId] = set()
+    for stream, entry in ground.streams():
+        names = blobs_of(Path(entry.path))
+        is_meant = rows.get(SessionId(stream_name(stream))) == project_path
+        needed |= names.plain if is_meant else names.plain | names.history
+        history |= names.history if is_meant else set()
+    newest_first: list[tuple[int, int, Path]] = []
+    for blob_id in history:
+        path = ground.places.blob(blob_id)
+        if path.exists():
+            about = path.stat()
+            newest_first.append((about.st_mtime_ns, about.st_size, path))
+            if blob_id in needed:
+                newest_first[-1] = (about.st_mtime_ns, 0, path)
+    total, freed = 0, 0
+    for _, size, path in sorted(newest_first, reverse=True):
+        total += size
+        if total > most_bytes and size:
+            files.remove(path)
+            freed += size
     return freed
 
 

@@ -17,6 +17,7 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,6 +49,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     row: SessionRow | None = None
     said: tuple[Said, ...] = ()
     blobs: tuple[BlobId, ...] = ()
+    history: tuple[BlobId, ...] = ()
     drop_draft: bool = False
 
 
@@ -70,6 +72,7 @@ class _Words(msgspec.Struct, frozen=True):
 
 class _Names(msgspec.Struct, frozen=True):
     blobs: tuple[BlobId, ...] = ()
+    history: tuple[BlobId, ...] = ()
 
 
 _encode = msgspec.json.Encoder().encode
@@ -87,7 +90,15 @@ def encoded(append: Append) -> bytes:
         records=tuple(_stored(record) for record in append.records),
         row=append.row,
         said=append.said,
-        blobs=tuple(dict.fromkeys((*(blob.id for blob in append.blobs), *append.names_blobs))),
+        blobs=tuple(
+            dict.fromkeys(
+                (
+                    *(blob.id for blob in append.blobs if blob.id not in append.history),
+                    *append.names_blobs,
+                )
+            )
+        ),
+        history=append.history,
         drop_draft=append.drop_draft,
     )
     return _encode(line) + b"\n"
@@ -301,13 +312,24 @@ def words_of(path: Path) -> list[Said]:
     return found
 
 
-def blobs_of(path: Path) -> set[BlobId]:
+class NamedBlobs(NamedTuple):
+    """The blobs that a file names."""
+
+    plain: set[BlobId]
+    history: set[BlobId]
+    """As file history."""
+
+
+def blobs_of(path: Path) -> NamedBlobs:
     """Every blob that a file names; in a line that cannot be read, whatever looks like a name is one."""
-    found: set[BlobId] = set()
+    found = NamedBlobs(set(), set())
     with path.open("rb") as file:
         for line in file:
             try:
-                found.update(_names.decode(line).blobs)
+                names = _names.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError):
-                found.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
+                found.plain.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
+            else:
+                found.plain.update(names.blobs)
+                found.history.update(names.history)
     return found

@@ -202,6 +202,9 @@ class JsonlStore(Store):
     async def sweep_blobs(self) -> int:
         return await self._ask(beside.sweep_blobs)
 
+    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+        return await self._ask(lambda ground: beside.trim_history(ground, project_path, most_bytes))
+
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         await self._ask(lambda ground: beside.save_snapshot(ground, stream, snapshot))
 

@@ -102,16 +102,22 @@ def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
             "insert into blobs (id, size, data) values (?, ?, ?) on conflict do nothing",
             (blob.id, len(blob.data), blob.data),
         )
-        _name_blob(db, stream_no, blob.id)
+        _name_blob(db, stream_no, blob.id, is_history=blob.id in one.history)
     if one.drop_draft:
         db.execute("delete from drafts where stream_no = ?", (stream_no,))
 
 
-def _name_blob(db: apsw.Connection, stream_no: int, blob_id: BlobId) -> None:
+def _name_blob(
+    db: apsw.Connection, stream_no: int, blob_id: BlobId, *, is_history: bool = False
+) -> None:
     known = fetch(db, "select blob_no from blobs where id = ?", (blob_id,))
     if not known:
         raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
-    db.execute("insert or ignore into blob_refs values (?, ?)", (stream_no, known[0][0]))
+    named = (stream_no, known[0][0])
+    if is_history:
+        db.execute("insert or ignore into history_refs (stream_no, blob_no) values (?, ?)", named)
+    else:
+        db.execute("insert or ignore into blob_refs values (?, ?)", named)
 
 
 def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:

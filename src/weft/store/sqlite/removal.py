@@ -74,7 +74,7 @@ def _forget_beside(db: apsw.Connection, number: int) -> None:
 
 
 def _remove_facts(db: apsw.Connection, number: int) -> None:
-    for table in ("facts", "blob_refs"):
+    for table in ("facts", "blob_refs", "history_refs"):
         db.execute(f"delete from {table} where stream_no = ?", (number,))
     db.execute(
         """update streams set last_seq = 0, is_hidden = 0, hidden_parent = null
@@ -83,9 +83,35 @@ def _remove_facts(db: apsw.Connection, number: int) -> None:
     )
 
 
+_UNNAMED = """
+    not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)
+    and not exists (select 1 from history_refs where history_refs.blob_no = blobs.blob_no)
+"""
+_HISTORY = """
+    select kept_no, blob_no, size
+    from history_refs join sessions using (stream_no) join blobs using (blob_no)
+    where project_path = ? order by kept_no desc
+"""
+_TRIM = """
+    delete from history_refs
+    where kept_no <= ? and stream_no in (select stream_no from sessions where project_path = ?)
+"""
+
+
 def sweep_blobs(db: apsw.Connection) -> int:
     """Drop blobs that no stream names; returns their bytes."""
-    unnamed = "not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)"
-    freed = fetch(db, f"select coalesce(sum(size), 0) from blobs where {unnamed}")
-    db.execute(f"delete from blobs where {unnamed}")
+    freed = fetch(db, f"select coalesce(sum(size), 0) from blobs where {_UNNAMED}")
+    db.execute(f"delete from blobs where {_UNNAMED}")
     return int(freed[0][0])
+
+
+def trim_history(db: apsw.Connection, project_path: str, most_bytes: int) -> int:
+    """Drop the oldest file history of a project beyond so many bytes; returns the bytes that nobody names any more."""
+    total, seen = 0, set[int]()
+    for kept_no, blob_no, size in fetch(db, _HISTORY, (project_path,)):
+        total += 0 if blob_no in seen else size
+        seen.add(blob_no)
+        if total > most_bytes:
+            db.execute(_TRIM, (kept_no, project_path))
+            return sweep_blobs(db)
+    return 0

@@ -72,7 +72,16 @@ _FIRST = (
     ) strict""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_FILE_HISTORY = (
+    # Blobs that are named as file history only; the number tells the oldest.
+    """create table history_refs (
+        kept_no integer primary key, stream_no integer not null, blob_no integer not null,
+        unique (stream_no, blob_no)
+    ) strict""",
+    "create index history_refs_by_blob on history_refs (blob_no)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY)
 """What takes a file from version n to n + 1, at place n."""
 
 VERSION = len(MIGRATIONS)

@@ -204,6 +204,9 @@ class SqliteStore(Store):
     async def sweep_blobs(self) -> int:
         return await self._write(removal.sweep_blobs)
 
+    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+        return await self._write(lambda db: removal.trim_history(db, project_path, most_bytes))
+
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         await self._write(lambda db: writing.save_snapshot(db, stream, snapshot), stream=stream)
 
