@@ -36,8 +36,30 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
     before: BlobId | None = None
     after: BlobId | None = None
     data_before: bytes | None = None
-    """Kept for the file history; None when there was no file or it was too large."""
+    """Kept for the file history; None when there was no file, `missing`, or a folder."""
     data_after: bytes | None = None
+    mode_before: int = 0
+    """Kind and permissions as `lstat` has them, 0 where nothing was; of a link, `before` is the hash of its target."""
+    mode_after: int = 0
+    missing: str = ""
+    """Why what was there before cannot be had: too large, beyond the quota, …"""
+    is_certain: bool = True
+    """False when somebody else may have changed it: another command ran at the same time, or the program was interrupted."""
+    folders: tuple[str, ...] = ()
+    """Folders that were made on the way, the outermost first."""
+
+
+class FileImage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is at a path: a file, a link or a folder."""
+
+    mode: int
+    """Kind and permissions as `lstat` has them; 0 when only the content is known, of a regular file."""
+    hash: BlobId | None = None
+    """Of a file's content, of a link's target; None for a folder, and where it is not known."""
+    data: bytes | None = None
+    """The content; None when it was not asked for or is too large."""
+    names: tuple[str, ...] = ()
+    """What is in a folder."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +72,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the scrubbed environment."""
     timeout_seconds: float = 120.0
     stdin: bytes = b""
+    only_reads: bool = False
+    """We ourselves start it, and it changes nothing: what it changed need not be looked for."""
     errors_apart: bool = False
     """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
 
@@ -71,6 +95,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     changes: tuple[Touched, ...] | None = None
     """What it changed in the project; None when this Runner cannot tell."""
+    left_out: tuple[str, ...] = ()
+    """What it changed besides and the file history does not hold, in sentences."""
 
 
 class Runner(Protocol):

@@ -46,16 +46,19 @@ def open_beneath(folder_fd: int, name: str, flags: int, mode: int = 0) -> int:
     return _opener()(folder_fd, name, flags | os.O_CLOEXEC, mode)
 
 
-def make_folders(folder_fd: int, name: str) -> int:
+def make_folders(folder_fd: int, name: str, made: list[str] | None = None) -> int:
     """Open the folder `name` below the open one, making what is missing; each new one is made durable in its parent.
 
-    Returns a descriptor that can be synced.
+    Returns a descriptor that can be synced; the names of the new folders are added to `made`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY
     here = open_beneath(folder_fd, ".", flags)
+    parts = name.split("/")
     try:
-        for part in name.split("/"):
-            below = _enter(here, part, flags)
+        for number, part in enumerate(parts, start=1):
+            below, is_new = _enter(here, part, flags)
+            if is_new and made is not None:
+                made.append("/".join(parts[:number]))
             os.close(here)
             here = below
     except BaseException:
@@ -64,15 +67,18 @@ def make_folders(folder_fd: int, name: str) -> int:
     return here
 
 
-def _enter(folder_fd: int, part: str, flags: int) -> int:
+def _enter(folder_fd: int, part: str, flags: int) -> tuple[int, bool]:
+    """Open one folder, and say whether it was made for that."""
     try:
-        return _open_part(folder_fd, part, flags)
+        return _open_part(folder_fd, part, flags), False
     except FileNotFoundError:
         pass
+    is_new = False
     with suppress(FileExistsError):  # someone made it first: open what is there, as strictly
         os.mkdir(part, dir_fd=folder_fd)
+        is_new = True
     os.fsync(folder_fd)
-    return _open_part(folder_fd, part, flags)
+    return _open_part(folder_fd, part, flags), is_new
 
 
 def _refuse_what_c_would_misread(name: str) -> None:

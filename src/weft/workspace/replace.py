@@ -50,11 +50,20 @@ class Replacement:
     """One replacement of one file; `run` blocks, `abandon` may be called from another thread."""
 
     def __init__(
-        self, place: Place, shown: str, data: bytes, expected: BlobId | None, *, sweep: bool
+        self,
+        place: Place,
+        shown: str,
+        data: bytes,
+        expected: BlobId | None,
+        *,
+        sweep: bool,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self.place, self.shown, self.data, self.expected = place, shown, data, expected
         self._sweep = sweep
+        self._kept_bytes = kept_bytes
         self._abandoned = False
+        self._made: list[str] = []
 
     def abandon(self) -> None:
         """Stop before the rename, if it is not too late."""
@@ -82,21 +91,22 @@ class Replacement:
         try:
             return open_beneath(base, self.place.parent, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
-            return make_folders(base, self.place.parent)
+            return make_folders(base, self.place.parent, self._made)
         finally:
             os.close(base)
 
     def _replace(self, folder: int) -> Touched:
-        before = _Old.read(folder, self.place.leaf, self.shown)
+        before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
         self._compare(before)
-        name, fd = _temporary(folder, 0o666 if before is None else 0o600)
+        name, fd = temporary(folder, 0o666 if before is None else 0o600)
         try:
-            _write_all(fd, self.data)
+            write_all(fd, self.data)
             if before is not None:
                 before.pass_on(fd)
             os.fdatasync(fd)
             if before is None or not before.is_still(folder, self.place.leaf):
-                self._compare(_Old.read(folder, self.place.leaf, self.shown))
+                self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
+            mode = os.fstat(fd).st_mode
             self._go_on()
             _BEFORE_RENAME.hit()
             self._take_place(folder, name, is_new=before is None)
@@ -108,7 +118,7 @@ class Replacement:
             os.close(fd)
         _AFTER_RENAME.hit()
         os.fsync(folder)
-        return self._touched(before)
+        return self._touched(before, mode)
 
     def _compare(self, found: _Old | None) -> None:
         """Refuse unless the file is what the caller expects."""
@@ -125,12 +135,12 @@ class Replacement:
                 f"{self.shown!r} was changed since it was read; nothing was written.  Read it again"
             )
 
-    def _take_place(self, folder: int, temporary: str, *, is_new: bool) -> None:
+    def _take_place(self, folder: int, name: str, *, is_new: bool) -> None:
         if not is_new:
-            os.rename(temporary, self.place.leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(name, self.place.leaf, src_dir_fd=folder, dst_dir_fd=folder)
             return
         try:
-            _rename_new(folder, temporary, self.place.leaf)
+            rename_new(folder, name, self.place.leaf)
         except FileExistsError:
             raise RetryableToolError(
                 f"{self.shown!r} exists by now; nothing was written.  Read it first"
@@ -140,14 +150,19 @@ class Replacement:
         if self._abandoned:
             raise Abandoned
 
-    def _touched(self, before: _Old | None) -> Touched:
+    def _touched(self, before: _Old | None, mode: int) -> Touched:
+        above = self.shown.removesuffix(self.place.name)
         return Touched(
             path=self.shown,
             action="created" if before is None else "modified",
             before=None if before is None else before.hash,
             after=BlobId(hashlib.sha256(self.data).hexdigest()),
             data_before=None if before is None else before.kept,
-            data_after=self.data if len(self.data) <= KEPT_BYTES else None,
+            data_after=self.data if len(self.data) <= self._kept_bytes else None,
+            mode_before=0 if before is None else before.about.st_mode,
+            mode_after=mode,
+            missing="too large" if before is not None and before.kept is None else "",
+            folders=tuple(f"{above}{name}" for name in self._made),
         )
 
 
@@ -160,7 +175,7 @@ class _Old:
         self.about, self.hash, self.kept, self.extras = about, BlobId(digest), kept, extras
 
     @classmethod
-    def read(cls, folder: int, name: str, shown: str) -> _Old | None:
+    def read(cls, folder: int, name: str, shown: str, kept_bytes: int) -> _Old | None:
         """Read it whole; None where there is nothing.  Refuses what must not be replaced."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -180,8 +195,8 @@ class _Old:
                     f"{shown!r} has {about.st_nlink} names (hard links), so that writing it could change a file elsewhere; "
                     "copy it to a file of its own first"
                 )
-            digest, kept = _digest(fd, about.st_size)
-            return cls(about, digest, kept, _extras(fd))
+            digest, kept = _digest(fd, about.st_size, kept_bytes)
+            return cls(about, digest, kept, extras_of(fd))
         finally:
             os.close(fd)
 
@@ -195,24 +210,29 @@ class _Old:
 
     def pass_on(self, fd: int) -> None:
         """Give the new file the old one's owner, attributes and mode."""
-        mode = stat.S_IMODE(self.about.st_mode)
-        mine = os.fstat(fd)
-        if (mine.st_uid, mine.st_gid) != (self.about.st_uid, self.about.st_gid):
-            try:
-                os.fchown(fd, self.about.st_uid, self.about.st_gid)
-            except OSError:
-                mode &= ~(stat.S_ISUID | stat.S_ISGID)  # never lend them to another owner
-        for name, value in self.extras.items():
-            with suppress(OSError):  # a label that may not be set by us stays the folder's default
-                os.setxattr(fd, name, value)
-        os.fchmod(fd, mode)
+        pass_on(fd, self.about, self.extras)
+
+
+def pass_on(fd: int, about: os.stat_result, extras: dict[str, bytes]) -> None:
+    """Give an open file the owner, attributes and mode of the one whose place it takes."""
+    mode = stat.S_IMODE(about.st_mode)
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (about.st_uid, about.st_gid):
+        try:
+            os.fchown(fd, about.st_uid, about.st_gid)
+        except OSError:
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)  # never lend them to another owner
+    for name, value in extras.items():
+        with suppress(OSError):  # a label that may not be set by us stays the folder's default
+            os.setxattr(fd, name, value)
+    os.fchmod(fd, mode)
 
 
 def _identity(about: os.stat_result) -> tuple[int, ...]:
     return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
-def _extras(fd: int) -> dict[str, bytes]:
+def extras_of(fd: int) -> dict[str, bytes]:
     """Extended attributes: access lists, labels, the person's own."""
     try:
         return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
@@ -220,11 +240,11 @@ def _extras(fd: int) -> dict[str, bytes]:
         return {}
 
 
-def _digest(fd: int, size: int) -> tuple[str, bytes | None]:
+def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
     """Hash the file; keep its content where it is small enough."""
-    if size <= KEPT_BYTES:
-        data = read_all(fd, KEPT_BYTES + 1)
-        if len(data) <= KEPT_BYTES:
+    if size <= kept_bytes:
+        data = read_all(fd, kept_bytes + 1)
+        if len(data) <= kept_bytes:
             return hashlib.sha256(data).hexdigest(), data
         os.lseek(fd, 0, os.SEEK_SET)
     hashed = hashlib.sha256()
@@ -244,7 +264,8 @@ def read_all(fd: int, most: int) -> bytes:
     return b"".join(chunks)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -253,7 +274,7 @@ def _write_all(fd: int, data: bytes) -> None:
 # --- temporary files -------------------------------------------------------------------------
 
 
-def _temporary(folder: int, mode: int) -> tuple[str, int]:
+def temporary(folder: int, mode: int) -> tuple[str, int]:
     """Make a temporary file that nobody can have foreseen, and hold its lock."""
     while True:
         name = TEMPORARY + secrets.token_hex(8)
@@ -281,7 +302,11 @@ def _remove_if_free(folder: int, name: str) -> bool:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(name, flags, dir_fd=folder)
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link holds no lock, and lives for an instant
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+                return True
         return False
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -298,7 +323,8 @@ def _remove_if_free(folder: int, name: str) -> bool:
 # --- a rename that refuses to replace ----------------------------------------------------------
 
 
-def _rename_new(folder: int, old: str, new: str) -> None:
+def rename_new(folder: int, old: str, new: str) -> None:
+    """Rename within a folder; `FileExistsError` when the new name is taken."""
     rename = _renameat2()
     if rename is not None:
         code = rename(folder, os.fsencode(old), folder, os.fsencode(new))

@@ -1,0 +1,228 @@
+"""Ignore files: which names of a project nobody means.
+
+The rules are git's: nested files, the nearer one wins, the last matching line of a file wins, `!` takes a line back, and nothing below an
+ignored folder is looked at.  They are read by us, not by asking git: a repository's own settings can make git run programs.
+
+A folder with a `.git` of its own is another repository, and the rules above it end there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+NAME: Final = ".gitignore"
+"""How ignore files are called."""
+NEVER: Final = frozenset({".git", ".hg", ".svn"})
+"""Folders and files of version control itself: never looked at, whatever the rules say."""
+_MAX_BYTES = 256 * 1024
+_USUAL = "node_modules/\n__pycache__/\n.venv/\nvenv/\n.tox/\n.mypy_cache/\n.ruff_cache/\n.pytest_cache/\n.hypothesis/\n"
+"""What is left out unless a project's own file takes it back."""
+
+
+class _Line:
+    """One line of an ignore file."""
+
+    __slots__ = ("by_path", "expression", "matches", "negated", "only_folders")
+
+    def __init__(self, pattern: str) -> None:
+        self.negated = pattern.startswith("!")
+        pattern = pattern[self.negated :]
+        self.only_folders = pattern.endswith("/")
+        pattern = pattern.rstrip("/")
+        self.by_path = "/" in pattern
+        self.expression = _regex(pattern.removeprefix("/"))
+        self.matches = re.compile(self.expression, re.DOTALL).fullmatch
+
+
+class Rules:
+    """The lines of one ignore file."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = [line for each in _patterns(text) if (line := _parsed(each)) is not None]
+        self._lines.reverse()  # the last one wins
+        # Most names match nothing: one expression for all lines says so at once.
+        self._name = _any_of(line.expression for line in self._lines if not line.by_path)
+        self._path = _any_of(line.expression for line in self._lines if line.by_path)
+
+    def judge(self, prefix: str, name: str, *, is_folder: bool) -> bool | None:
+        """Whether `prefix + name`, relative to the file's folder, is ignored; None when no line speaks of it."""
+        path = prefix + name
+        if not (self._name and self._name(name)) and not (self._path and self._path(path)):
+            return None
+        for line in self._lines:
+            if line.only_folders and not is_folder:
+                continue
+            if line.matches(path if line.by_path else name):
+                return not line.negated
+        return None
+
+
+class Ignore:
+    """The rules in force in one folder: each ignore file with the way from it to here."""
+
+    __slots__ = ("_chain",)
+
+    def __init__(self, chain: tuple[tuple[Rules, str], ...]) -> None:
+        self._chain = chain
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ignore) and self._chain == other._chain
+
+    __hash__ = None  # type: ignore[assignment]  # compared, never looked up
+
+    def ignores(self, name: str, *, is_folder: bool) -> bool:
+        """True when the entry called `name` in this folder is left out."""
+        if name in NEVER:
+            return True
+        for rules, prefix in reversed(self._chain):
+            verdict = rules.judge(prefix, name, is_folder=is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+    def below(self, name: str, folder: str) -> Ignore:
+        """The rules in force in the folder called `name`, whose absolute path is `folder`."""
+        if os.path.lexists(f"{folder}/.git"):
+            return _repository(folder)
+        chain = tuple((rules, f"{prefix}{name}/") for rules, prefix in self._chain)
+        return Ignore(_with_file(chain, folder))
+
+
+def ignore_of(root: str) -> Ignore:
+    """The rules in force in the project `root`: its own, and those above it when it lies inside a repository."""
+    above: list[str] = []
+    top = root
+    while not os.path.lexists(f"{top}/.git"):
+        parent = os.path.dirname(top)
+        if parent == top:
+            return Ignore(
+                _with_file(((_usual(), ""),), root)
+            )  # no repository: nothing above counts
+        above.append(os.path.basename(top))
+        top = parent
+    ignore = _repository(top)
+    for name in reversed(above):
+        top = f"{top.rstrip('/')}/{name}"
+        ignore = ignore.below(name, top)
+    return ignore
+
+
+def _repository(folder: str) -> Ignore:
+    chain: tuple[tuple[Rules, str], ...] = ((_usual(), ""),)
+    exclude = _read(f"{folder}/.git/info/exclude")
+    if exclude is not None:
+        chain = (*chain, (_rules(exclude), ""))
+    return Ignore(_with_file(chain, folder))
+
+
+def _with_file(chain: tuple[tuple[Rules, str], ...], folder: str) -> tuple[tuple[Rules, str], ...]:
+    text = _read(f"{folder}/{NAME}")
+    return chain if text is None else (*chain, (_rules(text), ""))
+
+
+def _read(path: str) -> str | None:
+    """The text of an ignore file; None where there is none.  A link is not followed, as in git."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags)
+    except OSError:
+        return None
+    try:
+        return os.read(fd, _MAX_BYTES).decode("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+@lru_cache(1_000)
+def _rules(text: str) -> Rules:
+    """The rules of a text; the same text gives the same object, so that unchanged ones are told by `==`."""
+    return Rules(text)
+
+
+def _usual() -> Rules:
+    return _rules(_USUAL)
+
+
+# --- patterns ----------------------------------------------------------------------------------
+
+
+def _patterns(text: str) -> list[str]:
+    lines = text.removeprefix("\ufeff").split("\n")
+    trimmed = (_trimmed(line.removesuffix("\r")) for line in lines)
+    return [line for line in trimmed if line and not line.startswith("#") and line.strip("!/")]
+
+
+def _trimmed(line: str) -> str:
+    """Without the blanks at its end, unless a backslash keeps them."""
+    while line.endswith((" ", "\t")) and not line.endswith(("\\ ", "\\\t")):
+        line = line[:-1]
+    return line
+
+
+def _parsed(pattern: str) -> _Line | None:
+    try:
+        return _Line(pattern)
+    except re.error:
+        return None  # a line that means nothing, such as an open bracket
+
+
+def _any_of(expressions: Iterable[str]) -> Callable[[str], re.Match[str] | None] | None:
+    joined = "|".join(expressions)
+    return re.compile(joined, re.DOTALL).fullmatch if joined else None
+
+
+def _regex(pattern: str) -> str:
+    """The pattern as a regular expression for a whole path."""
+    parts: list[str] = []
+    place = 0
+    while place < len(pattern):
+        found, place = _next(pattern, place)
+        parts.append(found)
+    return "".join(parts)
+
+
+def _next(pattern: str, place: int) -> tuple[str, int]:
+    """The expression for what stands at `place`, and the place after it."""
+    at_start = place == 0 or pattern[place - 1] == "/"
+    if at_start and pattern.startswith("**/", place):
+        return "(?:.*/)?", place + 3
+    if at_start and place and pattern[place:] == "**":
+        return ".+", len(pattern)
+    letter = pattern[place]
+    if letter == "*":
+        end = place
+        while end < len(pattern) and pattern[end] == "*":
+            end += 1
+        return "[^/]*", end
+    if letter == "?":
+        return "[^/]", place + 1
+    if letter == "[":
+        return _bracket(pattern, place)
+    if letter == "\\" and place + 1 < len(pattern):
+        return re.escape(pattern[place + 1]), place + 2
+    return re.escape(letter), place + 1
+
+
+def _bracket(pattern: str, place: int) -> tuple[str, int]:
+    start = place + 1
+    negated = pattern[start : start + 1] in ("!", "^")
+    start += negated
+    end = start + 1 if pattern[start : start + 1] == "]" else start
+    while end < len(pattern) and pattern[end] != "]":
+        end += 2 if pattern[end] == "\\" else 1
+    if end >= len(pattern):
+        raise re.error("an open bracket")
+    inside = re.sub(r"\\?(.)", _in_class, pattern[start:end], flags=re.DOTALL)
+    return f"(?!/)[{'^' if negated else ''}{inside}]", end + 1
+
+
+def _in_class(found: re.Match[str]) -> str:
+    letter = found[1]
+    is_range = letter == "-" and not found[0].startswith("\\")
+    return letter if is_range else re.escape(letter)

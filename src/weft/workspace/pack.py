@@ -1,0 +1,289 @@
+"""What files held before anything happened to them, in one private file a project.
+
+A command may change any file, and what a file held must be known *before* it does.  So every small file of the project is copied here
+once, and again whenever it has changed.  It is a store of what could be needed, not history: what a command really changed is handed on
+and kept with the log.  It may be deleted at any time when nobody uses it.
+
+The file only grows: a mark, then records, each a head (length, checksum, path and what the file looked like) and the content.  A later
+record of a path replaces the earlier one.  A killed process leaves at most a torn last record, which is cut off; content is believed only
+when it has the hash that its head names.  When the file is full and much of it is out of date, what counts is written anew.
+
+One process uses the file at a time (it holds its lock); another one keeps a file without a name for as long as it runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import mmap
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from weft.ids import BlobId
+
+_MARK: Final = b"weft pre-images 1\n"
+_HEAD = struct.Struct("<III")  # length of the head, its checksum, length of the content
+_BUFFERED = 1024 * 1024
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was found at a path."""
+
+    mode: int
+    """As `lstat` has it, with the kind."""
+    size: int = 0
+    changed: int = 0
+    """Stands for modification time, status change time and inode; 0 when it must be read again to be sure."""
+    hash: BlobId = BlobId("")
+    """Of the content, of a link's target; empty when it was not read."""
+    why_not: str = ""
+    """Why the content is not kept; empty when it is."""
+    offset: int = -1
+    """Where the content is kept."""
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """The head of a record: an entry, None when there is nothing at the path any more; or a note without a path."""
+
+    path: str
+    entry: Entry | None = None
+    note: str = ""
+
+
+class Pack:
+    """One file of pre-images; not for several threads at once."""
+
+    def __init__(self, path: str | None, limit: int) -> None:
+        self.limit = limit
+        self._path: str | None = None
+        self.note = ""
+        """The last note that was left, by this process or one before it."""
+        self._live = 0
+        """Bytes of the content that counts."""
+        self._buffer = bytearray()
+        self._fd = self._open(path)
+        self._end = len(_MARK)
+        self._loaded: dict[str, Entry] = {}
+        self._load()
+
+    @property
+    def is_private(self) -> bool:
+        """True when nothing of it outlives the process."""
+        return self._path is None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._end
+
+    def loaded(self) -> dict[str, Entry]:
+        """What an earlier process left; handed out once."""
+        found, self._loaded = self._loaded, {}
+        return found
+
+    # -- writing
+
+    def put(self, path: str, entry: Entry, data: bytes, replaces: Entry | None) -> Entry:
+        """Keep the content of a path; returns the entry with its place, or with the reason when there is no room."""
+        if self._end + len(data) + 512 > self.limit:
+            full = msgspec.structs.replace(entry, why_not="quota")
+            self._record(path, full, b"", replaces)
+            return full
+        offset = self._record(path, entry, data, replaces)
+        return msgspec.structs.replace(entry, offset=offset)
+
+    def mention(self, path: str, entry: Entry | None, replaces: Entry | None) -> None:
+        """Write down what is at a path without its content; None: nothing is there."""
+        self._record(path, entry, b"", replaces)
+
+    def leave_note(self, note: str) -> None:
+        """Leave a note for this process or the next, in the order of the records; it is in the system's hands on return."""
+        self.note = note
+        self._record("", None, b"", None, note)
+        self.flush()
+
+    def _record(
+        self, path: str, entry: Entry | None, data: bytes, replaces: Entry | None, note: str = ""
+    ) -> int:
+        head = _encode(_Kept(path, entry, note))
+        self._buffer += _HEAD.pack(len(head), zlib.crc32(head), len(data))
+        self._buffer += head
+        self._buffer += data
+        self._end += _HEAD.size + len(head) + len(data)
+        self._live += len(data)
+        if replaces is not None and replaces.offset >= 0:
+            self._live -= replaces.size
+        if len(self._buffer) >= _BUFFERED:
+            self.flush()
+        return self._end - len(data)
+
+    def flush(self) -> None:
+        """Hand everything to the system, so that a kill loses nothing of it."""
+        start = self._end - len(self._buffer)
+        view = memoryview(bytes(self._buffer))
+        self._buffer.clear()
+        while view:
+            written = os.pwrite(self._fd, view, start)
+            start += written
+            view = view[written:]
+
+    # -- reading
+
+    def get(self, entry: Entry) -> bytes | None:
+        """The content that belongs to an entry; None when it is not kept, or not what it was."""
+        if entry.offset < 0:
+            return None
+        if entry.offset + entry.size > self._end - len(self._buffer):
+            self.flush()
+        parts: list[bytes] = []
+        left, place = entry.size, entry.offset
+        while left > 0:
+            part = os.pread(self._fd, left, place)
+            if not part:
+                return None
+            parts.append(part)
+            left -= len(part)
+            place += len(part)
+        data = b"".join(parts)
+        return data if hashlib.sha256(data).hexdigest() == entry.hash else None
+
+    # -- room
+
+    @property
+    def wants_compaction(self) -> bool:
+        """True when it is nearly full and half of it is out of date."""
+        return self._end > self.limit * 3 // 4 and self._live < self._end // 2
+
+    def compact(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Write anew what counts; returns the entries with their new places.  Those of before are void."""
+        self.flush()
+        fresh = Pack(None, self.limit)
+        try:
+            if self._path is not None:
+                fresh._take_name(f"{self._path}.new")
+            moved = {path: self._copied(path, entry, fresh) for path, entry in entries.items()}
+            if self.note:
+                fresh.leave_note(self.note)
+            fresh.flush()
+            if self._path is not None:
+                os.rename(f"{self._path}.new", self._path)
+        except BaseException:
+            fresh.close()
+            raise
+        os.close(self._fd)
+        self._fd, self._end, self._live = fresh._fd, fresh._end, fresh._live
+        return moved
+
+    def _copied(self, path: str, entry: Entry, fresh: Pack) -> Entry:
+        data = self.get(entry)
+        if data is not None:
+            return fresh.put(path, entry, data, None)
+        lost = "lost" if entry.offset >= 0 else entry.why_not
+        plain = msgspec.structs.replace(entry, offset=-1, why_not=lost)
+        fresh.mention(path, plain, None)
+        return plain
+
+    def _take_name(self, path: str) -> None:
+        """Go on in a file with a name, instead of the one without; its lock is held before anybody can find it by its last name."""
+        os.close(self._fd)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        self._fd = _open_named(path, os.O_EXCL)
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(self._fd, _MARK, 0)
+
+    def close(self) -> None:
+        """Write what is not written, and let go."""
+        try:
+            self.flush()
+        finally:
+            os.close(self._fd)
+
+    # -- opening
+
+    def _open(self, path: str | None) -> int:
+        if path is not None:
+            with suppress(
+                OSError
+            ):  # a disk without locks, or read-only: then nothing outlives the process
+                fd = _open_named(path)
+                if _is_ours(fd, path):
+                    self._path = path
+                    return fd
+                os.close(fd)
+        fd, name = tempfile.mkstemp(prefix="weft-")
+        os.unlink(name)
+        return fd
+
+    def _load(self) -> None:
+        size = os.fstat(self._fd).st_size
+        if size <= len(_MARK) or os.pread(self._fd, len(_MARK), 0) != _MARK:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, _MARK, 0)
+            return
+        with mmap.mmap(self._fd, size, access=mmap.ACCESS_READ) as view:
+            for kept, end in _records(view, size):
+                self._take(kept, end)
+        os.ftruncate(self._fd, self._end)  # a torn last record
+
+    def _take(self, kept: _Kept, end: int) -> None:
+        self._end = end
+        if not kept.path:
+            self.note = kept.note
+            return
+        before = self._loaded.pop(kept.path, None)
+        if before is not None and before.offset >= 0:
+            self._live -= before.size
+        if kept.entry is not None:
+            offset = -1 if kept.entry.why_not or not kept.entry.hash else end - kept.entry.size
+            self._loaded[kept.path] = msgspec.structs.replace(kept.entry, offset=offset)
+            self._live += kept.entry.size if offset >= 0 else 0
+
+
+def _records(view: mmap.mmap, size: int) -> Iterator[tuple[_Kept, int]]:
+    """The records that are whole, each with the place after it."""
+    place = len(_MARK)
+    while place + _HEAD.size <= size:
+        length, checksum, content = _HEAD.unpack_from(view, place)
+        start = place + _HEAD.size
+        place = start + length + content
+        if place > size:
+            return
+        head = view[start : start + length]
+        if zlib.crc32(head) != checksum:
+            return
+        try:
+            kept = _decoder.decode(head)
+        except msgspec.MsgspecError:
+            return
+        has_content = kept.entry is not None and bool(kept.entry.hash) and not kept.entry.why_not
+        if content != (kept.entry.size if kept.entry is not None and has_content else 0):
+            return
+        yield kept, place
+
+
+def _open_named(path: str, flags: int = 0) -> int:
+    flags |= os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
+
+
+def _is_ours(fd: int, path: str) -> bool:
+    """True when we hold the lock, and the file is still the one with that name."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    mine = os.fstat(fd)
+    return (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(_Kept)

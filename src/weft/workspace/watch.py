@@ -1,0 +1,113 @@
+"""The kernel's own list of what changed: inotify, one watch a folder.
+
+An event is queued before the call that caused it returns, so once a command has been reaped everything it did is in the queue.  Only a
+write through a hard link that lies outside the watched folders is not seen.  When more happens than the queue holds, the kernel
+says so (`OVERFLOW`) and the caller looks for itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+MODIFY: Final = 0x2
+ATTRIB: Final = 0x4
+CLOSE_WRITE: Final = 0x8
+MOVED_FROM: Final = 0x40
+MOVED_TO: Final = 0x80
+CREATE: Final = 0x100
+DELETE: Final = 0x200
+OVERFLOW: Final = 0x4000
+IGNORED: Final = 0x8000
+IS_FOLDER: Final = 0x40000000
+_ONLY_FOLDERS = 0x01000000
+_DONT_FOLLOW = 0x02000000
+_EXCLUDE_UNLINKED = 0x04000000
+_MASK = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
+_HEAD = struct.Struct("iIII")
+_CHUNK = 64 * 1024
+
+
+class Event(NamedTuple):
+    """Something happened to an entry of a watched folder."""
+
+    watch: int
+    mask: int
+    name: str
+    """Empty when it happened to the folder itself, or to the queue."""
+
+
+class Watcher:
+    """One inotify queue.
+
+    Raises:
+        OSError: the system has no inotify, or no more queues for this user.
+    """
+
+    def __init__(self) -> None:
+        calls = _calls()
+        self._add, self._remove = calls.inotify_add_watch, calls.inotify_rm_watch
+        self.fd = _checked(calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
+
+    def add(self, folder: str) -> int:
+        """Watch a folder; one that is watched already keeps its number, whatever its name was.
+
+        Raises:
+            OSError: `ENOSPC` when this user may watch no more, else as for opening it.
+        """
+        mask = _MASK | _ONLY_FOLDERS | _DONT_FOLLOW | _EXCLUDE_UNLINKED
+        return _checked(self._add(self.fd, os.fsencode(folder), mask), folder)
+
+    def remove(self, watch: int) -> None:
+        """Watch a folder no longer; one that is gone is not watched anyway."""
+        self._remove(self.fd, watch)
+
+    def read(self) -> bytes:
+        """One portion of the queue as it is, empty when nothing is in it; never waits."""
+        try:
+            return os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        """Give the queue back."""
+        os.close(self.fd)
+
+
+def events(raw: bytes) -> Iterator[Event]:
+    """The events of a portion of the queue."""
+    place = 0
+    while place < len(raw):
+        watch, mask, _, length = _HEAD.unpack_from(raw, place)
+        place += _HEAD.size
+        name = raw[place : place + length].rstrip(b"\0")
+        place += length
+        yield Event(watch, mask, os.fsdecode(name))
+
+
+def _checked(result: int, what: str) -> int:
+    if result >= 0:
+        return result
+    import ctypes  # loaded already: `_calls` did
+
+    code = ctypes.get_errno()
+    raise OSError(code, os.strerror(code), what)
+
+
+@cache
+def _calls() -> Any:
+    # Loading ctypes costs milliseconds, so it waits for the first command that is watched.
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    try:
+        library.inotify_init1.argtypes = (ctypes.c_int,)
+        library.inotify_add_watch.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
+        library.inotify_rm_watch.argtypes = (ctypes.c_int, ctypes.c_int)
+    except AttributeError:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), "inotify") from None
+    return library

@@ -1,0 +1,140 @@
+"""A Runner that knows what its commands changed.
+
+It stands around another one and asks the project's `History` before and after.  All sessions of a process share a project's history, so
+that two commands at once are noticed and each file is known once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from weakref import WeakValueDictionary
+
+import anyio
+import msgspec
+
+from weft.workspace.base import Command, Runner, RunResult
+from weft.workspace.history import ChangeSet, History, Limits, Run
+from weft.workspace.threads import Threads
+
+PATIENCE_SECONDS = 2.0
+"""How long a cancelled command is still asked what it changed."""
+
+_HISTORIES: WeakValueDictionary[str, History] = WeakValueDictionary()
+
+
+def history_of(
+    root: str, *, folder: str | None, limits: Limits, skip: Iterable[str] = (), shown: str = ""
+) -> History:
+    """The history of a project, shared by all who hold it; `folder`: where what it knows may outlive the process."""
+    found = _HISTORIES.get(root)
+    if found is None:
+        pack = None if folder is None else _pack_path(folder, root)
+        found = History(root, pack=pack, limits=limits, skip=skip, shown=shown)
+        _HISTORIES[root] = found
+    return found
+
+
+def _pack_path(folder: str, root: str) -> str:
+    """Where the pre-images of a project lie: a file that only its owner can read, in a folder that only he can enter."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
+
+
+def known_history(root: str) -> History | None:
+    """The history of a project that somebody holds."""
+    return _HISTORIES.get(root)
+
+
+class WatchedRunner(Runner):
+    """Runs commands by another Runner, and tells what each changed in these projects.
+
+    One that was cancelled changed something too: `unclaimed` hands that out.
+    """
+
+    def __init__(self, inner: Runner, histories: Iterable[History]) -> None:
+        self._inner = inner
+        self._histories = tuple(histories)
+        self._threads = Threads()
+        self._unclaimed = ChangeSet()
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        return self._inner.which(program, not_below=not_below)
+
+    def unclaimed(self) -> ChangeSet:
+        """What commands changed that did not come to tell; told once."""
+        told, self._unclaimed = self._unclaimed, ChangeSet()
+        return told
+
+    async def run(
+        self, command: Command, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        if command.only_reads:
+            return await self._inner.run(command, on_output)
+        runs = await self._begin()
+        try:
+            with self._draining():
+                result = await self._inner.run(command, on_output)
+        except BaseException:
+            with anyio.move_on_after(PATIENCE_SECONDS, shield=True):
+                self._unclaimed += await self._end(runs)
+            raise
+        found = await self._end(runs)
+        if result.changes is not None:
+            return result  # whoever ran it knows exactly
+        return msgspec.structs.replace(
+            result, changes=found.changes, left_out=result.left_out + found.left_out
+        )
+
+    async def interrupted(self) -> ChangeSet:
+        """What changed since a process died with a command of these projects running; told once."""
+        found = ChangeSet()
+        for history in self._histories:
+            waiting = Run()
+            found += await self._threads.run(
+                functools.partial(history.interrupted, waiting), waiting.void
+            )
+        return found
+
+    async def _begin(self) -> list[tuple[History, Run]]:
+        runs = [(history, Run()) for history in self._histories]
+        try:
+            for history, run in runs:
+                if not history.begin_quickly(run):
+                    await self._threads.run(functools.partial(history.begin, run), run.void)
+        except BaseException:
+            for _, run in runs:
+                run.void()
+            raise
+        return runs
+
+    async def _end(self, runs: list[tuple[History, Run]]) -> ChangeSet:
+        found = ChangeSet()
+        for history, run in runs:
+            told = history.end_quickly(run)
+            if told is None:
+                told = await self._threads.run(functools.partial(history.end, run))
+            found += told
+        return found
+
+    @contextmanager
+    def _draining(self) -> Iterator[None]:
+        """Empty the kernel's queues while a command runs, for they are short.  Only bytes are moved; what they mean is seen later."""
+        loop = asyncio.get_running_loop()
+        watched: list[int] = []
+        try:
+            for history in self._histories:
+                if (fd := history.watch_fd) is not None:
+                    watched.append(
+                        os.dup(fd)
+                    )  # the loop takes one reader a number, and others may run at the same time
+                    loop.add_reader(watched[-1], history.drain)
+            yield
+        finally:
+            for fd in watched:
+                loop.remove_reader(fd)
+                os.close(fd)
