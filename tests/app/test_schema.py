@@ -155,11 +155,13 @@ async def test_a_submission_survives_a_crash_behind_it(tmp_path: Path) -> None:
             model=ScriptedModel([both]), tools=["write"], auto_approve=True
         )
         await session.send_message("go", schema=SCHEMA)
-        log = await before.read(session.id)
+        log, row = await before.read(session.id), await before.row(session.id)
     intent = next(record.seq for record in log if record.kind == "tool_executing")
     lease = await after.take_lease(session.id)
     kept = tuple(log[:intent])
-    await after.append(Append(stream=session.id, expected_seq=0, records=kept, fence=lease.fence))
+    await after.append(
+        Append(stream=session.id, expected_seq=0, records=kept, fence=lease.fence, row=row)
+    )
     await after.release_lease(lease)
     async with weft.open(tmp_path, after, environ=home) as app:
         model = ScriptedModel([])

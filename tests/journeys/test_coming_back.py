@@ -429,7 +429,7 @@ async def test_whoever_repeats_a_message_of_an_interrupted_turn_is_told_how_to_g
 
 async def test_a_session_is_what_it_was_when_it_comes_back(world: World) -> None:
     """Reopened in good order: history, ids, settings, title, usage, files and todos are the same."""
-    todos = {"todos": [{"content": "think", "status": "in_progress"}]}
+    todos = {"todos": [{"text": "think", "status": "in_progress"}]}
     model = ScriptedModel(
         [
             CallTogether(

@@ -177,11 +177,12 @@ async def test_the_model_can_be_changed_and_history_stays(world: World) -> None:
 
 
 async def test_todos_are_what_the_model_last_wrote(world: World) -> None:
-    listed = {"todos": [{"content": "a", "status": "done"}, {"content": "b"}]}
+    listed = {"todos": [{"text": "a", "status": "done"}, {"text": "b"}]}
     async with world.open(ScriptedModel([CallTool(name="todo", args=listed), "ok"])) as app:
         session = await app.sessions.start_session(session_id="s")
         await session.send_message("plan")
         todos = await session.todos()
+        assert [(each.text, each.status) for each in todos] == [("a", "done"), ("b", "pending")]
     async with world.open() as app:
         assert await (await app.sessions.get("s")).todos() == todos
 

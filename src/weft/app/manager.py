@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -162,12 +163,6 @@ class SessionManager:
         settings = clean_value(settings)
         self._check_settings(settings, path, table, name)
         seeds = seed_facts(messages or (), self.now())
-        self._tools[chosen] = table
-        self._asking[chosen] = "yes" if auto_approve else asking
-        if session_id and await self._equipment.store.last_seq(chosen):
-            return await self._resume(chosen, name, permission_mode, resume)
-        if not Path(path).is_dir():  # noqa: ASYNC240  # one look, before anything runs
-            raise UsageError(f"there is no folder {path!r} to work in")
         created = SessionCreated(
             project_path=path,
             title=clean_text(title or "")
@@ -182,9 +177,21 @@ class SessionManager:
             ),
             parent=parent,
         )
-        self._leave[chosen] = Leave(trusted_mode=True)
-        actor = await self._create(chosen, (created, *seeds))
-        return Session(chosen, self, self._keep(LocalPort(actor)))
+        async with self._alone(chosen):
+            is_known = session_id is not None and await self._is_stored(chosen)
+            self._tools[chosen] = table
+            self._asking[chosen] = "yes" if auto_approve else asking
+            if not is_known:
+                await self._refuse_missing(path)
+                self._leave[chosen] = Leave(trusted_mode=True)
+                self._keep(LocalPort(await self._create(chosen, (created, *seeds))))
+        if is_known:
+            return await self._resume(chosen, name, permission_mode, resume)
+        return Session(chosen, self, self._ports[chosen])
+
+    async def _refuse_missing(self, path: str) -> None:
+        if not await anyio.Path(path).is_dir():
+            raise UsageError(f"there is no folder {path!r} to work in")
 
     def _check_settings(
         self, settings: dict[str, Any], path: str, table: Mapping[str, Tool], model: str | None
@@ -223,6 +230,10 @@ class SessionManager:
         blobs: Mapping[BlobId, bytes] | None = None,
     ) -> SessionActor:
         store = self._equipment.store
+        if await store.last_seq(session_id):
+            raise UsageError(
+                f"{session_id!r} was deleted, and forks share its past; use another id"
+            )
         lease = await store.take_lease(session_id)
         created = facts[0]
         assert isinstance(created, SessionCreated)
@@ -255,7 +266,7 @@ class SessionManager:
             project_id=state.about.project_id,
             title=title or f"{state.settings.title} (fork)",
             model=state.settings.model,
-            settings={"auto_title": False},
+            settings={"auto_title": False, "archived": False},
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
         self._tools.setdefault(forked, self._tools.get(source) or tool_table("all")[0])
@@ -454,12 +465,22 @@ class SessionManager:
         known = self._ports.get(session_id)
         if known is not None and known.is_open:
             return known
-        lock = self._opening.setdefault(session_id, anyio.Lock())
-        async with lock:
+        async with self._alone(session_id):
             known = self._ports.get(session_id)
             if known is not None and known.is_open:
                 return known
             return self._keep(await self._open(session_id))
+
+    @asynccontextmanager
+    async def _alone(self, session_id: SessionId) -> AsyncGenerator[None]:
+        """Nobody else of this process opens or makes this session meanwhile."""
+        lock = self._opening.setdefault(session_id, anyio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._opening.pop(session_id, None)
 
     def _keep(self, port: Port) -> Port:
         self._ports[port.session_id] = port
@@ -467,7 +488,7 @@ class SessionManager:
 
     async def _open(self, session_id: SessionId) -> Port:
         store, supervisor = self._equipment.store, self._equipment.supervisor
-        if not await store.last_seq(session_id):
+        if not await self._is_stored(session_id):
             raise SessionNotFound(session_id)
         try:
             lease = await store.take_lease(session_id)
@@ -529,10 +550,14 @@ class SessionManager:
             title=title_of,
         )
 
+    async def _is_stored(self, session_id: SessionId) -> bool:
+        """True for a session that can be opened; a deleted one whose past forks share has facts but no row."""
+        return await self._equipment.store.row(session_id) is not None
+
     async def _resolved(self, given: str) -> SessionId:
         store = self._equipment.store
         exact = SessionId(given)
-        if exact in self._ports or await store.last_seq(exact):
+        if exact in self._ports or await self._is_stored(exact):
             return exact
         matches = await store.ids_with_prefix(given) if given else []
         if not matches:

@@ -133,15 +133,21 @@ def open_calls(state: SessionState, before: Sequence[Fact]) -> list[tuple[CallUi
                 for call in fact.node.calls
                 if call.call_uid not in done
             ]
-    tip = last_answer(state)
+    tip = answer_at_tip(state)
     if tip is None:
         return []
     return [(uid, tip) for uid in state.tree.unsettled(tip) if uid not in done]
 
 
-def last_answer(state: SessionState) -> NodeId | None:
-    """The newest assistant node of the turn's line."""
-    for node in state.tree.ancestors(tip_after(state, ())):
-        if state.tree.nodes[node].role == "assistant":
-            return node
-    return None
+def answer_at_tip(state: SessionState) -> NodeId | None:
+    """The answer that the turn stands on, if there is one that was made here.
+
+    Only its calls are the turn's to run or to settle.  What hangs open further up, or was made elsewhere (in the log that a fork
+    shares, in a conversation that was brought along), is told to the model as unknown and never run.
+    """
+    tip = tip_after(state, ())
+    if tip is None:
+        return None
+    node = state.tree.nodes[tip]
+    is_ours = node.at.log == state.session_id and not node.marks.get("seeded")
+    return tip if node.role == "assistant" and is_ours else None

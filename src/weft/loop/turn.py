@@ -40,9 +40,9 @@ from weft.loop.compaction import NotSummarised, agreed, plan, summarise
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
 from weft.loop.steps import (
+    answer_at_tip,
     answer_node,
     call_started,
-    last_answer,
     promote,
     settle_open_calls,
     tip_after,
@@ -142,7 +142,7 @@ class Turn:
 
         True when that was the end of the turn.
         """
-        node = last_answer(self._env.journal.state)
+        node = answer_at_tip(self._env.journal.state)
         if node is None:
             return False
         entry = next((entry for entry in self._line if entry.node.id == node), None)
