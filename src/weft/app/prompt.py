@@ -19,6 +19,11 @@ You are Weft, a coding agent. You work on the project in {project} through the t
 """
 
 
+WITHOUT_TOOLS = """\
+You are Weft, an assistant in a terminal. You have no tools here, so you cannot look at files or run anything. Answer briefly.
+"""
+
+
 class Prompter:
     """Writes system prompts."""
 
@@ -30,10 +35,15 @@ class Prompter:
         """The skills of a project, as they are now."""
         return find_skills(Path(project), self._home, self._config)
 
-    def system(self, state: SessionState) -> str:
-        """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended."""
+    def system(self, state: SessionState, *, has_tools: bool = True) -> str:
+        """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended.
+
+        A model that can call no tools is too small for all of that, and is told only who it is.
+        """
         project = state.about.project_path
         own = state.settings.get("system_prompt")
+        if not has_tools and own is None:
+            return WITHOUT_TOOLS.strip()
         pieces = [
             SYSTEM.format(project=project) if own is None else str(own),
             instructions(Path(project), self._config),
