@@ -20,7 +20,7 @@ You are Weft, a coding agent. You work on the project in {project} through the t
 
 
 WITHOUT_TOOLS = """\
-You are Weft, an assistant in a terminal. You have no tools here, so you cannot look at files or run anything. Answer briefly.
+You are Weft, a helpful assistant. Answer in one or two short sentences.
 """
 
 

@@ -6,7 +6,7 @@ plain words, always gives a valid call.  The history is written in the same form
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,11 @@ from weft.providers.shape import Call, ModelTurn, UserTurn, schema_in_words, tur
 
 Json: TypeAlias = dict[str, Any]
 
+TEMPERATURE: Final = 0.2
+"""Small models wander at higher ones."""
+REPEAT_PENALTY: Final = 1.15
+"""Without one they say the same sentence until their output ends."""
+
 
 def encode(request: ModelRequest, info: ModelInfo) -> Json:
     """The body of `POST /v1/chat/completions` of the child."""
@@ -26,9 +31,11 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         "stream_options": {"include_usage": True},
         "max_tokens": request.max_output_tokens or info.max_output_tokens,
         "cache_prompt": True,
+        "temperature": TEMPERATURE if request.temperature is None else request.temperature,
+        "top_p": 0.9,
+        "repeat_penalty": REPEAT_PENALTY,
+        "repeat_last_n": 256,
     }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
     if request.stop:
         body["stop"] = list(request.stop)
     if request.tools:
