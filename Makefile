@@ -11,6 +11,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCAL := $(VENV)/.local-ready
+
+export PROMPT DIR
 WORKERS ?= 2
 
 # command:package for everything we need from the system.
@@ -61,8 +64,16 @@ bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench
 
 .PHONY: run
-run: $(READY) ## Start Weft
-	$(BIN)/python -m weft
+run: $(READY) $(LOCAL) ## Talk to Weft about this folder; PROMPT="…" asks one thing, DIR=… works elsewhere
+	@if [ -n "$$PROMPT" ]; then set -- -p -- "$$PROMPT"; \
+	elif [ -t 0 ] && [ -t 1 ]; then set --; \
+	else set -- -p "Say hello."; fi; \
+	$(BIN)/weft -C "$${DIR:-.}" "$$@"
+
+# The embedded model's engine, for those who have no key; a second stamp, because nobody else needs it.
+$(LOCAL): $(READY)
+	$(BIN)/python -m pip install --quiet --editable ".[local]"
+	touch $@
 
 .PHONY: format
 format: $(READY) ## Format and fix what can be fixed
