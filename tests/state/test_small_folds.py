@@ -7,6 +7,7 @@ import pytest
 from tests.pen import A
 from weft.errors import StaleInput
 from weft.events import (
+    BoundaryChanged,
     Cause,
     ErrorRaised,
     Fact,
@@ -27,6 +28,7 @@ from weft.ids import InputId, NodeId, SessionId, TurnId
 from weft.messages import Node, Role, Text
 from weft.state import (
     About,
+    Bounds,
     Files,
     Inputs,
     Ledger,
@@ -194,3 +196,30 @@ def test_a_fold_passes_over_facts_that_are_not_its_own(part: type[About]) -> Non
     seen.apply(ErrorRaised(message="m"))
     seen.apply(Unknown(kind="dreamt", session_id=A, seq=1, at=0.0, raw=b"{}"))
     assert seen == untouched
+
+
+# --- boundaries
+
+
+def bound(seq: int, first: int | None, last: int | None = None, moves: int = 0) -> Fact:
+    return BoundaryChanged(session_id=A, seq=seq, path="a.py", first=first, last=last, moves=moves)
+
+
+def held(*facts: Fact) -> tuple[int, int, int] | None:
+    bounds = Bounds()
+    for fact in facts:
+        bounds.apply(fact)
+    found = bounds.held.get("a.py")
+    return None if found is None else (found.first, found.last, found.name)
+
+
+def test_a_boundary_is_set_moved_and_lifted() -> None:
+    assert held(bound(1, 2, 3)) == (2, 3, 1)
+    assert held(bound(1, 2, 3), bound(2, 2, 5, moves=1)) == (2, 5, 1)
+    assert held(bound(1, 2, 3), bound(2, 4, 4)) == (4, 4, 2)
+    assert held(bound(1, 2, 3), bound(2, None)) is None
+
+
+def test_a_late_move_brings_nothing_back() -> None:
+    assert held(bound(1, 2, 3), bound(2, None), bound(3, 2, 5, moves=1)) is None
+    assert held(bound(1, 2, 3), bound(2, 0, 0), bound(3, 2, 5, moves=1)) == (0, 0, 2)

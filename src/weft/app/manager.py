@@ -529,6 +529,7 @@ class SessionManager:
             sleep=equipment.sleep,
             workspace=equipment.workspace(project_path),
             runner=equipment.runner,
+            load=equipment.store.blob,
             tools=tools,
             lent=lent,
             prompter=equipment.prompter,

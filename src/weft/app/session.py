@@ -6,6 +6,7 @@ comes back with the next call, and if another process owns it, that process is a
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
@@ -51,6 +52,7 @@ from weft.session import (
     Branch,
     BranchAt,
     ChangeSetting,
+    ClearBoundary,
     Command,
     Compact,
     ContinueTurn,
@@ -68,6 +70,7 @@ from weft.session import (
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetBoundary,
     SetCheckpoint,
     Subscription,
     SwitchBranch,
@@ -76,7 +79,14 @@ from weft.session import (
     UndoCompaction,
     branches,
 )
-from weft.state import Entry, Request, SessionState, TouchedFile, combine_queue_entries_to_text
+from weft.state import (
+    Boundary,
+    Entry,
+    Request,
+    SessionState,
+    TouchedFile,
+    combine_queue_entries_to_text,
+)
 from weft.tools import Shape
 
 
@@ -644,6 +654,30 @@ class Session:
             raise UsageError(f"the skill {name!r} is not switched on")
         await self._call(SwitchSkill(name=name, active=False, client=self._client))
 
+    async def set_boundary(self, path: str, first: int, last: int) -> None:
+        """Hold edits of a file to a range of lines (from 0, both included), whoever of the session makes them and by whatever tool.
+
+        The range follows: it grows and shrinks with edits inside, and shifts with what others change above it.  A `last` beyond the
+        end of the file means its last line.  Setting one anew replaces it.
+
+        Raises:
+            UsageError: there is no such file in the project, or no such lines in it.
+        """
+        await self._call(SetBoundary(path=path, first=first, last=last, client=self._client))
+
+    async def boundary_for(self, path: str) -> Boundary | None:
+        """The lines of a file that may be edited, as they were after the last edit; None when all may."""
+        state = (await self._port()).state
+        return state.boundaries.held.get(_name_in(state.about.project_path, path))
+
+    async def clear_boundary(self, path: str) -> None:
+        """Lift the boundary of a file, if it has one."""
+        await self._call(ClearBoundary(path=path, client=self._client))
+
+    async def clear_all_boundaries(self) -> None:
+        """Lift every boundary of the session."""
+        await self._call(ClearBoundary(client=self._client))
+
     async def new_session(self, **settings: Any) -> Session:
         """Another session like this one; this one stays, and can be resumed."""
         state = (await self._port()).state
@@ -910,6 +944,13 @@ def _split_thinking(name: str) -> tuple[str, str]:
     """`provider:model:thinking` as model and thinking level; the level is empty when none is named."""
     model, _, level = name.rpartition(":")
     return (model, level) if level in THINKING_LEVELS and ":" in model else (name, "")
+
+
+def _name_in(project: str, path: str) -> str:
+    """How the log names a file that somebody wrote as `path`."""
+    root = os.path.realpath(project)
+    real = os.path.realpath(os.path.join(root, path))
+    return os.path.relpath(real, root) if real.startswith(root.rstrip("/") + "/") else real
 
 
 def _input_id(given: str | None) -> InputId | None:

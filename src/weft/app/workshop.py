@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.app.config import Config
+from weft.app.door import Door
 from weft.app.models import Models
 from weft.app.prompt import Prompter
 from weft.app.shapes import Shapes
@@ -16,11 +17,11 @@ from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
-from weft.ids import CallUid, SessionId, TurnId, new_node_id
-from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
+from weft.loop import Commit, Compaction, Gate, Hooks, Journal, Limits, Turn, TurnEnvironment
 from weft.messages import Usage
 from weft.redact import Redactor
-from weft.session import Workshop
+from weft.session import FoundFile, Workshop
 from weft.session.decide import THINKING_LEVELS
 from weft.state import SessionState
 from weft.tools import FunctionTool, ReadLog, SubmitTool, Tool, ToolContext, builtin_tools
@@ -39,6 +40,7 @@ class SessionWorkshop(Workshop):
         sleep: Callable[[float], Awaitable[None]],
         workspace: Workspace,
         runner: Runner,
+        load: Callable[[BlobId], Awaitable[bytes | None]],
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
         prompter: Prompter,
@@ -51,6 +53,7 @@ class SessionWorkshop(Workshop):
         self._clock = clock
         self._sleep = sleep
         self._workspace = workspace
+        self._door = Door(workspace, load)
         self._runner = runner
         self._tools = tools
         self._lent = lent
@@ -141,6 +144,7 @@ class SessionWorkshop(Workshop):
     ) -> TurnEnvironment:
         name = self.model_name(state, options)
         tools = self._tools_of(state, options)
+        self._door.follow(lambda: journal.state)
         return TurnEnvironment(
             journal=journal,
             model=self._models.resolve(name),
@@ -149,6 +153,7 @@ class SessionWorkshop(Workshop):
             tools=tools,
             tool_context=lambda call_uid: self._tool_context(call_uid, journal),
             gate=gate,
+            beside=self._door.beside,
             clock=self._clock,
             sleep=self._sleep,
             redact=self._redact,
@@ -171,7 +176,7 @@ class SessionWorkshop(Workshop):
     def _tool_context(self, call_uid: CallUid, journal: Journal) -> ToolContext:
         masked = self._redact.live()
         return ToolContext(
-            workspace=self._workspace,
+            workspace=self._door.workspace,
             runner=self._runner,
             reads=self._read_log(journal.state),
             call_uid=call_uid,
@@ -202,6 +207,9 @@ class SessionWorkshop(Workshop):
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}
+
+    async def find_file(self, path: str) -> FoundFile:
+        return await self._door.find_file(path)
 
     async def children_used(
         self, children: Iterable[SessionId]

@@ -409,6 +409,11 @@ class BoundaryChanged(FactBase, frozen=True, tag="boundary_changed"):
     path: str
     first: int | None = None
     last: int | None = None
+    """`first - 1` when all lines of the range were removed."""
+    base: BlobId | None = None
+    """The version of the file that these lines are of; kept as a blob, so that the range can follow any change."""
+    moves: int = 0
+    """Set when the range only moved along with an edit: `seq` of the fact that set the boundary."""
 
 
 class SkillChanged(FactBase, frozen=True, tag="skill_changed"):

@@ -178,6 +178,8 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
+    beside: Callable[[], Commit] = lambda: Commit(facts=())
+    """What the door has to record besides a result that was just obtained, such as ranges that moved with an edit."""
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()

@@ -462,7 +462,8 @@ class Batch:
         limit = self._env.limits.result_characters
         outcome = self._redacted(outcome)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
-        self._settle(facts, blobs)
+        beside = self._env.beside()
+        self._settle([*facts, *beside.facts], {**blobs, **beside.blobs})
 
     def _redacted(self, outcome: Outcome) -> Outcome:
         full = outcome.full_text

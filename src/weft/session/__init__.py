@@ -17,6 +17,7 @@ from weft.session.commands import (
     Branch,
     BranchAt,
     ChangeSetting,
+    ClearBoundary,
     Command,
     Compact,
     ContinueTurn,
@@ -36,6 +37,7 @@ from weft.session.commands import (
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetBoundary,
     SetCheckpoint,
     SetMode,
     Stop,
@@ -45,7 +47,7 @@ from weft.session.commands import (
     UndoCompaction,
     checked,
 )
-from weft.session.environment import SessionEnvironment, Workshop
+from weft.session.environment import FoundFile, SessionEnvironment, Workshop
 from weft.session.follow import Subscription
 from weft.session.gate import Leave
 from weft.session.line import load_line, load_revisions, unspill_entries
@@ -62,6 +64,7 @@ __all__ = [
     "Branch",
     "BranchAt",
     "ChangeSetting",
+    "ClearBoundary",
     "Command",
     "Compact",
     "ContinueTurn",
@@ -72,6 +75,9 @@ __all__ = [
     "EditNode",
     "EditPlan",
     "EditQueued",
+    "FileDoor",
+    "FileNow",
+    "FoundFile",
     "Leave",
     "MarkNode",
     "Queued",
@@ -84,6 +90,7 @@ __all__ = [
     "Say",
     "SessionActor",
     "SessionEnvironment",
+    "SetBoundary",
     "SetCheckpoint",
     "SetMode",
     "Stop",

@@ -83,18 +83,20 @@ from weft.session.commands import (
     Attach,
     BranchAt,
     ChangeSetting,
+    ClearBoundary,
     Command,
     ContinueTurn,
     Detach,
     EditNode,
     Queued,
     Say,
+    SetBoundary,
     Stop,
     SwitchBranch,
     digest,
 )
 from weft.session.decide import Moment, Plan, decide, start_follow_up
-from weft.session.environment import SessionEnvironment
+from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
 from weft.session.line import (
@@ -119,6 +121,9 @@ _END = Boundary("session.end")
 _DOWN = Boundary("session.down")
 _OVERDUE = Boundary("session.overdue")
 
+
+_REWIND = Boundary("session.rewind")
+_REWOUND = Boundary("session.rewound")
 
 _ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
 """Commands after which an interrupted turn cannot go on where it stood."""
@@ -403,7 +408,7 @@ class SessionActor:
     # -- commands
 
     async def _carry_out(self, command: Command) -> Any:
-        self._check_driver(command)
+        self.check_driver(command)
         asked = digest(command) if command.input_id else ""
         repeated, answer = self.state.inputs.earlier_answer(command.input_id, asked)
         if repeated:
@@ -420,11 +425,12 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
         self._check_wishes(command)
-        plan = decide(command, self.state, self._moment())
+        moment = self._moment(await self._file_of(command))
+        plan = decide(command, self.state, moment)
         left_open = self._turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
             await self._end_interrupted("something else came first")
-            plan = decide(command, self.state, self._moment())
+            plan = decide(command, self.state, moment)
         cause = None
         if command.input_id:
             cause = Cause(input_id=command.input_id, digest=asked, answer=plan.answer)
@@ -446,7 +452,7 @@ class SessionActor:
                 return answer
 
     async def _carry_out_plan(self, plan: Plan, cause: Cause | None) -> None:
-        commit = Commit(facts=plan.facts)
+        commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
             commit = self._with_opening(plan.facts)
         elif plan.then == "start_turn":
@@ -475,11 +481,23 @@ class SessionActor:
             case _:
                 pass
 
-    def _moment(self) -> Moment:
-        return Moment(now=self._env.clock.now(), running=self._turn is not None)
+    def _moment(self, file: FoundFile | None = None) -> Moment:
+        return Moment(now=self._env.clock.now(), running=self._turn is not None, file=file)
 
-    def _check_driver(self, command: Command) -> None:
-        """A client that came to watch cannot drive."""
+    async def _file_of(self, command: Command) -> FoundFile | None:
+        """The file that a command names, looked at before it is decided."""
+        match command:
+            case SetBoundary(path=path) | ClearBoundary(path=str(path)):
+                return await self._env.workshop.find_file(path)
+            case _:
+                return None
+
+    def check_driver(self, command: Command) -> None:
+        """A client that came to watch cannot drive.
+
+        Raises:
+            UsageError: it tries to.
+        """
         if isinstance(command, Attach | Detach) or not command.client:
             return
         if self._clients.get(command.client) == "viewer":

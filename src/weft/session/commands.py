@@ -199,6 +199,20 @@ class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
     purpose: Purpose = "summary"
 
 
+class SetBoundary(CommandBase, frozen=True, tag="set_boundary"):
+    """Hold edits of a file to a range of lines, from 0, both included."""
+
+    path: str
+    first: int
+    last: int
+
+
+class ClearBoundary(CommandBase, frozen=True, tag="clear_boundary"):
+    """Lift the boundary of a file; None: all of them."""
+
+    path: str | None = None
+
+
 class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
     """Fold or unfold the tool calls of a message; None: of all."""
 
@@ -247,6 +261,8 @@ Command: TypeAlias = (
     | EditPlan
     | RecordUsage
     | SwitchSkill
+    | SetBoundary
+    | ClearBoundary
     | Compact
     | UndoCompaction
     | Attach

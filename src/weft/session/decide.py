@@ -7,13 +7,15 @@ facts are durable.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, assert_never
 
 import msgspec
 
 from weft.errors import NoPendingRequest, SessionBusy, UsageError
 from weft.events import (
+    BoundaryChanged,
     CompactionUndone,
     Fact,
     InputEdited,
@@ -37,7 +39,7 @@ from weft.events import (
     TurnStarted,
     UsageRecorded,
 )
-from weft.ids import EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
+from weft.ids import BlobId, EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
 from weft.messages import File, Image, Node, Part, Text, clean_text
 from weft.permissions import MODES
@@ -50,6 +52,7 @@ from weft.session.commands import (
     Attach,
     BranchAt,
     ChangeSetting,
+    ClearBoundary,
     Command,
     Compact,
     ContinueTurn,
@@ -69,6 +72,7 @@ from weft.session.commands import (
     ReorderQueue,
     RespondToPermission,
     Say,
+    SetBoundary,
     SetCheckpoint,
     SetMode,
     Stop,
@@ -77,6 +81,7 @@ from weft.session.commands import (
     ToggleCollapse,
     UndoCompaction,
 )
+from weft.session.environment import FoundFile
 from weft.state import Entry, Request, SessionState
 
 LONGEST_QUEUE = 500
@@ -90,6 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     facts: tuple[Fact, ...] = ()
     answer: Any = None
+    blobs: Mapping[BlobId, bytes] = {}
     then: Literal["nothing", "start_turn", "compact"] = "nothing"
     focus: str = ""
 
@@ -100,6 +106,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     running: bool
     """A turn of this process is at work."""
+    file: FoundFile | None = None
+    """The file that the command names."""
 
 
 def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
@@ -152,6 +160,10 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return Plan(facts=(UsageRecorded(usage=usage, model=model, purpose=purpose),))
         case SwitchSkill(name=name, active=active):
             return Plan(facts=(SkillChanged(name=name, active=active),))
+        case SetBoundary(first=first, last=last):
+            return _set_boundary(first, last, moment.file)
+        case ClearBoundary():
+            return _clear_boundary(moment.file, state)
         case ToggleCollapse(node=node):
             return _toggle(node, state)
         case Abort() | Attach() | Detach() | Stop():
@@ -411,6 +423,30 @@ def _undo_compaction(state: SessionState, moment: Moment) -> Plan:
     if compaction is None:
         raise UsageError("nothing on this line was compacted")
     return Plan(facts=(CompactionUndone(compaction=compaction.at.seq),))
+
+
+def _set_boundary(first: int, last: int, file: FoundFile | None) -> Plan:
+    if file is None or file.data is None:
+        raise UsageError(f"there is no file {'' if file is None else file.path!r} to bound")
+    if not 0 <= first <= last:
+        raise UsageError(
+            f"no range of lines: {first} to {last}; lines count from 0, the first one first"
+        )
+    if first >= max(file.lines, 1):
+        raise UsageError(
+            f"{file.path!r} has only {file.lines} lines; line {first} is beyond its end"
+        )
+    last = min(last, file.lines - 1)
+    base = BlobId(hashlib.sha256(file.data).hexdigest())
+    fact = BoundaryChanged(path=file.path, first=first, last=last, base=base)
+    return Plan(facts=(fact,), blobs={base: file.data})
+
+
+def _clear_boundary(file: FoundFile | None, state: SessionState) -> Plan:
+    """Lift the boundary of the file, or all of them; one that is not there need not be lifted."""
+    paths = tuple(state.boundaries.held) if file is None else (file.path,)
+    lifted = (path for path in paths if path in state.boundaries.held)
+    return Plan(facts=tuple(BoundaryChanged(path=path) for path in lifted))
 
 
 def _toggle(node: NodeId | None, state: SessionState) -> Plan:

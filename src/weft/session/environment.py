@@ -14,7 +14,18 @@ from weft.loop import Commit, Gate, Journal, Work
 from weft.messages import Usage
 from weft.permissions import Mode, Rule
 from weft.session.gate import Leave
+from weft.session.restoring import FileDoor
 from weft.state import SessionState
+
+
+class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the project, looked at for a command."""
+
+    path: str
+    """Its real name."""
+    lines: int = 0
+    data: bytes | None = None
+    """None when there is no such file."""
 
 
 class Workshop(Protocol):
@@ -52,6 +63,14 @@ class Workshop(Protocol):
         """The SHA-256 that each file has now, "" where there is none."""
         ...
 
+    async def find_file(self, path: str) -> FoundFile:
+        """A file by the path that somebody wrote.
+
+        Raises:
+            UsageError: it is no path of the project, no text file, or too large to be bounded.
+        """
+        ...
+
     async def children_used(
         self, children: Iterable[SessionId]
     ) -> Mapping[SessionId, Mapping[str, Usage]]:
@@ -73,6 +92,10 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What was given in this process before."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
+    files: FileDoor | None = None
+    """The way to the project's files for a rewind; None where it has none."""
+    history_bytes: int = 0
+    """File history that a project may have; 0 is no limit."""
     snapshot_after: int = 2_000
     """Facts since the last snapshot that make a new one worth its while."""
     abort_seconds: float = 0.9

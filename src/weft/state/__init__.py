@@ -4,6 +4,7 @@ Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """
 
 from weft.state.about import About
+from weft.state.boundaries import Boundary, Bounds
 from weft.state.children import Child, Children
 from weft.state.files import Files, TouchedFile
 from weft.state.inputs import Inputs
@@ -19,6 +20,8 @@ __all__ = [
     "FOLD_VERSION",
     "About",
     "Answered",
+    "Boundary",
+    "Bounds",
     "Child",
     "Children",
     "DoneStep",

@@ -17,6 +17,7 @@ from weft.events import (
     AnyFact,
     ArchitectPlan,
     ArchitectStep,
+    BoundaryChanged,
     ChildFinished,
     ChildStarted,
     Compacted,
@@ -61,6 +62,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, SessionId
 from weft.state.about import About
+from weft.state.boundaries import Bounds
 from weft.state.children import Children
 from weft.state.files import Files
 from weft.state.inputs import Inputs
@@ -74,7 +76,7 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "4"
+FOLD_VERSION: Final = "5"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -118,10 +120,11 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     QuestionAnswered: ("turn",),
     TodoChanged: ("todos",),
     SkillChanged: ("skills",),
+    BoundaryChanged: ("boundaries",),
 }
 """Which folds take in which kind; a kind that is not here is kept and means nothing to the state (yet)."""
 
-_INHERITED = frozenset({"tree", "settings", "files", "todos", "skills"})
+_INHERITED = frozenset({"tree", "settings", "files", "todos", "skills", "boundaries"})
 
 
 class SessionState(msgspec.Struct, kw_only=True):
@@ -141,6 +144,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     children: Children = msgspec.field(default_factory=Children)
     plan: PlanState = msgspec.field(default_factory=PlanState)
     skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
+    boundaries: Bounds = msgspec.field(default_factory=Bounds)
     about: About = msgspec.field(default_factory=About)
     inputs: Inputs = msgspec.field(default_factory=Inputs)
     prefix: BlobId | None = None

@@ -115,4 +115,4 @@ async def _prepare(
         times = "1 replacement" if count == 1 else f"{count} replacements"
         return f"edited {target.path}: {times}" + ("" if was_known else f"\n{NOTE_CHANGED}")
 
-    return prepare_change(tool, target, data, context, told=told)
+    return await prepare_change(tool, target, data, context, told=told)

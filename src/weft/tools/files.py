@@ -69,7 +69,7 @@ def known_text(target: Target, context: ToolContext) -> Decoded:
     return decoded
 
 
-def prepare_change(
+async def prepare_change(
     tool: str,
     target: Target,
     data: bytes,
@@ -77,7 +77,12 @@ def prepare_change(
     *,
     told: Callable[[], str],
 ) -> Prepared:
-    """A call that replaces the target's content by `data`, and says `told()` when it is done."""
+    """A call that replaces the target's content by `data`, and says `told()` when it is done.
+
+    Raises:
+        FinalToolError: a boundary forbids it.
+    """
+    await context.workspace.vet(target.path, target.state, data)
     after = BlobId(hashlib.sha256(data).hexdigest())
 
     async def run() -> Outcome:

@@ -46,7 +46,7 @@ class WriteTool(Tool):
         def told() -> str:
             return f"{done} {target.path} ({lines} lines{kept})"
 
-        return prepare_change(self.name, target, data, context, told=told)
+        return await prepare_change(self.name, target, data, context, told=told)
 
 
 def _encode(content: str, target: Target) -> tuple[bytes, str]:

@@ -4,13 +4,19 @@ Opens paths beneath a root, writes atomically, runs programs in groups of their 
 """
 
 from weft.workspace.base import Command, FileState, Runner, RunResult, Touched, Workspace
+from weft.workspace.boundaries import LineRange, lines_of
+from weft.workspace.boundaries_door import Bound, Boundaries, BoundedWorkspace
 from weft.workspace.environment import scrubbed, secret_values
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.runner import LocalRunner, kill_orphans
 
 __all__ = [
+    "Bound",
+    "Boundaries",
+    "BoundedWorkspace",
     "Command",
     "FileState",
+    "LineRange",
     "LocalRunner",
     "LocalWorkspace",
     "RunResult",
@@ -18,6 +24,7 @@ __all__ = [
     "Touched",
     "Workspace",
     "kill_orphans",
+    "lines_of",
     "scrubbed",
     "secret_values",
 ]

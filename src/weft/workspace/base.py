@@ -159,6 +159,14 @@ class Workspace(Protocol):
         """Like `read`, None where there is no file."""
         ...
 
+    async def vet(self, path: str, before: FileState | None, data: bytes) -> None:
+        """Say now what a `write` of `data` over `before` would be refused for, so that nobody is asked about it in vain.
+
+        Raises:
+            FinalToolError: a boundary forbids it.
+        """
+        ...
+
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
         """Replace (or create) a file in one atomic step that keeps its mode; durable on return.
 

@@ -77,6 +77,9 @@ class LocalWorkspace(Workspace):
             return opened.read(most)
         return await self._threads.run(lambda: opened.read(most))
 
+    async def vet(self, path: str, before: FileState | None, data: bytes) -> None:
+        """Nothing here is bounded (`BoundedWorkspace` is)."""
+
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
         """A cancel leaves the old file or the new one, whole, and nothing is written after it."""
         _refuse_folder_name(path)
