@@ -160,7 +160,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        messages: Sequence[Mapping[str, Any]] | None = None,
+        messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: Origin | None = None,
         asking: Literal["wait", "no"] = "wait",

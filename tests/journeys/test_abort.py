@@ -32,6 +32,7 @@ from weft.events import (
 )
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Think
 from weft.providers.scripted import ScriptedModel
+from weft.store import Append, MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -230,6 +231,49 @@ async def test_a_tool_that_ignores_the_abort_is_left_behind_and_its_late_result_
         assert [each.result.status for each in await facts(session, ToolComplete)] == ["aborted"]
     assert told(model.last_request)[:2] == ["user: go", "assistant: I call it."]
     assert len([each for each in before if isinstance(each, UsageRecorded)]) == 1
+
+
+class SlowStore(MemoryStore):
+    """A store whose disk can be made to stand still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moves = anyio.Event()
+        self.moves.set()
+        self.waits = anyio.Event()
+
+    async def append(self, *appends: Append) -> None:
+        self.waits.set()
+        await self.moves.wait()
+        await super().append(*appends)
+
+
+async def test_the_work_stops_at_once_even_while_the_disk_stands_still(
+    plain_world: World,
+) -> None:
+    started, stopped = anyio.Event(), anyio.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+
+    store = SlowStore()
+    async with plain_world.open(ScriptedModel([CallTool(name="work"), "ok"]), store=store) as app:
+        session = await app.sessions.start_session(tools=[work], permission_mode="bypass")
+        await session.send_prompt("go")
+        await started.wait()
+        store.moves, store.waits = anyio.Event(), anyio.Event()
+        async with running(lambda: session.add_system_message("something to store")):
+            await store.waits.wait()
+            async with running(session.abort):
+                await stopped.wait()
+                assert await session.get_status() != "idle"
+                store.moves.set()
+        assert await session.get_status() == "idle"
+        assert (await session.send_message("next")).text == "ok"
 
 
 async def test_stopping_aborts_the_turn_and_says_why(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -47,7 +49,8 @@ async def test_a_fork_ends_at_the_message_it_was_made_at(world: World, by: str) 
         await parent.send_message("a")
         await parent.send_message("b")
         ids = [key for key, _ in await parent.messages_with_ids()]
-        at = {"index": 1, "id": ids[1], "negative": -3}[by]
+        places: dict[str, str | int] = {"index": 1, "id": ids[1], "negative": -3}
+        at = places[by]
         fork = await app.sessions.fork_session(parent.id, at=at, title="Elsewhere")
         assert await said(fork) == ["user: a", "assistant: one"]
         assert (await fork.metadata()).title == "Elsewhere"
@@ -220,7 +223,7 @@ async def test_forking_where_nothing_is_says_so(world: World) -> None:
 
 async def test_a_conversation_can_be_brought_along(world: World) -> None:
     model = ScriptedModel(["Still 4."])
-    brought = [
+    brought: list[dict[str, Any]] = [
         {"role": "user", "content": "What is 2+2?"},
         {
             "role": "assistant",
@@ -238,7 +241,7 @@ async def test_a_conversation_can_be_brought_along(world: World) -> None:
             (each["role"], each["content"]) for each in brought
         ]
         await session.send_message("And now?")
-        other = await app.sessions.start_session(messages=await session.messages())  # type: ignore[arg-type]
+        other = await app.sessions.start_session(messages=await session.messages())
         assert await said(other) == await said(session)
     assert told(model.last_request) == [
         "user: What is 2+2?",
@@ -252,7 +255,7 @@ async def test_a_conversation_can_be_brought_along(world: World) -> None:
 async def test_an_unanswered_call_that_is_brought_along_is_not_run(world: World) -> None:
     """Nobody here made it; a prompt that comes after it must not set it off."""
     calls = [{"id": "x", "name": "write", "args": {"path": "a", "content": "boo"}}]
-    brought = [
+    brought: list[dict[str, Any]] = [
         {"role": "user", "content": "write"},
         {"role": "assistant", "content": "", "tool_calls": calls},
     ]

@@ -20,7 +20,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.app.config import Config
 from weft.app.models import Models
-from weft.app.port import LocalPort, Port
+from weft.app.port import UNLOADED, LocalPort, Port
 from weft.app.prompt import Prompter
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
@@ -136,7 +136,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        messages: Sequence[Mapping[str, Any]] | None = None,
+        messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: Origin | None = None,
         asking: Literal["wait", "no"] = "wait",
@@ -455,7 +455,7 @@ class SessionManager:
         for port in idle:
             self._ports.pop(port.session_id, None)
             self._leave[port.session_id] = port.actor.gate.leave
-            await port.actor.stop("unloaded")
+            await port.actor.stop(UNLOADED)
         return len(idle)
 
     # -- the way to a session

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
 
 from weft.events import Status
 from weft.ids import NodeId, SessionId
@@ -13,6 +15,9 @@ from weft.permissions import Mode
 from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription, checked
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
+
+UNLOADED: Final = "unloaded"
+"""Why a session stopped that only nobody used; the next call brings it back."""
 
 
 class Port(Protocol):
@@ -52,7 +57,7 @@ class Port(Protocol):
         """Have a command carried out."""
         ...
 
-    async def abort(self, reason: str) -> AbortReceipt:
+    async def abort(self, command: Abort) -> AbortReceipt:
         """Stop the turn, and wait until everything is settled."""
         ...
 
@@ -117,10 +122,12 @@ class LocalPort(Port):
     async def call(self, command: Command) -> Any:
         return await self.actor.call(checked(command))
 
-    async def abort(self, reason: str) -> AbortReceipt:
-        receipt: AbortReceipt = await self.actor.call(Abort(reason=reason))
-        await self.actor.wait_settled(receipt.turn_id)
-        return receipt
+    async def abort(self, command: Abort) -> AbortReceipt:
+        checked(command)
+        turn_id = self.actor.trip(command)
+        receipt: AbortReceipt = await self.actor.call(command)
+        await self.actor.wait_settled(turn_id)
+        return msgspec.structs.replace(receipt, turn_id=receipt.turn_id or turn_id)
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         return await self.actor.line(tip)

@@ -142,8 +142,8 @@ class RemotePort(Port):
         await self._catch_up()
         return answer
 
-    async def abort(self, reason: str) -> AbortReceipt:
-        return msgspec.convert(await self.call(Abort(reason=reason)), AbortReceipt)
+    async def abort(self, command: Abort) -> AbortReceipt:
+        return msgspec.convert(await self.call(command), AbortReceipt)
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
         await self._catch_up()

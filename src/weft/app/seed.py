@@ -27,7 +27,7 @@ class _Message(msgspec.Struct):
     is_error: bool = False
 
 
-def seed_facts(messages: Sequence[Mapping[str, Any]], now: float) -> list[Fact]:
+def seed_facts(messages: Sequence[Any], now: float) -> list[Fact]:
     """The facts that a list of messages (role, content, tool_calls, tool_call_id) becomes.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from weft.app.asking import Answer
-from weft.app.port import Port
+from weft.app.port import UNLOADED, Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
 from weft.app.skills import Skill, Skills
 from weft.app.summaries import branch_summary, handover
@@ -44,6 +44,7 @@ from weft.loop import Entry as LineEntry
 from weft.messages import Content, Node, Text, Usage, as_parts
 from weft.providers import Model, ModelInfo
 from weft.session import (
+    Abort,
     AbortReceipt,
     Accepted,
     AddNote,
@@ -192,6 +193,7 @@ class Session:
         self._host = host
         self._port_now = port
         self._client = ""
+        self._role: Literal["viewer", "driver"] = "viewer"
         # Weak, so that leaving a loop is enough to end its subscription: nobody else holds it.
         self._subscriptions: list[weakref.ref[Subscription]] = []
 
@@ -318,7 +320,7 @@ class Session:
 
     async def abort(self, reason: str = "") -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
-        receipt = await (await self._port()).abort(reason)
+        receipt = await (await self._port()).abort(Abort(reason=reason, client=self._client))
         return msgspec.convert(receipt, AbortReceipt)
 
     async def continue_turn(self, **options: Any) -> Accepted:
@@ -334,9 +336,10 @@ class Session:
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
         """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
-        self._client = self._client or new_id("cli", self._host.now())
-        await self._call(Attach(role=role, client=self._client))
-        return self._client
+        client = self._client or new_id("cli", self._host.now())
+        await self._call(Attach(role=role, client=client))
+        self._client, self._role = client, role
+        return client
 
     async def detach(self) -> None:
         """Go."""
@@ -823,10 +826,21 @@ class Session:
 
     async def _port(self) -> Port:
         if self._port_now is None or not self._port_now.is_open:
-            self._port_now = await self._host.port(self.id)
+            port = await self._host.port(self.id)
+            if self._client:
+                # The session has come back without its clients: who watched before, watches again.
+                await port.call(Attach(role=self._role, client=self._client))
+            self._port_now = port
         return self._port_now
 
     async def _call(self, command: Command) -> Any:
+        port = await self._port()
+        try:
+            return await port.call(command)
+        except SessionStopped:
+            # A session that is unloaded just now has not taken the command, and comes back for it.
+            if port.is_open or await port.ended() != UNLOADED:
+                raise
         return await (await self._port()).call(command)
 
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:

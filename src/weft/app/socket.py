@@ -149,7 +149,7 @@ class CommandSocket:
             raise UsageError("a call needs a command")
         port = await self._find(call.session)
         if isinstance(call.call, Abort):
-            return await port.abort(call.call.reason)
+            return await port.abort(call.call)
         return await port.call(call.call)
 
     async def _watch(self, call: Call, stream: ByteStream) -> None:

@@ -803,6 +803,19 @@ class SessionActor:
 
     # -- aborting
 
+    def trip(self, command: Abort) -> TurnId | None:
+        """Stop what the turn is doing now, before the abort itself has its turn in the mailbox: the disk may be slow.
+
+        Returns the turn that was stopped.
+        """
+        self._check_driver(command)
+        if self._turn is None:
+            return None
+        self._turn.abort_reason = command.reason
+        self.is_aborting = True
+        self._turn.scope.cancel()
+        return self._turn.turn_id
+
     async def _abort(self, reason: str, *, wait_here: bool = False) -> AbortReceipt:
         """Trip the turn's scope; its own clean-up settles everything.  The actor does not wait for it."""
         turn = self._turn
