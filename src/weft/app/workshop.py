@@ -18,7 +18,7 @@ from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
-from weft.loop import Commit, Compaction, Gate, Hooks, Journal, Limits, Turn, TurnEnvironment
+from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
 from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop

@@ -808,7 +808,7 @@ class SessionActor:
 
         Returns the turn that was stopped.
         """
-        self._check_driver(command)
+        self.check_driver(command)
         if self._turn is None:
             return None
         self._turn.abort_reason = command.reason
