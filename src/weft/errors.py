@@ -3,6 +3,7 @@
     WeftError
       UsageError              the caller erred: fix the call (also a ValueError)
         StaleInput            an input_id came back with other arguments
+        HookRefused           a hook of the person's does not let the message pass
       ToolError               the model is told
         RetryableToolError    the same call may work another time
         FinalToolError        it will not
@@ -60,6 +61,10 @@ class StaleInput(UsageError):
             "use a new id, or repeat the same arguments"
         )
         self.input_id = input_id
+
+
+class HookRefused(UsageError):
+    """A hook did not let a message pass; nothing was sent."""
 
 
 # --- the model -------------------------------------------------------------------------

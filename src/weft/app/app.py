@@ -10,9 +10,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import anyio
+import anyio.to_thread
 
 from weft.actors import Supervisor
 from weft.app.config import Config, load_config
@@ -20,10 +21,12 @@ from weft.app.keys import KeyFile
 from weft.app.manager import Equipment, SessionManager, absolute
 from weft.app.models import Models
 from weft.app.paths import Places, places
+from weft.app.port import Hooking
 from weft.app.prompt import Prompter
 from weft.app.providers import Providers, endpoints_of
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
+from weft.ids import SessionId
 from weft.providers import Provider
 from weft.redact import Redactor
 from weft.store import MemoryStore, Store
@@ -31,6 +34,10 @@ from weft.workspace import Runner, Workspace
 from weft.workspace.environment import secret_values
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.runner import LocalRunner
+
+if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
+    from weft.app.hooked import HookSource
+    from weft.app.trust import ProjectFiles, Trust, TrustQuestion
 
 UNLOAD_EVERY_SECONDS = 60.0
 
@@ -62,12 +69,10 @@ class App:
         self._environ = dict(os.environ if environ is None else environ)
         self.places: Places = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
-        self.config: Config = load_config(
-            user=self.places.config,
-            project=Path(self.project_path),
-            environ=self._environ,
-            given=config,
-        )
+        self._given = dict(config or {})
+        self._seen: ProjectFiles | None = None
+        self._hooks: HookSource | None = None
+        self.config: Config = self._read_config()
         self._wanted_store = store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
@@ -97,6 +102,87 @@ class App:
         if self._store is None:
             raise UsageError("the app is not open: use `async with weft.open() as app`")
         return self._store
+
+    # -- trust
+
+    async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:
+        """Whether the person trusts a folder (this project) as it is now: its settings may start programs and widen leave."""
+        from weft.app.trust import look
+
+        seen = await anyio.to_thread.run_sync(look, path or self.project_path)
+        return self._trust.covers(seen)
+
+    async def trust_question(
+        self, path: str | os.PathLike[str] | None = None
+    ) -> TrustQuestion | None:
+        """What to ask the person about a folder (this project); None when nothing of it is withheld."""
+        from weft.app.trust import look
+
+        seen = await anyio.to_thread.run_sync(look, path or self.project_path)
+        return self._trust.question(seen)
+
+    async def trust(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Remember that the person trusts a folder (this project) as it is now.  Sessions that are opened from now on heed its settings.
+
+        Only a person can say so: nothing calls this by itself.
+
+        Raises:
+            UsageError: it cannot be written down.
+        """
+        from weft.app.trust import look
+
+        seen = await anyio.to_thread.run_sync(look, path or self.project_path)
+        self._trust.keep(seen, self._clock.now())
+        self._read_again()
+
+    async def forget_trust(self, path: str | os.PathLike[str] | None = None) -> bool:
+        """Trust a folder (this project) no longer; False when it was not trusted."""
+        was_trusted = self._trust.forget(os.fspath(path or self.project_path))
+        self._read_again()
+        return was_trusted
+
+    @property
+    def _trust(self) -> Trust:
+        from weft.app.trust import Trust
+
+        return Trust(self.places.config)
+
+    def _read_config(self) -> Config:
+        self._seen = self._trusted_files()
+        return load_config(
+            user=self.places.config,
+            project=Path(self.project_path),
+            environ=self._environ,
+            given=self._given,
+            trusted=self._seen.files if self._seen is not None else None,
+        )
+
+    def _read_again(self) -> None:
+        self.config.take_over(self._read_config())
+        self._hooks = None
+
+    def _trusted_files(self) -> ProjectFiles | None:
+        """What could act in this project, if the person trusts it; a project without such a folder costs one look."""
+        folders = (".weft", ".claude")
+        if not any(os.path.isdir(os.path.join(self.project_path, name)) for name in folders):
+            return None
+        from weft.app.trust import look
+
+        seen = look(self.project_path)
+        return seen if self._trust.covers(seen) else None
+
+    def _session_hooks(self, session_id: SessionId, project: str) -> Hooking | None:
+        """The hooks of a session; None, and nothing is loaded, where no hook is configured."""
+        if not any(layer.value for layer in self.config.layers("hooks")):
+            return None
+        from weft.app.hooked import HookSource
+
+        if self._hooks is None:
+            redact = Redactor(secret_values(self._environ))
+            # The person's own programs run as they are: the sandbox is for what a model asks for.
+            runner = self._runner or LocalRunner(self._environ)
+            self._hooks = HookSource(self.config, self._seen, runner=runner, redact=redact)
+        return self._hooks.of(session_id, project)
 
     # -- life
 
@@ -149,6 +235,7 @@ class App:
                 prompter=Prompter(self.places.config, self.places.user),
                 redact=Redactor(secret_values(self._environ)),
                 handovers=self.places.home / "handovers",
+                hooks=self._session_hooks,
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

@@ -20,7 +20,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.app.config import Config
 from weft.app.models import Models
-from weft.app.port import UNLOADED, LocalPort, Port
+from weft.app.port import UNLOADED, Hooking, LocalPort, Port
 from weft.app.prompt import Prompter
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
@@ -32,8 +32,9 @@ from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
 from weft.ids import BlobId, NodeId, SessionId, new_session_id
+from weft.loop import Hooks
 from weft.messages import Usage, clean_text, clean_value
-from weft.permissions import MODES, Rule
+from weft.permissions import MODES, Rule, Verdict
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
 from weft.session import (
@@ -106,6 +107,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     redact: Redactor
     handovers: Path
     """Where handover documents are kept."""
+    hooks: Callable[[SessionId, str], Hooking | None]
+    """The hooks of a session on a project; None where there are none."""
     project_path: str
     resolve_path: Callable[[str], str]
 
@@ -121,6 +124,7 @@ class SessionManager:
         self._lent: dict[SessionId, dict[str, Tool]] = {}
         self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self._leave: dict[SessionId, Leave] = {}
+        self._hooks: dict[SessionId, Hooking] = {}
         self._shapes = Shapes()
 
     # -- starting
@@ -184,7 +188,7 @@ class SessionManager:
             if not is_known:
                 await self._refuse_missing(path)
                 self._leave[chosen] = Leave(trusted_mode=True)
-                self._keep(LocalPort(await self._create(chosen, (created, *seeds))))
+                self._keep(self._way_to(await self._create(chosen, (created, *seeds))))
         if is_known:
             return await self._resume(chosen, name, permission_mode, resume)
         return Session(chosen, self, self._ports[chosen])
@@ -234,10 +238,10 @@ class SessionManager:
             raise UsageError(
                 f"{session_id!r} was deleted, and forks share its past; use another id"
             )
-        lease = await store.take_lease(session_id)
         created = facts[0]
         assert isinstance(created, SessionCreated)
         environment = self._environment(session_id, created.project_path)
+        lease = await store.take_lease(session_id)
         actor = SessionActor(
             SessionState(session_id=session_id),
             lease,
@@ -272,7 +276,7 @@ class SessionManager:
         self._tools.setdefault(forked, self._tools.get(source) or tool_table("all")[0])
         self._leave[forked] = self._leave_for_fork(source)
         actor = await self._create(forked, (created,))
-        return Session(forked, self, self._keep(LocalPort(actor)))
+        return Session(forked, self, self._keep(self._way_to(actor)))
 
     def _leave_for_fork(self, source: SessionId) -> Leave:
         """A fork inherits no grants; the mode holds only if it holds for its source, here and now."""
@@ -392,7 +396,7 @@ class SessionManager:
             at=restored.created,
         )
         actor = await self._create(imported, (created, *restored.facts), restored.blobs)
-        session = Session(imported, self, self._keep(LocalPort(actor)))
+        session = Session(imported, self, self._keep(self._way_to(actor)))
         return ImportReport(session=session, dropped=restored.dropped)
 
     # -- ending
@@ -482,6 +486,10 @@ class SessionManager:
             if not lock.locked():
                 self._opening.pop(session_id, None)
 
+    def _way_to(self, actor: SessionActor) -> LocalPort:
+        hooks = self._hooks.get(actor.session_id)
+        return LocalPort(actor) if hooks is None else hooks.way_to(actor)
+
     def _keep(self, port: Port) -> Port:
         self._ports[port.session_id] = port
         return port
@@ -505,11 +513,11 @@ class SessionManager:
             state,
             lease,
             store=store,
-            environment=self._environment(session_id, state.about.project_path),
+            environment=environment,
             supervisor=supervisor,
         )
         actor.start()
-        return LocalPort(actor)
+        return self._way_to(actor)
 
     async def local_port(self, session_id: SessionId) -> Port:
         """The way to a session of this process; for other processes that ask us to drive it."""
@@ -518,8 +526,21 @@ class SessionManager:
             raise SessionNotFound(session_id)
         return known
 
+    def _hooks_of(self, session_id: SessionId, project_path: str) -> Hooking | None:
+        """The hooks of a session; the same ones when it comes back, for they know what they have told."""
+        if session_id not in self._hooks:
+            found = self._equipment.hooks(session_id, project_path)
+            if found is None:
+                return None
+            self._hooks[session_id] = found
+        return self._hooks[session_id]
+
     def _workshop(
-        self, project_path: str, tools: Mapping[str, Tool], lent: Mapping[str, Tool]
+        self,
+        project_path: str,
+        tools: Mapping[str, Tool],
+        lent: Mapping[str, Tool],
+        hooks: Hooks | None = None,
     ) -> SessionWorkshop:
         equipment = self._equipment
         return SessionWorkshop(
@@ -536,14 +557,18 @@ class SessionManager:
             shapes=self._shapes,
             redact=equipment.redact,
             usage_of=self._usage_of,
+            hooks=hooks,
         )
 
     def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
         equipment = self._equipment
         table = self._tools.get(session_id) or tool_table("all")[0]
         lent = self._lent.setdefault(session_id, {})
+        hooks = self._hooks_of(session_id, project_path)
         return SessionEnvironment(
-            workshop=self._workshop(project_path, table, lent),
+            workshop=self._workshop(
+                project_path, table, lent, None if hooks is None else hooks.of_turns
+            ),
             clock=equipment.clock,
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
@@ -662,18 +687,14 @@ def rules_of(config: Config) -> tuple[Rule, ...]:
     """The standing rules that the settings name."""
     rules: list[Rule] = []
     for verdict in ("allow", "ask", "deny"):
-        value = config.lookup(f"permissions.{verdict}")
-        for text in value.value:
-            tool, _, rest = text.partition("(")
-            rules.append(
-                Rule(
-                    verdict=verdict,
-                    tool=tool.strip(),
-                    pattern=rest.removesuffix(")"),
-                    source=value.source,
-                )
-            )
+        for layer in config.layers(f"permissions.{verdict}"):
+            rules += [_rule(verdict, text, layer.source) for text in layer.value]
     return tuple(rules)
+
+
+def _rule(verdict: Verdict, text: str, source: str) -> Rule:
+    tool, _, rest = text.partition("(")
+    return Rule(verdict=verdict, tool=tool.strip(), pattern=rest.removesuffix(")"), source=source)
 
 
 def title_of(state: SessionState) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.events import Status
 from weft.ids import NodeId, SessionId
-from weft.loop import Entry
+from weft.loop import Entry, Hooks
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription, checked
@@ -149,3 +149,16 @@ class LocalPort(Port):
     async def ended(self) -> str:
         await self.actor.stopped.wait()
         return self.actor.stopped_because
+
+
+class Hooking(Protocol):
+    """The hooks of one session."""
+
+    @property
+    def of_turns(self) -> Hooks:
+        """What its turns ask."""
+        ...
+
+    def way_to(self, actor: SessionActor) -> LocalPort:
+        """The way to the session that leads through them."""
+        ...

@@ -18,7 +18,7 @@ from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
-from weft.loop import Commit, Compaction, Gate, Journal, Limits, Turn, TurnEnvironment
+from weft.loop import Commit, Compaction, Gate, Hooks, Journal, Limits, Turn, TurnEnvironment
 from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
@@ -47,6 +47,7 @@ class SessionWorkshop(Workshop):
         shapes: Shapes,
         redact: Redactor,
         usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
+        hooks: Hooks | None = None,
     ) -> None:
         self._config = config
         self._models = models
@@ -62,6 +63,7 @@ class SessionWorkshop(Workshop):
         self._shapes = shapes
         self._redact = redact
         self._usage_of = usage_of
+        self._hooks = hooks
         self._reads: ReadLog | None = None
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
@@ -160,11 +162,13 @@ class SessionWorkshop(Workshop):
             limits=self._limits(state, options),
             thinking=str(options.get("thinking", state.settings.thinking)),
             submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
+            hooks=self._hooks,
         )
 
     def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
         given = {
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
+            "ask_seconds": self._config.get("permissions.ask_timeout") or None,
             **(state.settings.get("budget") or {}),
             **{key: options[key] for key in Limits.__struct_fields__ if key in options},
         }

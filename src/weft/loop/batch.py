@@ -415,12 +415,12 @@ class Batch:
         ruling = self._taken(await hooks.after_tool(call, result))
         if ruling.verdict == "deny":
             self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
-        if ruling.context:
-            self._say(ruling.context)
 
     def _taken(self, ruling: Ruling) -> Ruling:
-        """What a hook wants on record is noted, and whether the turn is to end; the ruling is handed on."""
+        """What a hook wants on record or said is noted, and whether the turn is to end; the ruling is handed on."""
         self._notebook.note(*ruling.facts)
+        if ruling.context:
+            self._say(ruling.context)
         if ruling.halts:
             self.halted = ruling.reason or "a hook ended the turn"
         return ruling

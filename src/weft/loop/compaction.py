@@ -23,7 +23,7 @@ from weft.context import (
     transcript,
 )
 from weft.errors import ContextTooLong
-from weft.events import Compacted, ErrorRaised, Fact, SystemNote, UsageRecorded
+from weft.events import Compacted, ErrorRaised, Fact, UsageRecorded
 from weft.faults import Boundary
 from weft.ids import NodeId, TurnId, new_id, new_node_id
 from weft.loop.answer import Answer
@@ -120,18 +120,18 @@ async def summarise(
         tokens_before=estimate_text(len(told)),
         tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
     )
-    return [*used, compacted, *await _shown(environment.hooks, trigger, compacted)]
+    return [*used, *await _shown(environment.hooks, trigger, compacted)]
 
 
 async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
-    """Show the summary to the hooks; what they add is told to the model behind it, in the same append."""
+    """Show the summary to the hooks; what they add is carried with it."""
     if hooks is None:
-        return []
+        return [compacted]
     ruling = await hooks.after_compaction(trigger, compacted.summary)
-    facts = [*ruling.facts]
     if ruling.context:
-        facts.append(SystemNote(text=ruling.context, to_model=True, node=compacted.upto))
-    return facts
+        carried = (*compacted.carried, ruling.context)
+        compacted = msgspec.structs.replace(compacted, carried=carried)
+    return [compacted, *ruling.facts]
 
 
 def _used(

@@ -36,6 +36,8 @@ class Say(CommandBase, frozen=True, tag="say"):
     options: dict[str, Any] = {}
     waits: bool = False
     """The sender waits for the turn's end, so a queued message is sent whatever way the present turn ends."""
+    context: tuple[Part, ...] = ()
+    """What hooks add, on the way; no part of what the sender asks for, and so not of its digest."""
 
 
 class ContinueTurn(CommandBase, frozen=True, tag="continue_turn"):
@@ -346,4 +348,6 @@ def checked(command: Command) -> Command:
 def digest(command: Command) -> str:
     """Hash of what a command asks for, without who asks."""
     plain = msgspec.structs.replace(command, input_id=None, client="")
+    if isinstance(plain, Say):
+        plain = msgspec.structs.replace(plain, context=())
     return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

@@ -179,6 +179,7 @@ def _say(command: Say, state: SessionState, moment: Moment) -> Plan:
     parts = clean_parts(command.parts)
     if not parts:
         raise UsageError("there is nothing to send: the message is empty")
+    parts += clean_parts(command.context)
     if moment.running:
         return _queue(command, parts, state, moment)
     return start_turn(parts, command.options, state, moment)
