@@ -506,6 +506,7 @@ class SessionManager:
             return await open_remote(session_id, owner, store, supervisor)
         try:
             state = await load_state(session_id, store)
+            environment = self._environment(session_id, state.about.project_path)
         except BaseException:
             await store.release_lease(lease)
             raise
