@@ -169,16 +169,22 @@ def _hooks_in(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _named_in(command: str, project: str) -> Iterator[str]:
-    """The files below the project that the words of a command name."""
-    plain = _PROJECT_VARIABLE.sub(f"{project}/", command)
-    try:
-        words = shlex.split(plain)
-    except ValueError:
-        words = plain.split()
-    for word in words:
+    """The files below the project that the words of a command name; not those that it only writes to."""
+    before = ""
+    for word in _words(_PROJECT_VARIABLE.sub(f"{project}/", command)):
+        writes, before = ">" in before, word
         real = os.path.realpath(os.path.join(project, word))
-        if real.startswith(f"{project}/") and os.path.isfile(real):
+        if not writes and real.startswith(f"{project}/") and os.path.isfile(real):
             yield os.path.relpath(real, project)
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:
+        return command.split()
 
 
 # --- remembering -------------------------------------------------------------------------

@@ -10,8 +10,10 @@ from __future__ import annotations
 import unicodedata
 
 _FOLDERS = frozenset(
-    {".git", ".hg", ".svn", ".weft", ".vscode", ".idea", ".husky", ".devcontainer"}
+    {".git", ".hg", ".svn", ".weft", ".claude", ".vscode", ".idea", ".husky", ".devcontainer"}
 )
+_OURS = (".config", "weft")
+"""Where the person's own settings are, and whom they trust."""
 _FILES = frozenset(
     {
         *(
@@ -43,7 +45,9 @@ _FILES = frozenset(
 def is_protected(path: str) -> bool:
     """True when the path (with forward slashes) is such a file, or lies in such a folder."""
     names = [_plain(name) for name in path.replace("\\", "/").split("/")]
-    return names[-1] in _FILES or any(name in _FOLDERS for name in names)
+    if names[-1] in _FILES or any(name in _FOLDERS for name in names):
+        return True
+    return _OURS in zip(names, names[1:], strict=False)
 
 
 def _plain(name: str) -> str:
