@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ class Weft:
         self.project.mkdir()
         self.home.mkdir()
         self._scripts = 0
+        self._started: list[subprocess.Popen[bytes]] = []
 
     @property
     def environment(self) -> dict[str, str]:
@@ -73,7 +75,7 @@ class Weft:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         """Start it and go on."""
-        return subprocess.Popen(
+        running = subprocess.Popen(
             self.argv(*arguments),
             cwd=self.project,
             env=self.environment,
@@ -84,6 +86,19 @@ class Weft:
                 **options,
             },
         )
+        self._started.append(running)
+        return running
+
+    def close(self) -> None:
+        """End what a failed test left running."""
+        for running in self._started:
+            if running.poll() is None:
+                running.kill()
+            running.wait()
+            for stream in (running.stdin, running.stdout, running.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
 
     def sessions(self) -> list[dict[str, Any]]:
         """What `session list` knows of this project."""
@@ -92,9 +107,11 @@ class Weft:
 
 
 @pytest.fixture
-def weft(tmp_path: Path) -> Weft:
+def weft(tmp_path: Path) -> Iterator[Weft]:
     """The program, in a world of its own."""
-    return Weft(tmp_path)
+    program = Weft(tmp_path)
+    yield program
+    program.close()
 
 
 def text(said: str, chunk: int = 0) -> dict[str, Any]:

@@ -67,7 +67,8 @@ class _Run:
         self._app = app
         self._said = said
         self._schema = schema
-        self._wanted = wanted_of(arguments, headless=True)
+        asks = arguments.text("permission_prompt_tool") is not None
+        self._wanted = wanted_of(arguments, headless=not asks)
         self._sink = make_sink(arguments)
         self._stop = Stop()
         self._session: Session | None = None

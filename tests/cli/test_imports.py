@@ -1,0 +1,131 @@
+"""What may be loaded on the way: start-up time is made of imports.
+
+Only what is named here may be loaded for `--help` and on the way to the first request.  Something new on these paths is a decision, not an
+accident: measure it, then add it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.cli.conftest import Weft
+
+NEVER = {
+    "argparse",
+    "click",
+    "difflib",
+    "email",
+    "http",
+    "jsonschema",
+    "markdown_it",
+    "prompt_toolkit",
+    "pygments",
+    "rich",
+    "tomllib",
+    "unittest",
+    "urllib.request",
+    "yaml",
+}
+"""What costs tens of milliseconds or is not needed to send a request.  (`ssl` comes with asyncio, whoever needs it.)"""
+
+HELP = {
+    "weft",
+    "weft.errors",
+    "weft.cli",
+    "weft.cli.main",
+    "weft.cli.exits",
+    "weft.cli.garbage",
+    "weft.cli.options",
+    "weft.cli.parse",
+    "weft.cli.usage",
+}
+"""Of ours, all that `--help` may load."""
+
+CLI_ON_THE_WAY = {
+    *(HELP - {"weft.cli.usage"}),
+    "weft.cli.answers",
+    "weft.cli.headless",
+    "weft.cli.launch",
+    "weft.cli.logs",
+    "weft.cli.output",
+    "weft.cli.prompts",
+    "weft.cli.sanitize",
+    "weft.cli.sinks",
+    "weft.cli.stopping",
+    "weft.cli.talk",
+}
+"""Of the command line, all that a run may load before its first request."""
+
+DUMP = """
+import atexit, json, sys
+atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))))
+sys.argv = ["weft", *sys.argv[1:]]
+from weft.cli import main
+sys.exit(main())
+"""
+
+
+def loaded_by(weft: Weft, *arguments: str) -> set[str]:
+    """Every module that is loaded when the program ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", DUMP, *arguments],
+        env=weft.environment,
+        cwd=weft.project,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    assert done.stdout
+    return set(json.loads(done.stderr))
+
+
+def bare() -> set[str]:
+    """What the interpreter loads by itself, here."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, json; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stdout))
+
+
+def roots(modules: set[str]) -> set[str]:
+    return {
+        name
+        for name in NEVER
+        if any(each == name or each.startswith(f"{name}.") for each in modules)
+    }
+
+
+def test_help_loads_next_to_nothing(weft: Weft) -> None:
+    loaded = loaded_by(weft, "--help")
+    assert {name for name in loaded if name.startswith("weft")} <= HELP
+    assert not roots(loaded - bare())
+    assert not {
+        "asyncio",
+        "anyio",
+        "msgspec",
+        "apsw",
+        "logging",
+        "dataclasses",
+        "inspect",
+        "json.decoder",
+    } & (loaded - bare() - {"json.decoder", "json", "json.encoder", "json.scanner"})
+
+
+def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: Weft) -> None:
+    """The dump is taken at the end of a run with one short answer, so it holds all that came before the request."""
+    loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "hi")
+    of_the_cli = {name for name in loaded if name.startswith("weft.cli")} | {"weft", "weft.errors"}
+    assert of_the_cli <= CLI_ON_THE_WAY
+    assert not roots(loaded - bare())
+
+
+def test_the_test_sees_what_is_loaded(weft: Weft) -> None:
+    loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
+    assert "weft.cli.stream_json" in loaded
+    assert "asyncio" in loaded

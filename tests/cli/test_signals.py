@@ -1,0 +1,98 @@
+"""Signals: everything is settled, then the program ends with the code that says why."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import Weft, call, lines, text
+
+
+def started(weft: Weft, model: str, *flags: str) -> subprocess.Popen[bytes]:
+    """A run whose first line is out: the turn has begun."""
+    running = weft.start(
+        *("-p", "-m", model, "--output-format", "stream-json", "--include-partial-messages"),
+        *flags,
+        "hi",
+    )
+    assert running.stdout is not None
+    while b"content_block_delta" not in running.stdout.readline():
+        pass
+    return running
+
+
+def never_ending(weft: Weft) -> str:
+    return weft.script([text("word " * 50_000, 5)], pace_seconds=0.002)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
+)
+def test_a_signal_settles_the_turn_and_ends_with_its_code(weft: Weft, sent: int, code: int) -> None:
+    running = started(weft, never_ending(weft))
+    running.send_signal(sent)
+    stdout, stderr = running.communicate(timeout=5)
+    assert running.returncode == code
+    assert stderr == b""
+    last = lines(stdout.decode().partition("\n")[2])[-1]
+    assert (last["type"], last["terminal_reason"]) == ("result", "aborted")
+    (session,) = weft.sessions()
+    assert not session["turn_open"]
+    shown = weft.run("session", "show", session["id"]).stdout
+    assert "word" in shown, "what was said so far is kept"
+
+
+def test_a_command_that_runs_is_killed_with_everything_it_started(weft: Weft) -> None:
+    loop = "sh -c 'echo $$ > pid; while :; do sleep 0.1; done' & echo ready; wait"
+    model = weft.script([text("Go."), call("shell", command=loop)], "Never.")
+    running = started(weft, model, "--yolo")
+    pid = weft.project / "pid"
+    while not (pid.exists() and pid.read_text().strip()):
+        assert running.poll() is None
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=5)
+    assert running.returncode == 143
+    assert not is_alive(int(pid.read_text()))
+
+
+def is_alive(pid: int) -> bool:
+    """A process that is there and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_second_signal_ends_it_at_once_even_if_something_hangs(weft: Weft) -> None:
+    """The turn is made to hang: its command ignores every polite signal and holds the pipe."""
+    stubborn = "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done"
+    model = weft.script([text("Go."), call("shell", command=stubborn)], "Never.")
+    running = started(weft, model, "--yolo")
+    running.send_signal(signal.SIGTERM)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=5)
+    assert running.returncode == 143
+
+
+def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: Weft) -> None:
+    """The program is killed outright, so the turn stays open; `-p -c` goes on with it."""
+    model = weft.script(
+        [text("Let me wait. " * 200, 5), call("read", path="a.txt")],
+        *["And here is the end."] * 3,
+        pace_seconds=0.001,
+    )
+    (weft.project / "a.txt").write_text("x")
+    running = started(weft, model)
+    running.kill()
+    running.communicate(timeout=5)
+    assert weft.sessions()[0]["turn_open"]
+    done = weft.run("-p", "-c")
+    assert (done.returncode, done.stdout) == (0, "And here is the end.\n")
+    again = weft.run("-p", "-c")
+    assert again.returncode == 2
+    assert "nothing to go on with" in again.stderr
