@@ -166,22 +166,33 @@ class RefDeleted(FactBase, frozen=True, tag="ref_deleted"):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One file before and after, by content; None is "not there"."""
+    """One file, link or folder before and after; no content and no mode is "not there"."""
 
     path: str
     before: BlobId | None = None
+    """Content, or a link's target; None for a folder, and for what is too large to be kept."""
     after: BlobId | None = None
     mode_before: int = 0
+    """Kind and permissions, as `lstat` has them."""
     mode_after: int = 0
 
 
 class Rewound(FactBase, frozen=True, tag="rewound"):
-    """Conversation, files or both went back to a node; `undoes` names the rewind that this takes back."""
+    """Conversation, files or both go back to a node.
+
+    With files it is the intent: they are put back after it is durable, and a second fact settles it.
+    """
 
     to: NodeId | None = None
     conversation: bool = True
     files: tuple[FileChange, ...] = ()
+    """What is to be put back; in a fact that settles, what was found otherwise after all."""
     undoes: int = 0
+    """`seq` of the rewind that this takes back."""
+    left: NodeId | None = None
+    """Where the conversation stood before."""
+    settles: int = 0
+    """`seq` of the rewind whose files have been put back with this."""
 
 
 # --- the queue -------------------------------------------------------------------------
@@ -294,14 +305,22 @@ class ToolComplete(FactBase, frozen=True, tag="tool_complete"):
 
 
 class FileTouched(FactBase, frozen=True, tag="file_touched"):
-    """A file of the project changed by a tool."""
+    """A file, link or folder of the project changed by a tool."""
 
     path: str
     """Relative to the project, with forward slashes."""
     action: Literal["created", "modified", "deleted"]
     before: BlobId | None = None
+    """Content, or a link's target; None for a folder, and where it is not known."""
     after: BlobId | None = None
     call_uid: CallUid | None = None
+    mode_before: int = 0
+    """Kind and permissions, as `lstat` has them; 0 where nothing was, or not known."""
+    mode_after: int = 0
+    missing: str = ""
+    """Why what was there before was not kept; empty when it was."""
+    is_certain: bool = True
+    """False when somebody else may have changed it: another command ran at the same time, or the program was interrupted."""
 
 
 class TurnFinished(FactBase, frozen=True, tag="turn_finished"):

@@ -18,7 +18,7 @@ from weft.messages import Usage
 from weft.permissions import Action, Decision
 from weft.providers import Model
 from weft.state import SessionState
-from weft.tools import SubmitTool, Tool, ToolContext
+from weft.tools import SubmitTool, Tool, ToolContext, Touched
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +184,8 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()
     thinking: str = "off"
+    unclaimed: Callable[[], tuple[Touched, ...]] = lambda: ()
+    """What commands changed that were cancelled before they could tell; told once."""
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
     purse: Purse | None = None

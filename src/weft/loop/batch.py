@@ -135,6 +135,7 @@ class Batch:
                 post_hashes=ready.prepared.post_hashes,
             ),
             *ready.prepared.facts,
+            blobs=ready.prepared.keeps,
         )
 
     # -- side by side
@@ -441,6 +442,8 @@ class Batch:
             outcome = await self._contained(ready.tool, ready.prepared.run, sound_outcome)
         except ToolError as error:
             outcome = Outcome(text=str(error), is_error=True)
+        if left := self._env.unclaimed():
+            outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
         return outcome, int((clock.monotonic() - started) * 1000)
 

@@ -24,13 +24,14 @@ from weft.context import estimate_text
 from weft.events import (
     ChildFinished,
     Fact,
+    FileTouched,
     FinishReason,
     SystemNote,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
 )
-from weft.ids import NodeId, SessionId
+from weft.ids import BlobId, CallUid, NodeId, SessionId
 from weft.loop.answer import Answer
 from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, refused
 from weft.loop.steps import (
@@ -61,6 +62,12 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What so much use of a model costs, as far as its price is known."""
     children: Mapping[SessionId, Mapping[str, Usage]] = {}
     """What each child of `children_wanted` has used in all, by model."""
+    modes: Mapping[str, int] = {}
+    """The mode that each file of `hashes_wanted` has now."""
+    touched: tuple[FileTouched, ...] = ()
+    """What changed since a command was interrupted, by it or by somebody else."""
+    blobs: Mapping[BlobId, bytes] = {}
+    """Contents that `touched` names."""
 
 
 def hashes_wanted(state: SessionState) -> set[str]:
@@ -123,9 +130,15 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
 def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
     """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
     facts: list[Fact] = [*_keep_draft(state, found)]
+    unknown: CallUid | None = None
     for intent in state.turn.intents.values():
         if state.children.for_call(intent.call_uid) is None:
-            facts += _settle_intent(intent, judge(intent, found.hashes))
+            verdict = judge(intent, found.hashes)
+            facts += _settle_intent(intent, verdict)
+            facts += _touched_by(intent, verdict, found)
+            unknown = intent.call_uid if verdict == "unknown" else unknown
+    if unknown is not None:
+        facts += [msgspec.structs.replace(each, call_uid=unknown) for each in found.touched]
     return facts
 
 
@@ -179,6 +192,30 @@ def _likely_input(state: SessionState) -> int:
         if row.purpose == "turn" and not row.estimated:
             return row.usage.total_tokens
     return 0
+
+
+def _touched_by(intent: ToolExecuting, verdict: Verdict, found: Evidence) -> list[FileTouched]:
+    """The files that an interrupted effect changed, or may have: they can be taken back like any other."""
+    if verdict == "not_begun" or intent.effect != "checkable":
+        return []
+    facts: list[FileTouched] = []
+    for path, before in intent.pre_hashes.items():
+        now, mode = found.hashes.get(path, ""), found.modes.get(path, 0)
+        if now == before:
+            continue
+        facts.append(
+            FileTouched(
+                path=path,
+                action="created" if not before else "modified" if now else "deleted",
+                before=BlobId(before) or None,
+                after=BlobId(now) or None,
+                call_uid=intent.call_uid,
+                mode_before=mode if before else 0,  # writing a file keeps its mode
+                mode_after=mode,
+                is_certain=verdict == "done",
+            )
+        )
+    return facts
 
 
 def _settle_intent(intent: ToolExecuting, verdict: Verdict) -> list[Fact]:

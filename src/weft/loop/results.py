@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from weft.events import Fact, FileTouched, TodoChanged, ToolComplete
+from weft.events import Fact, FileTouched, SystemNote, TodoChanged, ToolComplete
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.tools import Outcome, Prepared, Touched, as_outcome
@@ -49,7 +49,8 @@ def settled(
             duration_ms=duration_ms,
         )
     ]
-    facts += [_file_touched(touched, call.call_uid, blobs) for touched in outcome.touched]
+    facts += touched_facts(outcome.touched, call.call_uid, blobs)
+    facts += [SystemNote(text=text, level="warning", node=node) for text in outcome.notes]
     if outcome.todos is not None:
         facts.append(TodoChanged(items=outcome.todos))
     facts += outcome.facts
@@ -117,18 +118,34 @@ def _within(text: str, limit: int) -> tuple[str, bytes | None]:
     return f"{head}\n[… {left_out} characters left out …]\n{tail}", text.encode()
 
 
-def _file_touched(touched: Touched, call_uid: CallUid, blobs: dict[BlobId, bytes]) -> FileTouched:
-    if touched.before is not None and touched.data_before is not None:
-        blobs[touched.before] = touched.data_before
-    if touched.after is not None and touched.data_after is not None:
-        blobs[touched.after] = touched.data_after
-    return FileTouched(
-        path=touched.path,
-        action=touched.action,
-        before=touched.before,
-        after=touched.after,
-        call_uid=call_uid,
-    )
+def touched_facts(
+    changes: Iterable[Touched], call_uid: CallUid | None, blobs: dict[BlobId, bytes]
+) -> list[FileTouched]:
+    """The facts of what a call changed; what has to be kept for them is added to `blobs`."""
+    facts: list[FileTouched] = []
+    for touched in changes:
+        if touched.before is not None and touched.data_before is not None:
+            blobs[touched.before] = touched.data_before
+        if touched.after is not None and touched.data_after is not None:
+            blobs[touched.after] = touched.data_after
+        facts += [
+            FileTouched(path=path, action="created", mode_after=mode, call_uid=call_uid)
+            for path, mode in touched.folders
+        ]
+        facts.append(
+            FileTouched(
+                path=touched.path,
+                action=touched.action,
+                before=touched.before,
+                after=touched.after,
+                call_uid=call_uid,
+                mode_before=touched.mode_before,
+                mode_after=touched.mode_after,
+                missing=touched.missing,
+                is_certain=touched.is_certain,
+            )
+        )
+    return facts
 
 
 def _blob(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:

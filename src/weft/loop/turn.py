@@ -31,7 +31,7 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.faults import Boundary
-from weft.ids import CallUid, NodeId, TurnId
+from weft.ids import BlobId, CallUid, NodeId, TurnId
 from weft.loop.answer import Answer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.batch import Batch
@@ -54,6 +54,7 @@ from weft.state import SessionState
 from weft.tools import SubmitTool
 
 _CALL = Boundary("loop.call")
+from weft.loop.results import touched_facts
 _FINISH = Boundary("loop.finish")
 _ABORT = Boundary("loop.abort")
 _COMPACT = Boundary("loop.make_room")
@@ -549,6 +550,7 @@ class Turn:
             retries=self._retries,
             iterations=_answers_given(state, noted),
             deliverable=deliverable,
+        self._note_unclaimed(state)
         )
 
     # -- the line
@@ -557,6 +559,13 @@ class Turn:
         """Promoted inputs became part of the line.  It is read anew, for the queue holds only the beginning of a long one."""
         if any(isinstance(fact, InputPromoted) for fact in stored):
             await self._load_line()
+
+    def _note_unclaimed(self, state: SessionState) -> None:
+        """What a command changed before it was stopped can be taken back like anything else."""
+        blobs: dict[BlobId, bytes] = {}
+        call_uid = next(reversed(state.turn.intents), None)
+        facts = touched_facts(self._env.unclaimed(), call_uid, blobs)
+        self._notebook.note(*facts, blobs=blobs)
 
     def _take_results_into_line(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)

@@ -36,6 +36,9 @@ from weft.session.commands import (
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
+    Rewind,
+    RewindItem,
+    RewindPlan,
     Say,
     SetBoundary,
     SetCheckpoint,
@@ -45,6 +48,7 @@ from weft.session.commands import (
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
+    UndoRewind,
     checked,
 )
 from weft.session.environment import FoundFile, SessionEnvironment, Workshop
@@ -52,6 +56,8 @@ from weft.session.follow import Subscription
 from weft.session.gate import Leave
 from weft.session.line import load_line, load_revisions, unspill_entries
 from weft.session.loading import fold_after, load_state
+from weft.session.restoring import FileDoor
+from weft.session.rewinding import FileNow
 
 __all__ = [
     "ANSWERS",
@@ -87,6 +93,9 @@ __all__ = [
     "RenameBranch",
     "ReorderQueue",
     "RespondToPermission",
+    "Rewind",
+    "RewindItem",
+    "RewindPlan",
     "Say",
     "SessionActor",
     "SessionEnvironment",
@@ -99,6 +108,7 @@ __all__ = [
     "SwitchSkill",
     "ToggleCollapse",
     "UndoCompaction",
+    "UndoRewind",
     "Workshop",
     "branches",
     "checked",

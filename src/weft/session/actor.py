@@ -24,9 +24,11 @@ from weft.errors import (
     Conflict,
     Corrupt,
     Fenced,
+    SessionBusy,
     SessionError,
     SessionStopped,
     StoreError,
+    ToolError,
     UsageError,
     WeftError,
 )
@@ -37,6 +39,7 @@ from weft.events import (
     ErrorRaised,
     Event,
     Fact,
+    FileTouched,
     InputRemoved,
     NewMessage,
     NodeEdited,
@@ -45,6 +48,7 @@ from weft.events import (
     QuestionAnswered,
     QuestionAsked,
     QueuesRecalled,
+    Rewound,
     SessionRestarted,
     SessionStatus,
     SettingChanged,
@@ -91,16 +95,20 @@ from weft.session.commands import (
     Queued,
     Say,
     SetBoundary,
+    Rewind,
+    RewindPlan,
     Stop,
     SwitchBranch,
     digest,
 )
+    UndoRewind,
 from weft.session.decide import Moment, Plan, decide, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
 from weft.session.line import (
     LineCache,
+from weft.session.keeping import history_blobs
     load_revisions,
     load_summary,
     spill,
@@ -109,6 +117,7 @@ from weft.session.line import (
 from weft.session.loading import keep_snapshot, load_state
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
+from weft.session.restoring import Rewinder
 from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow, Store
 
 logger = logging.getLogger(__name__)
@@ -124,6 +133,9 @@ _OVERDUE = Boundary("session.overdue")
 
 _REWIND = Boundary("session.rewind")
 _REWOUND = Boundary("session.rewound")
+HISTORY_SLACK = 16
+"""The file history is held to its limit whenever a session has added this part of it."""
+
 
 _ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
 """Commands after which an interrupted turn cannot go on where it stood."""
@@ -209,6 +221,8 @@ class SessionActor:
         self.driver = ""
         self.error = ""
         """Why the session is down; empty when it is not."""
+        self._untrimmed = environment.history_bytes
+        """Bytes of file history since it was last held to its limit; at first, nobody knows."""
         self._stopping = False
         self.stopped_because = ""
         self.stopped = anyio.Event()
@@ -429,7 +443,11 @@ class SessionActor:
         plan = decide(command, self.state, moment)
         left_open = self._turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
+            case Rewind() | UndoRewind():
+                return await self._rewind(command, asked)
             await self._end_interrupted("something else came first")
+                if self._turn is None:
+                    await self._finish_rewind()
             plan = decide(command, self.state, moment)
         cause = None
         if command.input_id:
@@ -534,9 +552,55 @@ class SessionActor:
         """Append, then apply and publish.  Nothing is shown that a crash could take back."""
         if not commit.facts:
             return ()
-        stamped, blobs = self._stamp(commit, cause)
+        stamped, blobs, history = self._stamp(commit, cause)
         await self._store.append(
             Append(
+    # -- rewinding
+
+    async def _rewind(self, command: Rewind | UndoRewind, asked: str) -> RewindPlan:
+        """Say what a rewind does, and unless it is a preview, do it.  Nothing else is carried out meanwhile."""
+        if self._turn is not None:
+            raise SessionBusy(self.session_id, "rewind it")
+        if not command.preview:
+            await self._finish_rewind()
+            if self.state.turn.open is not None:
+                await self._end_interrupted("something else came first")
+        rewinder = self._rewinder()
+        draft = await rewinder.draft(command, self.state)
+        if command.preview:
+            return draft.plan
+        cause = None
+        if command.input_id:
+            cause = Cause(input_id=command.input_id, digest=asked, answer=draft.done())
+        commit = await rewinder.intent(draft, self.state)
+        _REWIND.before.hit()
+        stored = await self._commit(commit, cause)
+        _REWIND.after.hit()
+        intent = next(fact for fact in stored if isinstance(fact, Rewound))
+        if not intent.files:
+            return draft.done()
+        failed = await rewinder.carry_out(draft.steps)
+        settled = await rewinder.settled(intent, failed, draft.steps, self.state.tree.head)
+        _REWOUND.before.hit()
+        await self._commit(settled)
+        _REWOUND.after.hit()
+        return draft.done(failed)
+
+    async def _finish_rewind(self) -> None:
+        """Do what is left of a rewind that was interrupted after its intent was durable."""
+        place = self.state.files.unsettled
+        if place is None or place.log != self.session_id or self._env.files is None:
+            return
+        settled = await self._rewinder().finish(place, self.state.tree.head)
+        _REWOUND.before.hit()
+        await self._commit(settled)
+        _REWOUND.after.hit()
+
+    def _rewinder(self) -> Rewinder:
+        if self._env.files is None:
+            raise UsageError("this session has no files that could be put back")
+        return Rewinder(self._store, self._env.files)
+
                 stream=self.session_id,
                 expected_seq=self.state.seq,
                 records=tuple(
@@ -554,23 +618,48 @@ class SessionActor:
             self._apply(fact)
         return stamped
 
-    def _stamp(self, commit: Commit, cause: Cause | None) -> tuple[list[Fact], dict[BlobId, bytes]]:
+    def _hold_to_quota(self, added: int) -> None:
+        """Let the project's oldest file history go, every now and then; what is gone is named when somebody wants it back."""
+        most = self._env.history_bytes
+        self._untrimmed += added
+        if most and self._untrimmed > most // HISTORY_SLACK:
+            self._untrimmed = 0
+            self._supervisor.start(self._trim_history, f"history of {self.session_id}")
+
+    async def _trim_history(self) -> None:
+        most = self._env.history_bytes
+        try:
+            await self._store.trim_history(
+                self.state.about.project_path, most - most // HISTORY_SLACK
+            )
+        except StoreError:
+            logger.exception("file history was not trimmed", extra={"session": self.session_id})
+
+    def _stamp(
+        self, commit: Commit, cause: Cause | None
+    ) -> tuple[list[Fact], dict[BlobId, bytes], tuple[BlobId, ...]]:
+        """The facts as they are stored, the blobs that they name, and which of those are file history."""
+                history=history,
         now = self._env.clock.now()
         blobs = dict(commit.blobs)
         stamped: list[Fact] = []
         for offset, fact in enumerate(commit.facts):
             slim, more = spill(fact)
             blobs.update(more)
+        if history:
+            self._hold_to_quota(sum(len(blobs[each]) for each in history))
             stamped.append(
                 msgspec.structs.replace(
                     slim,
                     session_id=self.session_id,
                     seq=self.state.seq + offset + 1,
+        spilled: set[BlobId] = set()
                     at=fact.at or now,  # an imported message keeps its own time
                     cause=cause if offset == 0 else None,
                 )
             )
-        return stamped, blobs
+            spilled.update(more)
+        return stamped, blobs, history_blobs(stamped, blobs, spilled)
 
     def _apply(self, fact: Fact) -> None:
         self.state.apply(fact)
@@ -875,7 +964,8 @@ class SessionActor:
 
     async def _settle_interrupted(self) -> None:
         """Close what a dead process left in doubt, so that its turn can go on."""
-        facts = settle_interrupted(self.state, await self._evidence())
+        found = await self._evidence()
+        facts = settle_interrupted(self.state, found)
         started = self.state.turn.open
         if started is not None and started.call is not None:
             opening = self._env.workshop.opening(
@@ -883,19 +973,23 @@ class SessionActor:
             )
             facts += promote(self.state, facts, self._env.clock.now())
             commit = msgspec.structs.replace(
-                opening, facts=(*facts, *opening.facts), drop_draft=True
+                opening,
+                facts=(*facts, *opening.facts),
+                blobs={**found.blobs, **opening.blobs},
+                drop_draft=True,
             )
         else:
-            commit = Commit(facts=tuple(facts), drop_draft=True)
+            commit = Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True)
         _RECOVER.before.hit()
         await self._commit(commit)
         _RECOVER.after.hit()
 
     async def _end_interrupted(self, why: str) -> None:
         """End the turn that a dead process left open, because something else comes next."""
-        facts = end_interrupted(self.state, await self._evidence(), why)
+        found = await self._evidence()
+        facts = end_interrupted(self.state, found, why)
         _END.before.hit()
-        await self._commit(Commit(facts=tuple(facts), drop_draft=True))
+        await self._commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
         _END.after.hit()
 
     async def _evidence(self) -> Evidence:
@@ -928,20 +1022,41 @@ class SessionActor:
             self.error = f"{reason}; and it could not be restarted: {failure}"
             self._settled.set()
             if isinstance(failure, Fenced):
+        files = self._env.files
+        touched = Commit(facts=())
+        if files is not None:
+            # Before anything is judged: a command that still runs would go on changing what was looked at.
+            await files.end_strays()
+            if any(each.effect == "unknown" for each in self.state.turn.intents.values()):
+                touched = await files.interrupted()
                 self._lose(str(failure))
 
     async def _go_on(self) -> None:
         if self.state.turn.open is not None:
             await self._settle_interrupted()
+            modes=await self._modes(hashes_wanted(self.state)),
+            touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
+            blobs=touched.blobs,
             self._start_turn()
         else:
+    async def _modes(self, paths: Iterable[str]) -> dict[str, int]:
+        """The mode that each file has now, as far as it can be told."""
+        found: dict[str, int] = {}
+        for path in paths if self._env.files is not None else ():
+            try:
+                now = await self._env.files.look(path) if self._env.files is not None else None
+            except ToolError:
+                continue
+            found[path] = 0 if now is None else now.mode
+        return found
+
             self._settled.set()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
         found = await self._evidence()
         ending = end_interrupted(self.state, found, f"it crashed too often: {reason}")
         _DOWN.before.hit()
-        await self._commit(Commit(facts=(raised, *ending), drop_draft=True))
+        await self._commit(Commit(facts=(raised, *ending), blobs=found.blobs, drop_draft=True))
         _DOWN.after.hit()
         self.error = f"it crashed too often; the last time: {reason}"
         self._settled.set()

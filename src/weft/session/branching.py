@@ -91,6 +91,16 @@ def checkpoint(state: SessionState, label: str) -> tuple[list[Fact], str]:
     return [RefMoved(name=chosen, node=state.tree.head, ref="checkpoint")], chosen
 
 
+def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
+    """The facts that give the present line a name before the head goes back to `to`, unless it stays on the line or has one."""
+    head = state.tree.head
+    if head is None or head in state.tree.ancestors(to):
+        return []
+    if any(ref.node == head and ref.ref == "branch" for ref in state.tree.refs.values()):
+        return []
+    return [RefMoved(name=_next_name(state, "rewound"), node=head)]
+
+
 def _keep_current(state: SessionState) -> list[Fact]:
     return [RefMoved(name=current_branch(state), node=state.tree.head)]
 

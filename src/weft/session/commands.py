@@ -157,6 +157,28 @@ class SetCheckpoint(CommandBase, frozen=True, tag="set_checkpoint"):
     label: str = ""
 
 
+class Rewind(CommandBase, frozen=True, tag="rewind"):
+    """Let files, conversation or both go back to what they were when a message was done."""
+
+    to: NodeId | None = None
+    """The message; None is before the first one."""
+    checkpoint: str = ""
+    """Go back to what files were when this checkpoint was set, `to` being its message."""
+    files: bool = True
+    conversation: bool = True
+    preview: bool = False
+    """Only say what would happen."""
+    overwrite: tuple[str, ...] = ()
+    """Paths that go back although somebody else has changed them since."""
+
+
+class UndoRewind(CommandBase, frozen=True, tag="undo_rewind"):
+    """Take the last rewind back."""
+
+    preview: bool = False
+    overwrite: tuple[str, ...] = ()
+
+
 class Compact(CommandBase, frozen=True, tag="compact"):
     """Tell the model the older part of the line as a summary from now on."""
 
@@ -266,6 +288,8 @@ Command: TypeAlias = (
     | SetBoundary
     | ClearBoundary
     | Compact
+    | Rewind
+    | UndoRewind
     | UndoCompaction
     | Attach
     | Detach
@@ -313,6 +337,39 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Messages on it, from the first one on."""
 
 
+RewindAction: TypeAlias = Literal[
+    "restore", "delete", "recreate", "conflict", "unavailable", "unchanged"
+]
+"""`restore` it, `delete` what the session made, `recreate` what it removed; leave it: somebody else changed it (`conflict`), what it was
+is gone (`unavailable`), or it is so already."""
+
+
+class RewindItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a rewind does with one file, link or folder."""
+
+    path: str
+    action: RewindAction
+    reason: str = ""
+
+
+class RewindPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a rewind does, or did."""
+
+    to: NodeId | None
+    conversation: bool
+    files: tuple[RewindItem, ...] = ()
+    """Every path that the session changed since, in order."""
+    left_out: tuple[str, ...] = ()
+    """What the file history does not know, so that it is not put back."""
+    is_done: bool = False
+    """False: a preview."""
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """Paths that are left as they are because somebody else has changed them."""
+        return tuple(item.path for item in self.files if item.action == "conflict")
+
+
 ANSWERS: dict[type[CommandBase], Any] = {
     Say: Accepted,
     ContinueTurn: Accepted,
@@ -322,6 +379,8 @@ ANSWERS: dict[type[CommandBase], Any] = {
     BranchAt: Branch,
     SwitchBranch: Branch,
     SetCheckpoint: str,
+    Rewind: RewindPlan,
+    UndoRewind: RewindPlan,
 }
 """What each command answers, for those who carry answers as bytes; the others answer nothing."""
 

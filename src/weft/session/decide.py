@@ -71,6 +71,7 @@ from weft.session.commands import (
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
+    Rewind,
     Say,
     SetBoundary,
     SetCheckpoint,
@@ -80,6 +81,7 @@ from weft.session.commands import (
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
+    UndoRewind,
 )
 from weft.session.environment import FoundFile
 from weft.state import Entry, Request, SessionState
@@ -166,8 +168,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _clear_boundary(moment.file, state)
         case ToggleCollapse(node=node):
             return _toggle(node, state)
-        case Abort() | Attach() | Detach() | Stop():
-            return Plan()
+        case Abort() | Attach() | Detach() | Stop() | Rewind() | UndoRewind():
+            return Plan()  # these are the actor's own
         case _:
             assert_never(command)
 

@@ -1,12 +1,19 @@
-"""The files that tools of this session changed."""
+"""What tools of this session changed in the project: the net result, and where in the log each change is written down.
+
+What files held is not here, only where it can be read (`places`), as with the words of the tree: a rewind reads exactly the changes
+that it takes back.
+"""
 
 from __future__ import annotations
 
+import stat
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from weft.events import AnyFact, FileTouched
+from weft.events import AnyFact, FileChange, FileTouched, RefMoved, Rewound, SessionCreated
+from weft.ids import BlobId, SessionId
+from weft.tree import Place
 
 FileAction: TypeAlias = Literal["created", "modified", "deleted"]
 
@@ -19,33 +26,105 @@ class TouchedFile(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
+class Original(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was at a path before the session first touched it."""
+
+    exists: bool
+    content: BlobId | None = None
+    mode: int = 0
+
+
 class Files(msgspec.Struct):
     """Changed files; the last touched one is last."""
 
     touched: dict[str, TouchedFile] = {}
+    originals: dict[str, Original] = {}
+    places: list[Place] = []
+    """The facts that tell of changes, in the order they happened."""
+    logs: list[SessionId] = []
+    """The logs that were folded, the oldest ancestor of a fork first."""
+    checkpoints: dict[str, int] = {}
+    """How many of `places` there were when a checkpoint was set."""
+    rewinds: list[Place] = []
+    """Rewinds that have not been taken back."""
+    unsettled: Place | None = None
+    """A rewind whose files may not have been put back yet."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
-        if not isinstance(fact, FileTouched):
-            return
-        earlier = self.touched.pop(fact.path, None)
-        action = _net(earlier.action if earlier else None, fact.action)
-        if action is not None:
-            self.touched[fact.path] = TouchedFile(path=fact.path, action=action, at=fact.at)
+        match fact:
+            case FileTouched():
+                self.places.append(Place(fact.session_id, fact.seq))
+                self._touch(fact)
+            case Rewound():
+                self._rewind(fact)
+            case RefMoved(name=name, ref="checkpoint"):
+                self.checkpoints[name] = len(self.places)
+            case SessionCreated():
+                self.logs.append(fact.session_id)
+            case _:
+                pass
 
     def newest_first(self) -> list[TouchedFile]:
         """All of them, the last touched first."""
         return list(reversed(self.touched.values()))
 
+    def places_after(self, place: Place) -> list[Place]:
+        """Where the changes are written down that happened after the fact at `place`."""
+        rank = {log: number for number, log in enumerate(self.logs)}
+        start = (rank.get(place.log, -1), place.seq)
+        return [each for each in self.places if (rank.get(each.log, -1), each.seq) > start]
 
-def _net(earlier: FileAction | None, now: FileAction) -> FileAction | None:
-    """What both changes come to, seen from before the first; None when the file is as absent as it was."""
-    match earlier, now:
-        case "created", "modified":
-            return "created"
-        case "created", "deleted":
-            return None
-        case "deleted", "created":
-            return "modified"
-        case _:
-            return now
+    def _touch(self, fact: FileTouched) -> None:
+        if stat.S_ISDIR(fact.mode_after or fact.mode_before):
+            return
+        exists = fact.action != "created"
+        before = Original(exists, fact.before, fact.mode_before)
+        self._net(fact.path, before, exists_now=fact.action != "deleted", at=fact.at)
+
+    def _rewind(self, fact: Rewound) -> None:
+        place = Place(fact.session_id, fact.seq)
+        if fact.files:
+            self.places.append(place)
+        for change in fact.files:
+            if not stat.S_ISDIR(change.mode_after or change.mode_before):
+                self._put_back(change, fact.at)
+        if fact.settles:
+            self.unsettled = None
+            return
+        self.unsettled = place if fact.files else None
+        if not fact.undoes:
+            self.rewinds.append(place)
+        else:
+            undone = Place(fact.session_id, fact.undoes)
+            self.rewinds = [each for each in self.rewinds if each != undone]
+
+    def _put_back(self, change: FileChange, at: float) -> None:
+        before = Original(_is_there(change.before, change.mode_before))
+        now = Original(_is_there(change.after, change.mode_after), change.after, change.mode_after)
+        if self.originals.get(change.path) == now:
+            # As if the session had never been there.
+            self.touched.pop(change.path, None)
+            del self.originals[change.path]
+        else:
+            self._net(change.path, before, exists_now=now.exists, at=at)
+
+    def _net(self, path: str, before: Original, *, exists_now: bool, at: float) -> None:
+        """What all changes of a path come to, seen from before the first."""
+        original = self.originals.setdefault(path, before)
+        self.touched.pop(path, None)
+        action: FileAction
+        if not exists_now:
+            action = "deleted"
+        elif not original.exists:
+            action = "created"
+        else:
+            action = "modified"
+        if original.exists or exists_now:
+            self.touched[path] = TouchedFile(path=path, action=action, at=at)
+        else:
+            del self.originals[path]  # as absent as it was
+
+
+def _is_there(content: BlobId | None, mode: int) -> bool:
+    return content is not None or mode != 0

@@ -76,11 +76,11 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "5"
+FOLD_VERSION: Final = "6"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
-    SessionCreated: ("tree", "settings", "about"),
+    SessionCreated: ("tree", "settings", "about", "files"),
     SettingChanged: ("settings",),
     ModeChanged: ("settings",),
     SystemNote: ("tree",),
@@ -90,9 +90,9 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SubtreeDeleted: ("tree",),
     SubtreeRestored: ("tree",),
     HeadMoved: ("tree",),
-    RefMoved: ("tree",),
+    RefMoved: ("tree", "files"),
     RefDeleted: ("tree",),
-    Rewound: ("tree",),
+    Rewound: ("tree", "files"),
     Compacted: ("tree",),
     CompactionUndone: ("tree",),
     InputQueued: ("queue",),

@@ -33,6 +33,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """For programs and screens; never sent to the model."""
     todos: tuple[Todo, ...] | None = None
     """The new task list, when the tool changed it."""
+    notes: tuple[str, ...] = ()
+    """What the person should know besides, a sentence each."""
     facts: tuple[Fact, ...] = ()
     """What else becomes durable with the result."""
 
@@ -56,6 +58,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Put to the person; the answer is the result, and `run` is only for when nobody can be asked."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
+    keeps: dict[BlobId, bytes] = {}
+    """Contents that become durable with the intent: what is about to be replaced must be known before it is."""
     facts: tuple[Fact, ...] = ()
     """What becomes durable with the intent, so that recovery finds either both or none."""
 

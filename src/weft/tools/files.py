@@ -15,6 +15,8 @@ from weft.tools.diff import unified
 from weft.tools.text import Decoded, decode, in_lf
 from weft.workspace import FileState
 
+MAX_KEPT = 4 * 1024 * 1024
+"""A larger file's content is not kept with the intent."""
 NOTE_CHANGED = "The file had been changed since you read it; the edit still fitted and was applied to the new version."
 
 
@@ -99,7 +101,15 @@ async def prepare_change(
         preview=preview,
         pre_hashes={target.path: target.hash},
         post_hashes={target.path: after},
+        keeps=_about_to_go(target),
     )
+
+
+def _about_to_go(target: Target) -> dict[BlobId, bytes]:
+    """What is about to be replaced, for the file history; it is durable before it goes."""
+    if target.state is None or len(target.state.data) > MAX_KEPT:
+        return {}
+    return {target.state.hash: target.state.data}
 
 
 def _preview(target: Target, data: bytes) -> str:

@@ -98,7 +98,9 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
     argv += ["--files-with-matches"] if given.files_only else []
     where = path if path.startswith("/") else "./" if path == "." else f"./{path}"
     argv += ["-e", given.pattern, "--", where]
-    command = Command(argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS)
+    command = Command(
+        argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS, only_reads=True
+    )
     result = await context.runner.run(command)
     if result.exit_code == 2 and "regex parse error" in result.output:
         raise FinalToolError(f"the pattern is no regular expression: {_last_line(result.output)}")
@@ -127,6 +129,7 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         cwd=context.workspace.root,
         timeout_seconds=_SECONDS,
         stdin=msgspec.json.encode(order),
+        only_reads=True,
     )
     result = await context.runner.run(command)
     if result.output.startswith(_BAD_PATTERN):

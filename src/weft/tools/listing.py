@@ -111,7 +111,7 @@ async def _by_walking(folder: str, context: ToolContext) -> Listing:
 
 
 async def _ask(argv: tuple[str, ...], cwd: str, context: ToolContext) -> RunResult:
-    command = Command(argv=(*_QUIETLY, *argv), cwd=cwd, timeout_seconds=_SECONDS)
+    command = Command(argv=(*_QUIETLY, *argv), cwd=cwd, timeout_seconds=_SECONDS, only_reads=True)
     return await context.runner.run(command)
 
 

@@ -93,6 +93,7 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
         text="\n".join(part for part in (output, end) if part),
         is_error=result.timed_out or result.exit_code != 0,
         touched=result.changes or (),
+        notes=result.left_out,
         full_text=result.full_output,
         data={
             "exit_code": result.exit_code,

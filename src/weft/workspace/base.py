@@ -45,8 +45,8 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
     """Why what was there before cannot be had: too large, beyond the quota, …"""
     is_certain: bool = True
     """False when somebody else may have changed it: another command ran at the same time, or the program was interrupted."""
-    folders: tuple[str, ...] = ()
-    """Folders that were made on the way, the outermost first."""
+    folders: tuple[tuple[str, int], ...] = ()
+    """Folders that were made on the way, the outermost first, each with its mode."""
 
 
 class FileImage(msgspec.Struct, frozen=True, kw_only=True):

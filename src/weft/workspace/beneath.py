@@ -46,10 +46,10 @@ def open_beneath(folder_fd: int, name: str, flags: int, mode: int = 0) -> int:
     return _opener()(folder_fd, name, flags | os.O_CLOEXEC, mode)
 
 
-def make_folders(folder_fd: int, name: str, made: list[str] | None = None) -> int:
+def make_folders(folder_fd: int, name: str, made: list[tuple[str, int]] | None = None) -> int:
     """Open the folder `name` below the open one, making what is missing; each new one is made durable in its parent.
 
-    Returns a descriptor that can be synced; the names of the new folders are added to `made`.
+    Returns a descriptor that can be synced; the names and modes of the new folders are added to `made`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY
     here = open_beneath(folder_fd, ".", flags)
@@ -58,7 +58,7 @@ def make_folders(folder_fd: int, name: str, made: list[str] | None = None) -> in
         for number, part in enumerate(parts, start=1):
             below, is_new = _enter(here, part, flags)
             if is_new and made is not None:
-                made.append("/".join(parts[:number]))
+                made.append(("/".join(parts[:number]), os.fstat(below).st_mode))
             os.close(here)
             here = below
     except BaseException:

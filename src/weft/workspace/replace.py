@@ -63,7 +63,7 @@ class Replacement:
         self._sweep = sweep
         self._kept_bytes = kept_bytes
         self._abandoned = False
-        self._made: list[str] = []
+        self._made: list[tuple[str, int]] = []
 
     def abandon(self) -> None:
         """Stop before the rename, if it is not too late."""
@@ -162,7 +162,7 @@ class Replacement:
             mode_before=0 if before is None else before.about.st_mode,
             mode_after=mode,
             missing="too large" if before is not None and before.kept is None else "",
-            folders=tuple(f"{above}{name}" for name in self._made),
+            folders=tuple((f"{above}{name}", mode) for name, mode in self._made),
         )
 
 

@@ -1,0 +1,287 @@
+"""What a rewind does to files: a pure function of the changes that it takes back and of what is on the disk.
+
+A path goes back to what it was before the first of those changes.  That is what the session found there, so what a person did before
+is kept; and what nobody of this session changed is not in the list.  It goes back only if it is still what the last of those changes
+left: anything else is somebody's work, and is named instead (`conflict`), unless the caller says that it may be overwritten.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from weft.events import AnyFact, FileChange, FileTouched, Rewound
+from weft.ids import BlobId
+from weft.permissions import is_protected
+from weft.session.commands import RewindAction, RewindItem
+
+_KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
+
+
+class Side(msgspec.Struct, frozen=True):
+    """What is at a path, as far as it is known: None is no content, 0 no mode."""
+
+    exists: bool
+    content: BlobId | None = None
+    mode: int = 0
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+    def agrees(self, other: Side) -> bool:
+        """True when both are the same, as far as modes are known; content that is not known agrees with none."""
+        if not (self.exists and other.exists):
+            return self.exists == other.exists
+        if self.mode and other.mode and self.mode != other.mode:
+            return False
+        if self.is_folder or other.is_folder:
+            return self.is_folder == other.is_folder
+        return self.content is not None and self.content == other.content
+
+
+NOTHING = Side(False)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """All changes of one path that are taken back, as one."""
+
+    path: str
+    target: Side
+    """What was there before the first."""
+    left: Side
+    """What the last one left."""
+    missing: str = ""
+    """Why the content of `target` was not kept."""
+    is_certain: bool = True
+    others_between: bool = False
+    """Somebody else changed it between two of them."""
+
+
+class FileNow(msgspec.Struct, frozen=True, kw_only=True):
+    """What is at a path now."""
+
+    mode: int
+    content: BlobId | None = None
+    """None for a folder, and for what is too large to be kept."""
+    data: bytes | None = None
+    names: tuple[str, ...] = ()
+    """What is in a folder."""
+
+    @property
+    def side(self) -> Side:
+        return Side(True, self.content, self.mode)
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to one path."""
+
+    span: Span
+    now: FileNow | None
+    item: RewindItem
+
+    @property
+    def path(self) -> str:
+        return self.span.path
+
+    @property
+    def target(self) -> Side:
+        return self.span.target
+
+    @property
+    def acts(self) -> bool:
+        return self.item.action in ("restore", "delete", "recreate")
+
+    @property
+    def change(self) -> FileChange:
+        """As the log has it."""
+        now = NOTHING if self.now is None else self.now.side
+        return FileChange(
+            path=self.path,
+            before=now.content,
+            after=self.target.content,
+            mode_before=now.mode,
+            mode_after=self.target.mode,
+        )
+
+
+# --- what is taken back ----------------------------------------------------------------
+
+
+def spans(facts: Iterable[AnyFact]) -> dict[str, Span]:
+    """The changes that these facts tell of, in order, one for each path."""
+    found: dict[str, Span] = {}
+    for fact in facts:
+        for change in _changes(fact):
+            earlier = found.get(change.path)
+            if earlier is not None:
+                change = msgspec.structs.replace(
+                    earlier,
+                    left=change.left,
+                    is_certain=earlier.is_certain and change.is_certain,
+                    others_between=earlier.others_between or not earlier.left.agrees(change.target),
+                )
+            found[change.path] = change
+    return found
+
+
+def _changes(fact: AnyFact) -> list[Span]:
+    if isinstance(fact, Rewound):
+        return [
+            Span(path=each.path, target=before_of(each), left=after_of(each)) for each in fact.files
+        ]
+    if not isinstance(fact, FileTouched):
+        return []
+    before = Side(fact.action != "created", fact.before, fact.mode_before)
+    after = Side(fact.action != "deleted", fact.after, fact.mode_after)
+    return [
+        Span(
+            path=fact.path,
+            target=before,
+            left=after,
+            missing=fact.missing,
+            is_certain=fact.is_certain,
+        )
+    ]
+
+
+def before_of(change: FileChange) -> Side:
+    """What a change found."""
+    exists = change.before is not None or change.mode_before != 0
+    return Side(exists, change.before, change.mode_before)
+
+
+def after_of(change: FileChange) -> Side:
+    """What a change left."""
+    exists = change.after is not None or change.mode_after != 0
+    return Side(exists, change.after, change.mode_after)
+
+
+# --- what happens to each --------------------------------------------------------------
+
+
+def plan(
+    changed: Mapping[str, Span],
+    now: Mapping[str, FileNow | None],
+    kept: Collection[BlobId],
+    overwrite: Collection[str] = (),
+) -> list[Step]:
+    """What is done with every path; `kept` are the contents that can still be had."""
+    steps = {
+        path: Step(
+            span=span,
+            now=now[path],
+            item=_judged(span, now[path], kept, is_forced=path in overwrite),
+        )
+        for path, span in changed.items()
+    }
+    for path in sorted(steps, key=_depth, reverse=True):
+        steps[path] = _without_other_things(steps[path], steps)
+    return [steps[path] for path in sorted(steps)]
+
+
+def _judged(
+    span: Span, now: FileNow | None, kept: Collection[BlobId], *, is_forced: bool
+) -> RewindItem:
+    target, path = span.target, span.path
+    present = NOTHING if now is None else now.side
+    if present.agrees(target):
+        return RewindItem(path=path, action="unchanged", reason="it is so already")
+    if is_protected(path):
+        return RewindItem(
+            path=path,
+            action="conflict",
+            reason="programs obey this file, so it is only ever changed by hand",
+        )
+    if not target.is_folder and target.exists and target.content not in kept:
+        why = span.missing or "it was dropped to stay within the quota"
+        return RewindItem(path=path, action="unavailable", reason=f"what it was is gone: {why}")
+    if not is_forced and _is_beyond_keeping(now):
+        return RewindItem(
+            path=path,
+            action="unavailable",
+            reason="it is too large to be kept, so taking it away could not be undone",
+        )
+    if not is_forced and (why := _conflict(span, present)):
+        return RewindItem(path=path, action="conflict", reason=why)
+    return RewindItem(path=path, action=action_for(present, target), reason=_remark(span))
+
+
+def _conflict(span: Span, present: Side) -> str:
+    """Why a path is not simply put back; empty when it can be."""
+    if not span.left.agrees(present):
+        if not present.exists:
+            return "it was removed since"
+        return "it was changed since" if span.left.exists else "somebody else has made it since"
+    if not span.is_certain:
+        return "it may have been changed by somebody else: it changed while nobody could tell"
+    return ""
+
+
+def _is_beyond_keeping(now: FileNow | None) -> bool:
+    return now is not None and not stat.S_ISDIR(now.mode) and now.content is None
+
+
+def action_for(present: Side, target: Side) -> RewindAction:
+    """What has to be done to get from the one to the other."""
+    if not target.exists:
+        return "delete"
+    return "restore" if present.exists else "recreate"
+
+
+def _remark(span: Span) -> str:
+    return "takes back what somebody else changed in between, too" if span.others_between else ""
+
+
+def _without_other_things(step: Step, steps: Mapping[str, Step]) -> Step:
+    """A folder that holds anything else stays; asked for the deepest first."""
+    if not step.acts or step.now is None or not stat.S_ISDIR(step.now.mode):
+        return step
+    if step.target.is_folder:
+        return step
+    for name in step.now.names:
+        below = steps.get(f"{step.path}/{name}")
+        if below is None or not below.acts or below.target.exists:
+            reason = f"it holds {name!r}, which stays"
+            item = RewindItem(path=step.path, action="conflict", reason=reason)
+            return msgspec.structs.replace(step, item=item)
+    return step
+
+
+# --- in which order --------------------------------------------------------------------
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """Those that act, in an order in which each can be done: make way, the deepest first; then build up, the outermost first."""
+    return sorted((step for step in steps if step.acts), key=_turn)
+
+
+def _turn(step: Step) -> tuple[int, int, str]:
+    depth = _depth(step.path)
+    was_folder = step.now is not None and stat.S_ISDIR(step.now.mode)
+    if step.target.is_folder:
+        return (0 if was_folder else 3, depth, step.path)
+    if not step.target.exists:
+        return (2 if was_folder else 1, -depth, step.path)
+    return (4, depth, step.path)
+
+
+def closes_itself(side: Side) -> bool:
+    """True for a folder that nobody may write into: it gets its mode last."""
+    return side.is_folder and side.mode & 0o300 != 0o300
+
+
+def _depth(path: str) -> int:
+    return path.count("/")
+
+
+# --- telling ---------------------------------------------------------------------------
+
+
+def told_to_model(steps: Sequence[Step]) -> str:
+    """What the model has to know when files went back and the conversation did not."""
+    paths = [step.path for step in steps if step.acts and not step.target.is_folder]
+    shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
+    return f"The person has put files back to what they were earlier: {shown}. Read them again before you rely on them."
