@@ -34,6 +34,7 @@ from weft.events import (
     PermissionRequest,
     Purpose,
     Replaced,
+    SessionRestarted,
     SessionStatus,
     Status,
     Todo,
@@ -719,6 +720,8 @@ class Session:
                         )
                     case ErrorRaised(where="compaction", message=message):
                         raise SessionError(f"the session was not compacted: {message}")
+                    case SessionRestarted(reason=reason):
+                        raise SessionError(f"the session was not compacted: {reason}")
                     case SessionStatus(status="error"):
                         raise SessionError(f"the session was not compacted: {port.error}")
                     case _:

@@ -12,6 +12,7 @@ from weft.context.build import (
     Entry,
     Target,
     build,
+    notes_for_model,
     render,
 )
 from weft.context.compaction import (
@@ -21,6 +22,8 @@ from weft.context.compaction import (
     carried,
     choose_cut,
     is_full,
+    pin_block,
+    pinned,
     room,
     transcript,
 )
@@ -48,6 +51,9 @@ __all__ = [
     "estimate_text",
     "is_full",
     "load_prefix",
+    "notes_for_model",
+    "pin_block",
+    "pinned",
     "render",
     "render_prefix",
     "room",

@@ -29,6 +29,7 @@ from weft.messages import (
     ToolCall,
     ToolResult,
 )
+from weft.tree import Tree
 
 NO_RESULT: Final = (
     "No result of this call is on record: the turn ended before it was settled. "
@@ -72,12 +73,18 @@ class Composer:
         line: Sequence[Entry],
         *,
         summary: str = "",
+        upto: NodeId | None = None,
         notes: Mapping[NodeId | None, Sequence[str]] | None = None,
     ) -> Composed:
-        """The summary of what was compacted, then the line, with the notes where they were said."""
+        """The summary of what was compacted (`upto` there), then the line, with the notes where they were said.
+
+        What was noted at the very place where the summary ends is told behind it: it may have been said after the summary was made.
+        """
         notes = notes or {}
         said: list[Message] = [_user(summary)] if summary else []
         said += [_user(text) for text in notes.get(None, ())]
+        if upto is not None:
+            said += [_user(text) for text in notes.get(upto, ())]
         tokens = estimate(said)
         for entry in line:
             messages, size = self._render(entry)
@@ -102,10 +109,20 @@ def build(
     target: Target,
     *,
     summary: str = "",
+    upto: NodeId | None = None,
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
 ) -> tuple[Message, ...]:
     """The messages for `target`: the summary of what was compacted, then the line."""
-    return Composer(target).compose(line, summary=summary, notes=notes).messages
+    return Composer(target).compose(line, summary=summary, upto=upto, notes=notes).messages
+
+
+def notes_for_model(tree: Tree) -> dict[NodeId | None, list[str]]:
+    """What the system said to the model too, by the node that it was said after."""
+    notes: dict[NodeId | None, list[str]] = {}
+    for note in tree.notes:
+        if note.to_model:
+            notes.setdefault(note.node, []).append(note.text)
+    return notes
 
 
 def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:

@@ -7,14 +7,15 @@ What must not depend on a summary's mercy (pinned messages, changed files, open 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from weft.context.build import Entry, Target, render
 from weft.context.estimate import CHARACTERS_PER_TOKEN, estimate
-from weft.messages import Node, ToolCall, ToolResult
+from weft.ids import NodeId
+from weft.messages import File, Image, Node, ToolCall, ToolResult
 from weft.state import SessionState
 
 SHARE: Final = 0.85
@@ -25,6 +26,7 @@ RESULT_KEPT: Final = 2_000
 """Characters of a tool's result that the summarising model is shown at first."""
 OLD_RESULT_KEPT: Final = 200
 """The same, when that was too much."""
+LEFT_OUT: Final = "\n\n[… left out …]\n\n"
 
 INSTRUCTIONS: Final = """\
 You write the handover of a coding session to whoever goes on with it; they will see your text instead of the conversation. Be exact \
@@ -58,7 +60,7 @@ def is_full(tokens: int, window: int, most_output: int) -> bool:
 def choose_cut(line: Sequence[Entry], keep_tokens: int) -> int:
     """How many entries from the start are to be summarised: all but the newest that fit, and never the very last.
 
-    Prefers to cut just before something the person said.  0: there is nothing to cut.
+    Prefers to cut just before something the person said.  0: there is nothing to cut, because all but the last fits.
     """
     target = Target("", "")
     kept = 0
@@ -68,7 +70,7 @@ def choose_cut(line: Sequence[Entry], keep_tokens: int) -> int:
         if kept > keep_tokens:
             break
         cut -= 1
-    return max(0, _at_a_person(line, cut))
+    return _at_a_person(line, cut) if cut > 0 else 0
 
 
 def _at_a_person(line: Sequence[Entry], cut: int) -> int:
@@ -79,36 +81,58 @@ def _at_a_person(line: Sequence[Entry], cut: int) -> int:
     return cut
 
 
-def transcript(line: Sequence[Entry], most_tokens: int, before: str = "") -> str:
-    """The line as text for the summarising model, within `most_tokens`.
+def transcript(
+    line: Sequence[Entry],
+    most_tokens: int,
+    before: str = "",
+    notes: Mapping[NodeId | None, Sequence[str]] | None = None,
+) -> str:
+    """The line as text for the summarising model, within `most_tokens`, with what the system had told the model at each place.
 
     In stages that stop when it fits: long results cut, old results cut harder, repeated results named only once, and at last the
     middle left out.
     """
     most = most_tokens * CHARACTERS_PER_TOKEN
     for kept, unique in ((RESULT_KEPT, False), (OLD_RESULT_KEPT, False), (OLD_RESULT_KEPT, True)):
-        text = _told(line, kept, unique, before)
+        text = _told(line, kept, unique, before, notes or {})
         if len(text) <= most:
             return text
-    half = most // 2
-    return f"{text[:half]}\n\n[… left out …]\n\n{text[-half:]}"
+    half = max(1, (most - len(LEFT_OUT)) // 2)
+    return f"{text[:half]}{LEFT_OUT}{text[-half:]}"
 
 
-def _told(line: Sequence[Entry], kept: int, unique: bool, before: str) -> str:
+def _told(
+    line: Sequence[Entry],
+    kept: int,
+    unique: bool,
+    before: str,
+    notes: Mapping[NodeId | None, Sequence[str]],
+) -> str:
     pieces = [f"EARLIER SUMMARY:\n{before}"] if before else []
     seen: set[bytes] = set()
     for entry in line:
-        pieces.append(_told_node(entry.node))
+        pieces.append(_told_node(entry.node, kept))
         pieces += [
             _told_result(call, entry.results.get(call.call_uid), kept, seen if unique else None)
             for call in entry.node.calls
         ]
+        pieces += [f"SYSTEM: {note}" for note in notes.get(entry.node.id, ())]
     return "\n\n".join(piece for piece in pieces if piece)
 
 
-def _told_node(node: Node) -> str:
+def _told_node(node: Node, kept: int) -> str:
     who = {"user": "PERSON", "assistant": "AGENT", "system": "SYSTEM"}[node.role]
-    return f"{who}: {node.text}" if node.text.strip() else ""
+    words = [node.text] if node.text.strip() else []
+    words += [_told_attachment(part, kept) for part in node.parts if isinstance(part, File | Image)]
+    told = "\n".join(words)
+    return f"{who}: {told}" if told else ""
+
+
+def _told_attachment(part: File | Image, kept: int) -> str:
+    """A picture by its name; a file with its words, as long as a result may be."""
+    if isinstance(part, Image):
+        return f"[image: {part.name or part.media_type}]"
+    return f"[file: {part.name}]\n{_cut(part.text, kept)}".rstrip()
 
 
 def _told_result(
@@ -122,18 +146,28 @@ def _told_result(
         digest = hashlib.sha256(text.encode()).digest()
         text = "(as before)" if digest in seen else text
         seen.add(digest)
-    if len(text) > kept:
-        text = f"{text[:kept]} [… {len(text) - kept} more characters]"
-    return f"TOOL {call.name} {args}{' FAILED' if result.is_error else ''}: {text}"
+    failed = " FAILED" if result.is_error else ""
+    return f"TOOL {call.name} {args}{failed}: {_cut(text, kept)}"
+
+
+def _cut(text: str, kept: int) -> str:
+    return text if len(text) <= kept else f"{text[:kept]} [… {len(text) - kept} more characters]"
+
+
+def pinned(state: SessionState, line: Sequence[Entry]) -> tuple[Entry, ...]:
+    """What is pinned on a line."""
+    nodes = state.tree.nodes
+    return tuple(e for e in line if e.node.id in nodes and nodes[e.node.id].marks.get("pin"))
+
+
+def pin_block(entry: Entry) -> str:
+    """A pinned message as it is carried."""
+    return f"[Pinned, said by the {entry.node.role}:]\n{entry.node.text}"
 
 
 def carried(state: SessionState, line: Sequence[Entry]) -> tuple[str, ...]:
     """What is kept by structure: pinned messages of the part that goes, changed files, open tasks."""
-    blocks = [
-        f"[Pinned, said by the {entry.node.role}:]\n{entry.node.text}"
-        for entry in line
-        if entry.node.id in state.tree.nodes and state.tree.nodes[entry.node.id].marks.get("pin")
-    ]
+    blocks = [pin_block(entry) for entry in pinned(state, line)]
     if files := state.files.newest_first():
         blocks.append(
             "[Files changed so far:]\n"

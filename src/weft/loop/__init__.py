@@ -4,7 +4,7 @@ Split by step: `request` asks, `batch` gets leave and runs, `turn` joins them an
 open.  Writes only through the `Journal` it is handed; knows no store and no actor.
 """
 
-from weft.context import Entry, as_message
+from weft.context import Entry, as_message, pin_block, pinned
 from weft.loop.answer import Answer, AnswerBuilder
 from weft.loop.base import (
     Build,
@@ -61,6 +61,8 @@ __all__ = [
     "end_interrupted",
     "hashes_wanted",
     "judge",
+    "pin_block",
+    "pinned",
     "promote",
     "refusal",
     "revision_of",

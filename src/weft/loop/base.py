@@ -38,6 +38,10 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: tuple[Entry, ...]
     summary: str = ""
+    upto: NodeId | None = None
+    """The last node that the summary stands for."""
+    pinned: tuple[Entry, ...] = ()
+    """What is pinned in the part that the summary stands for."""
 
 
 class Work(Protocol):

@@ -7,7 +7,8 @@ the last one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -16,9 +17,13 @@ from weft.context import (
     INSTRUCTIONS,
     KEPT_SHARE,
     Entry,
+    Target,
     carried,
     choose_cut,
+    estimate,
     estimate_text,
+    notes_for_model,
+    render,
     room,
     transcript,
 )
@@ -39,6 +44,14 @@ from weft.state import SessionState
 _COMPACT = Boundary("loop.compact")
 
 
+Need: TypeAlias = Literal["full", "overflow", "wish", "all"]
+"""Why there is to be a compaction: it would soon not fit, it did not, somebody wants it, and even of what would fit."""
+
+LEAST_GAIN_SHARE: Final = 0.1
+LEAST_GAIN: Final = 50
+"""Tokens (and the share of the room) that must go for a compaction that nobody asked for; less is not worth a model call."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be summarised, and up to where."""
 
@@ -46,21 +59,45 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     upto: NodeId
     before: str
     """The summary that stands there already."""
+    pinned: tuple[Entry, ...] = ()
+    """What is pinned in the part that `before` stands for."""
 
 
-def plan(
-    line: ContextLine, window: int, most_output: int, *, all_of_it: bool = False
-) -> Plan | None:
-    """What to compact of a line; None when there is nothing (new) to gain."""
+def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Plan | None:
+    """What to compact of a line; None when there is nothing (new) to gain.
+
+    `window` is what the prefix leaves of the model's.
+    """
     space = room(window, most_output)
-    cut = len(line.entries) if all_of_it else choose_cut(line.entries, int(space * KEPT_SHARE))
-    if cut <= 0:
+    cut = _cut(line.entries, space, need)
+    entries = tuple(line.entries[:cut])
+    if not entries or (need == "full" and _tokens(entries) < _least_gain(space)):
         return None
-    return Plan(
-        entries=tuple(line.entries[:cut]),
-        upto=line.entries[cut - 1].node.id,
-        before=line.summary,
-    )
+    return Plan(entries=entries, upto=entries[-1].node.id, before=line.summary, pinned=line.pinned)
+
+
+def _cut(entries: Sequence[Entry], space: int, need: Need) -> int:
+    if need == "all":
+        return len(entries)
+    keep = int(space * KEPT_SHARE)
+    if need == "overflow":
+        # The vendor counts otherwise than we do, or its window is smaller: only the line itself tells what there is to gain.
+        keep = min(keep, int(_tokens(entries[:-1]) * KEPT_SHARE))
+    return choose_cut(entries, keep)
+
+
+def _tokens(entries: Sequence[Entry]) -> int:
+    return sum(estimate(render(entry, Target("", ""))) for entry in entries)
+
+
+def _least_gain(space: int) -> int:
+    return max(LEAST_GAIN, int(space * LEAST_GAIN_SHARE))
+
+
+def window_left(environment: TurnEnvironment) -> int:
+    """What the prefix leaves of the model's window for the conversation."""
+    prefix = estimate_text(len(environment.prefix.data))
+    return max(1, environment.model.info.context_window - prefix)
 
 
 async def agreed(
@@ -74,11 +111,7 @@ async def agreed(
 
 
 class NotSummarised(Exception):
-    """The model could not be made to write a summary; `facts` say what that cost."""
-
-    def __init__(self, broken: BrokenAnswer, facts: Sequence[Fact]) -> None:
-        super().__init__(str(broken))
-        self.facts = tuple(facts)
+    """The model could not be made to write a summary."""
 
 
 async def summarise(
@@ -88,31 +121,29 @@ async def summarise(
     turn_id: TurnId | None,
     *,
     trigger: Trigger,
+    note: Callable[[Fact], None],
 ) -> list[Fact]:
-    """Have the model write the summary; returns the facts that make it count.
+    """Have the model write the summary; returns the facts that make it count.  What it used is noted in any case, at once.
 
     Raises:
         NotSummarised: the model could not be made to write it.
     """
     info = environment.model.info
     space = room(info.context_window, info.max_output_tokens) // 2
-    used: list[Fact] = []
+    notes = notes_for_model(environment.journal.state.tree)
     while True:
-        told = transcript(wanted.entries, space, wanted.before)
-        request = Request(environment, new_node_id(environment.clock.now()), is_quiet=True)
+        told = transcript(wanted.entries, space, wanted.before, notes)
         try:
-            answer = await request.answer(_model_request(environment, told, focus))
+            answer = await _ask(environment, told, focus, turn_id, note)
+            break
         except BrokenAnswer as broken:
-            lost = [*request.discarded, *([broken.partial] if broken.partial.usage else [])]
-            used += [_used(environment, each, told, turn_id) for each in lost]
             if not isinstance(broken.error, ContextTooLong) or space < 1_000:
-                raise NotSummarised(broken, used) from broken
+                raise NotSummarised(str(broken)) from broken
             space //= 2
-            continue
-        used += [_used(environment, each, told, turn_id) for each in (*request.discarded, answer)]
-        break
-    text = _said(answer).strip() or "(The model gave no summary.)"
-    blocks = carried(environment.journal.state, wanted.entries)
+    text = _said(answer).strip()
+    if not text or answer.stop == "refusal":
+        raise NotSummarised("the model gave no summary")
+    blocks = carried(environment.journal.state, (*wanted.pinned, *wanted.entries))
     compacted = Compacted(
         upto=wanted.upto,
         summary=text,
@@ -120,7 +151,28 @@ async def summarise(
         tokens_before=estimate_text(len(told)),
         tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
     )
-    return [*used, *await _shown(environment.hooks, trigger, compacted)]
+    if trigger == "auto" and compacted.tokens_after >= compacted.tokens_before:
+        raise NotSummarised("the summary is no shorter than what it would stand for")
+    return await _shown(environment.hooks, trigger, compacted)
+
+
+async def _ask(
+    environment: TurnEnvironment,
+    told: str,
+    focus: str,
+    turn_id: TurnId | None,
+    note: Callable[[Fact], None],
+) -> Answer:
+    """Ask for the summary once; whatever comes of it, what it used is noted."""
+    request = Request(environment, new_node_id(environment.clock.now()), is_quiet=True)
+    answer: Answer | None = None
+    try:
+        answer = await request.answer(_model_request(environment, told, focus))
+        return answer
+    finally:
+        cut_short = [request.partial()] if request.builder.has_begun else []
+        for each in (*request.discarded, *([answer] if answer is not None else cut_short)):
+            note(_used(environment, each, told, turn_id))
 
 
 async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
@@ -195,14 +247,13 @@ class Compaction:
 
     def settled(self, state: SessionState) -> Commit:
         """What ends it when the model does not let go."""
-        return Commit(facts=(ErrorRaised(message="it was stopped", where="compaction"),))
+        stopped = ErrorRaised(message="it was stopped", where="compaction")
+        return self._notebook.take(state, lambda state, noted: [stopped], drop_draft=False)
 
     async def _work(self) -> list[Fact]:
-        info = self._env.model.info
+        window, output = window_left(self._env), self._env.model.info.max_output_tokens
         line = await self._env.journal.line()
-        wanted = plan(line, info.context_window, info.max_output_tokens) or plan(
-            line, info.context_window, info.max_output_tokens, all_of_it=True
-        )
+        wanted = plan(line, window, output, "wish") or plan(line, window, output, "all")
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]
         if why := self._beyond_budget():
@@ -212,9 +263,11 @@ class Compaction:
         if refused:
             return [*told, ErrorRaised(message=refused, where="compaction")]
         try:
-            facts = await summarise(self._env, wanted, self._focus, None, trigger="manual")
+            facts = await summarise(
+                self._env, wanted, self._focus, None, trigger="manual", note=self._notebook.note
+            )
         except NotSummarised as failure:
-            facts = [*failure.facts, ErrorRaised(message=str(failure), where="compaction")]
+            facts = [ErrorRaised(message=str(failure), where="compaction")]
         return [*told, *facts]
 
     def _beyond_budget(self) -> str | None:

@@ -17,7 +17,15 @@ from typing import Any
 import anyio
 import msgspec
 
-from weft.context import Composed, Composer, Entry, Target, estimate_text, is_full
+from weft.context import (
+    Composed,
+    Composer,
+    Entry,
+    Target,
+    estimate_text,
+    is_full,
+    notes_for_model,
+)
 from weft.errors import AuthFailed, BadArguments, ContextTooLong
 from weft.events import (
     ContextUsage,
@@ -36,7 +44,14 @@ from weft.loop.answer import Answer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.batch import Batch
 from weft.loop.budget import refusal, warnings
-from weft.loop.compaction import NotSummarised, agreed, plan, summarise
+from weft.loop.compaction import (
+    Need,
+    NotSummarised,
+    agreed,
+    plan,
+    summarise,
+    window_left,
+)
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
 from weft.loop.steps import (
@@ -85,9 +100,11 @@ class Turn:
         self.abort_reason = ""
         self._notebook = Notebook(environment.journal)
         self._line: list[Entry] = []
-        self._summary = ""
+        self._context = ContextLine(entries=())
+        """As it was read last; what it held then, `_line` has grown beyond."""
         self._compacted_for_overflow = False
         self._may_not_compact = False
+        self._could_not_compact = False
         self._request: Request | None = None
         self._in_flight: NodeId | None = None
         self._retries = 0
@@ -135,8 +152,8 @@ class Turn:
                 return
 
     async def _load_line(self) -> None:
-        line = await self._env.journal.line()
-        self._line, self._summary = list(line.entries), line.summary
+        self._context = await self._env.journal.line()
+        self._line = list(self._context.entries)
 
     async def _settle_last_answer(self) -> bool:
         """Run what the last answer asked for and what has no result yet; there is such only after an interruption.
@@ -188,11 +205,13 @@ class Turn:
         return answer
 
     async def _make_room(self) -> None:
-        """Compact before the next request would not fit.  When that fails, the request is tried as it is."""
-        info = self._env.model.info
-        used = self._input_tokens(self._compose())
-        if is_full(used, info.context_window, info.max_output_tokens):
-            await self._compact()
+        """Compact before the next request would not fit.  When that fails, the request is tried as it is.
+
+        It is not tried again before each call of the turn: then only where the vendor says that a request does not fit.
+        """
+        used, output = self._compose().tokens, self._env.model.info.max_output_tokens
+        if not self._could_not_compact and is_full(used, window_left(self._env), output):
+            await self._compact("full")
 
     async def _made_room_after(self, broken: BrokenAnswer) -> bool:
         """The vendor says that the request does not fit: compact once, and try again."""
@@ -200,13 +219,13 @@ class Turn:
             return False
         self._compacted_for_overflow = True
         self._request = self._in_flight = None
-        return await self._compact()
+        return await self._compact("overflow")
 
-    async def _compact(self) -> bool:
+    async def _compact(self, need: Need) -> bool:
         """Replace the older part of the line by a summary; False when that could not be done or gains nothing."""
-        info = self._env.model.info
-        line = ContextLine(entries=tuple(self._line), summary=self._summary)
-        wanted = plan(line, info.context_window, info.max_output_tokens)
+        line = msgspec.structs.replace(self._context, entries=tuple(self._line))
+        output = self._env.model.info.max_output_tokens
+        wanted = plan(line, window_left(self._env), output, need)
         if wanted is None or self._may_not_compact:
             return False
         self._env.journal.status("thinking")
@@ -218,9 +237,11 @@ class Turn:
             self._notebook.note(ErrorRaised(message=refused, where="compaction"))
             return False
         try:
-            facts = await summarise(self._env, wanted, "", self.turn_id, trigger="auto")
+            facts = await summarise(
+                self._env, wanted, "", self.turn_id, trigger="auto", note=self._notebook.note
+            )
         except NotSummarised as failure:
-            self._notebook.note(*failure.facts)
+            self._could_not_compact = True
             self._notebook.note(ErrorRaised(message=str(failure), where="compaction"))
             return False
         self._notebook.note(*facts)
@@ -231,9 +252,11 @@ class Turn:
 
     async def _open_call(self) -> NodeId:
         """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
-        turn = self._env.journal.state.turn.open
+        state = self._env.journal.state
+        turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
-        if open_call is not None and not self._notebook.facts:
+        is_steered = bool(state.queue.waiting("steering"))  # while room was made
+        if open_call is not None and not self._notebook.facts and not is_steered:
             return open_call.node
         now = self._env.clock.now()
         started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
@@ -246,11 +269,12 @@ class Turn:
         return started.node
 
     def _compose(self) -> Composed:
-        notes: dict[NodeId | None, list[str]] = {}
-        for note in self._env.journal.state.tree.notes:
-            if note.to_model:
-                notes.setdefault(note.node, []).append(note.text)
-        return self._composer.compose(self._line, summary=self._summary, notes=notes)
+        return self._composer.compose(
+            self._line,
+            summary=self._context.summary,
+            upto=self._context.upto,
+            notes=notes_for_model(self._env.journal.state.tree),
+        )
 
     def _model_request(self, composed: Composed) -> ModelRequest:
         prefix = self._env.prefix

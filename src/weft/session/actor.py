@@ -77,6 +77,7 @@ from weft.loop import (
     children_wanted,
     end_interrupted,
     hashes_wanted,
+    pinned,
     promote,
     settle_interrupted,
 )
@@ -89,6 +90,7 @@ from weft.session.commands import (
     ChangeSetting,
     ClearBoundary,
     Command,
+    Compact,
     ContinueTurn,
     Detach,
     EditNode,
@@ -137,7 +139,7 @@ HISTORY_SLACK = 16
 """The file history is held to its limit whenever a session has added this part of it."""
 
 
-_ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch)
+_ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch, Compact)
 """Commands after which an interrupted turn cannot go on where it stood."""
 
 
@@ -211,6 +213,8 @@ class SessionActor:
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
         self._settled = anyio.Event()
+        self._queued_before: frozenset[EntryId] = frozenset()
+        """What was in the queue when the work that runs, or ran last, began."""
         self._waits_for_entry: set[EntryId] = set()
         self._resolutions: dict[RequestId, anyio.Event] = {}
         self._resolved: dict[RequestId, PermissionResolved | QuestionAnswered] = {}
@@ -354,8 +358,13 @@ class SessionActor:
         if compaction is None:
             return ContextLine(entries=tuple(entries))
         cut = next(i for i, entry in enumerate(entries) if entry.node.id == compaction.upto)
-        summary = await load_summary(compaction, self._store)
-        return ContextLine(entries=tuple(entries[cut + 1 :]), summary=summary)
+        kept = pinned(self.state, entries[: cut + 1])
+        return ContextLine(
+            entries=tuple(entries[cut + 1 :]),
+            summary=await load_summary(compaction, self._store, kept),
+            upto=compaction.upto,
+            pinned=kept,
+        )
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""
@@ -775,6 +784,7 @@ class SessionActor:
         journal.turn = work
         self._turn = work
         self.is_aborting = False
+        self._queued_before = frozenset(self.state.queue.entries)
         self._settled = anyio.Event()
         self._set_status("thinking")
         self._supervisor.start(lambda: self._run_turn(work), f"turn {work.turn_id}")
@@ -807,7 +817,7 @@ class SessionActor:
         turn = self.state.turn
         ended_well = turn.open is None and turn.last_reason in ("stop", "submitted")
         if wake and ended_well and self._turn is None and self.state.queue.waiting("steering"):
-            await self._start_follow_up(also_steering=True)
+            await self._start_follow_up(self._next_follow_up(), also_steering=True)
         return stored
 
     def _titled(self, commit: Commit) -> Commit:
@@ -822,19 +832,37 @@ class SessionActor:
 
     async def _release_turn(self) -> None:
         """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
-        steered = self._leaves_steering() and self.state.queue.waiting("steering")
-        self._turn = None
+        work, self._turn = self._turn, None
         self._settled.set()
-        await self._start_follow_up(also_steering=bool(steered))
+        if isinstance(work, Compaction):
+            entry, steered = self._said_during_compaction()
+        else:
+            entry, steered = self._next_follow_up(), self._leaves_steering(work)
+        await self._start_follow_up(entry, also_steering=steered)
         if self._turn is None:
             self._set_status(self.status)
 
-    def _leaves_steering(self) -> bool:
+    def _leaves_steering(self, work: Work | None) -> bool:
         """A turn takes steering along until its end; other work has none that could be steered."""
-        if isinstance(self._turn, Turn):
+        if isinstance(work, Turn) or not self.state.queue.waiting("steering"):
             return False
-        ended_well = self.state.turn.last_reason in ("stop", "submitted")
-        return isinstance(self._turn, Compaction) or ended_well
+        return self.state.turn.last_reason in ("stop", "submitted")
+
+    def _said_during_compaction(self) -> tuple[QueueEntry | None, bool]:
+        """The follow-up to send after a compaction, and whether somebody steered: only what was said meanwhile, and not after an abort.
+
+        What waited before that waits on: neither a compaction nor its end is a turn that ended well.
+        """
+        new = [
+            entry
+            for entry_id, entry in self.state.queue.entries.items()
+            if entry_id in self._waits_for_entry
+            or (entry_id not in self._queued_before and not self.is_aborting)
+        ]
+        if self.error or self._stopping:
+            return None, False
+        follow_up = next((entry for entry in new if entry.delivery == "follow_up"), None)
+        return follow_up, any(entry.delivery == "steering" for entry in new)
 
     async def _turn_ended(self, turn: Work, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
@@ -854,12 +882,11 @@ class SessionActor:
             settled.set()
             self._set_status(self.status)
 
-    async def _start_follow_up(self, *, also_steering: bool = False) -> None:
-        """Send the next follow-up, if the turn ended well; else the first one that somebody waits for.
+    async def _start_follow_up(self, entry: QueueEntry | None, *, also_steering: bool) -> None:
+        """Start the turn of a follow-up, if there is one.
 
         `also_steering`: what was said meanwhile starts a turn too, for there was none that it could steer.
         """
-        entry = self._next_follow_up()
         if entry is None and not (also_steering and not self._stopping):
             return
         plan = start_follow_up(self.state, self._moment(), entry)
@@ -879,6 +906,7 @@ class SessionActor:
             self._is_between_turns = False
 
     def _next_follow_up(self) -> QueueEntry | None:
+        """The next follow-up, if the turn ended well; else the first one that somebody waits for."""
         if self.state.turn.open is not None or self.error or self._stopping:
             return None
         waiting = self.state.queue.waiting("follow_up")

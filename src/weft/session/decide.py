@@ -425,7 +425,8 @@ def _undo_compaction(state: SessionState, moment: Moment) -> Plan:
     compaction = state.tree.compaction_for(state.tree.head)
     if compaction is None:
         raise UsageError("nothing on this line was compacted")
-    return Plan(facts=(CompactionUndone(compaction=compaction.at.seq),))
+    undone = CompactionUndone(compaction=compaction.at.seq, log=compaction.at.log)
+    return Plan(facts=(undone,))
 
 
 def _set_boundary(first: int, last: int, file: FoundFile | None) -> Plan:

@@ -31,7 +31,7 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import Entry, as_message
+from weft.loop import Entry, as_message, pin_block
 from weft.messages import File, Image, Part, Text, ToolResult
 from weft.state import Entry as QueueEntry
 from weft.store import Store
@@ -159,12 +159,13 @@ async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[P
     return found
 
 
-async def load_summary(compaction: Compaction, store: Store) -> str:
-    """What the model reads in place of what was compacted."""
+async def load_summary(compaction: Compaction, store: Store, pinned: Sequence[Entry] = ()) -> str:
+    """What the model reads in place of what was compacted; `pinned` is carried too, where it was pinned only afterwards."""
     fact = (await read_places([compaction.at], store))[compaction.at]
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
-    return as_message(fact.summary, fact.carried)
+    late = [block for block in map(pin_block, pinned) if block not in fact.carried]
+    return as_message(fact.summary, (*fact.carried, *late))
 
 
 def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:
