@@ -184,12 +184,12 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     beside: Callable[[], Commit] = lambda: Commit(facts=())
     """What the door has to record besides a result that was just obtained, such as ranges that moved with an edit."""
+    unclaimed: Callable[[], tuple[Touched, ...]] = lambda: ()
+    """What commands changed that were cancelled before they could tell; told once."""
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()
     thinking: str = "off"
-    unclaimed: Callable[[], tuple[Touched, ...]] = lambda: ()
-    """What commands changed that were cancelled before they could tell; told once."""
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
     purse: Purse | None = None

@@ -54,6 +54,7 @@ from weft.loop.compaction import (
 )
 from weft.loop.notebook import Notebook
 from weft.loop.request import BrokenAnswer, Request
+from weft.loop.results import touched_facts
 from weft.loop.steps import (
     answer_at_tip,
     answer_node,
@@ -69,7 +70,6 @@ from weft.state import SessionState
 from weft.tools import SubmitTool
 
 _CALL = Boundary("loop.call")
-from weft.loop.results import touched_facts
 _FINISH = Boundary("loop.finish")
 _ABORT = Boundary("loop.abort")
 _COMPACT = Boundary("loop.make_room")
@@ -550,6 +550,7 @@ class Turn:
             composed = self._compose()
             self._note_discarded(node, request, composed)
             self._note_partial(node, request.partial(), composed)
+        self._note_unclaimed(state)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             settled = settle_open_calls(
@@ -558,6 +559,13 @@ class Turn:
             return [*settled, self._finished(state, noted, "aborted", self.abort_reason)]
 
         return self._notebook.take(state, more, drop_draft=True)
+
+    def _note_unclaimed(self, state: SessionState) -> None:
+        """What a command changed before it was stopped can be taken back like anything else."""
+        blobs: dict[BlobId, bytes] = {}
+        call_uid = next(reversed(state.turn.intents), None)
+        facts = touched_facts(self._env.unclaimed(), call_uid, blobs)
+        self._notebook.note(*facts, blobs=blobs)
 
     def _finished(
         self,
@@ -574,7 +582,6 @@ class Turn:
             retries=self._retries,
             iterations=_answers_given(state, noted),
             deliverable=deliverable,
-        self._note_unclaimed(state)
         )
 
     # -- the line
@@ -583,13 +590,6 @@ class Turn:
         """Promoted inputs became part of the line.  It is read anew, for the queue holds only the beginning of a long one."""
         if any(isinstance(fact, InputPromoted) for fact in stored):
             await self._load_line()
-
-    def _note_unclaimed(self, state: SessionState) -> None:
-        """What a command changed before it was stopped can be taken back like anything else."""
-        blobs: dict[BlobId, bytes] = {}
-        call_uid = next(reversed(state.turn.intents), None)
-        facts = touched_facts(self._env.unclaimed(), call_uid, blobs)
-        self._notebook.note(*facts, blobs=blobs)
 
     def _take_results_into_line(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)

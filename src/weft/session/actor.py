@@ -95,31 +95,31 @@ from weft.session.commands import (
     Detach,
     EditNode,
     Queued,
-    Say,
-    SetBoundary,
     Rewind,
     RewindPlan,
+    Say,
+    SetBoundary,
     Stop,
     SwitchBranch,
+    UndoRewind,
     digest,
 )
-    UndoRewind,
 from weft.session.decide import Moment, Plan, decide, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow import Subscription
 from weft.session.gate import SessionGate
+from weft.session.keeping import history_blobs
 from weft.session.line import (
     LineCache,
-from weft.session.keeping import history_blobs
     load_revisions,
     load_summary,
     spill,
     unspill_entries,
 )
 from weft.session.loading import keep_snapshot, load_state
+from weft.session.restoring import Rewinder
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
-from weft.session.restoring import Rewinder
 from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow, Store
 
 logger = logging.getLogger(__name__)
@@ -133,11 +133,11 @@ _DOWN = Boundary("session.down")
 _OVERDUE = Boundary("session.overdue")
 
 
-_REWIND = Boundary("session.rewind")
-_REWOUND = Boundary("session.rewound")
 HISTORY_SLACK = 16
 """The file history is held to its limit whenever a session has added this part of it."""
 
+_REWIND = Boundary("session.rewind")
+_REWOUND = Boundary("session.rewound")
 
 _ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch, Compact)
 """Commands after which an interrupted turn cannot go on where it stood."""
@@ -221,12 +221,12 @@ class SessionActor:
         self._conditions: list[tuple[Callable[[SessionState], bool], anyio.Event]] = []
         self._draft: tuple[NodeId, list[str]] | None = None
         self._snapshot_seq = state.seq
+        self._untrimmed = environment.history_bytes
+        """Bytes of file history since it was last held to its limit; at first, nobody knows."""
         self._clients: dict[str, Literal["viewer", "driver"]] = {}
         self.driver = ""
         self.error = ""
         """Why the session is down; empty when it is not."""
-        self._untrimmed = environment.history_bytes
-        """Bytes of file history since it was last held to its limit; at first, nobody knows."""
         self._stopping = False
         self.stopped_because = ""
         self.stopped = anyio.Event()
@@ -443,7 +443,11 @@ class SessionActor:
                 return self._attach(command)
             case Stop(reason=reason):
                 return await self._stop(reason)
+            case Rewind() | UndoRewind():
+                return await self._rewind(command, asked)
             case _:
+                if self._turn is None:
+                    await self._finish_rewind()
                 return await self._decide_and_commit(command, asked)
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
@@ -452,11 +456,7 @@ class SessionActor:
         plan = decide(command, self.state, moment)
         left_open = self._turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
-            case Rewind() | UndoRewind():
-                return await self._rewind(command, asked)
             await self._end_interrupted("something else came first")
-                if self._turn is None:
-                    await self._finish_rewind()
             plan = decide(command, self.state, moment)
         cause = None
         if command.input_id:
@@ -555,15 +555,6 @@ class SessionActor:
         await self._store.release_lease(self._lease)
         self.stopped_because = reason
 
-    # -- committing
-
-    async def _commit(self, commit: Commit, cause: Cause | None = None) -> Sequence[Fact]:
-        """Append, then apply and publish.  Nothing is shown that a crash could take back."""
-        if not commit.facts:
-            return ()
-        stamped, blobs, history = self._stamp(commit, cause)
-        await self._store.append(
-            Append(
     # -- rewinding
 
     async def _rewind(self, command: Rewind | UndoRewind, asked: str) -> RewindPlan:
@@ -610,6 +601,15 @@ class SessionActor:
             raise UsageError("this session has no files that could be put back")
         return Rewinder(self._store, self._env.files)
 
+    # -- committing
+
+    async def _commit(self, commit: Commit, cause: Cause | None = None) -> Sequence[Fact]:
+        """Append, then apply and publish.  Nothing is shown that a crash could take back."""
+        if not commit.facts:
+            return ()
+        stamped, blobs, history = self._stamp(commit, cause)
+        await self._store.append(
+            Append(
                 stream=self.session_id,
                 expected_seq=self.state.seq,
                 records=tuple(
@@ -619,12 +619,15 @@ class SessionActor:
                 row=self._row_after(stamped),
                 said=tuple(_said(stamped)),
                 blobs=tuple(Blob(blob_id, data) for blob_id, data in blobs.items()),
+                history=history,
                 drop_draft=commit.drop_draft,
             )
         )
         self.error = ""
         for fact in stamped:
             self._apply(fact)
+        if history:
+            self._hold_to_quota(sum(len(blobs[each]) for each in history))
         return stamped
 
     def _hold_to_quota(self, added: int) -> None:
@@ -648,26 +651,23 @@ class SessionActor:
         self, commit: Commit, cause: Cause | None
     ) -> tuple[list[Fact], dict[BlobId, bytes], tuple[BlobId, ...]]:
         """The facts as they are stored, the blobs that they name, and which of those are file history."""
-                history=history,
         now = self._env.clock.now()
         blobs = dict(commit.blobs)
+        spilled: set[BlobId] = set()
         stamped: list[Fact] = []
         for offset, fact in enumerate(commit.facts):
             slim, more = spill(fact)
             blobs.update(more)
-        if history:
-            self._hold_to_quota(sum(len(blobs[each]) for each in history))
+            spilled.update(more)
             stamped.append(
                 msgspec.structs.replace(
                     slim,
                     session_id=self.session_id,
                     seq=self.state.seq + offset + 1,
-        spilled: set[BlobId] = set()
                     at=fact.at or now,  # an imported message keeps its own time
                     cause=cause if offset == 0 else None,
                 )
             )
-            spilled.update(more)
         return stamped, blobs, history_blobs(stamped, blobs, spilled)
 
     def _apply(self, fact: Fact) -> None:
@@ -1022,12 +1022,33 @@ class SessionActor:
 
     async def _evidence(self) -> Evidence:
         draft = await self._store.load_draft(self.session_id)
+        files = self._env.files
+        touched = Commit(facts=())
+        if files is not None:
+            # Before anything is judged: a command that still runs would go on changing what was looked at.
+            await files.end_strays()
+            if any(each.effect == "unknown" for each in self.state.turn.intents.values()):
+                touched = await files.interrupted()
         return Evidence(
             leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.workshop.file_hashes(hashes_wanted(self.state)),
             cost=self._env.workshop.cost,
             children=await self._env.workshop.children_used(children_wanted(self.state)),
+            modes=await self._modes(hashes_wanted(self.state)),
+            touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
+            blobs=touched.blobs,
         )
+
+    async def _modes(self, paths: Iterable[str]) -> dict[str, int]:
+        """The mode that each file has now, as far as it can be told."""
+        found: dict[str, int] = {}
+        for path in paths if self._env.files is not None else ():
+            try:
+                now = await self._env.files.look(path) if self._env.files is not None else None
+            except ToolError:
+                continue
+            found[path] = 0 if now is None else now.mode
+        return found
 
     async def _restart(self, error: BaseException) -> None:
         """Rebuild the session from its log and go on; past the budget, stay down until spoken to."""
@@ -1050,34 +1071,13 @@ class SessionActor:
             self.error = f"{reason}; and it could not be restarted: {failure}"
             self._settled.set()
             if isinstance(failure, Fenced):
-        files = self._env.files
-        touched = Commit(facts=())
-        if files is not None:
-            # Before anything is judged: a command that still runs would go on changing what was looked at.
-            await files.end_strays()
-            if any(each.effect == "unknown" for each in self.state.turn.intents.values()):
-                touched = await files.interrupted()
                 self._lose(str(failure))
 
     async def _go_on(self) -> None:
         if self.state.turn.open is not None:
             await self._settle_interrupted()
-            modes=await self._modes(hashes_wanted(self.state)),
-            touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
-            blobs=touched.blobs,
             self._start_turn()
         else:
-    async def _modes(self, paths: Iterable[str]) -> dict[str, int]:
-        """The mode that each file has now, as far as it can be told."""
-        found: dict[str, int] = {}
-        for path in paths if self._env.files is not None else ():
-            try:
-                now = await self._env.files.look(path) if self._env.files is not None else None
-            except ToolError:
-                continue
-            found[path] = 0 if now is None else now.mode
-        return found
-
             self._settled.set()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
