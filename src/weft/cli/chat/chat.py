@@ -67,35 +67,40 @@ class Chat:
         return self.story.live
 
     async def run(
-        self, *, first: Said = (), resume: SessionId | None = None, fork: bool = False
+        self,
+        *,
+        first: Said = (),
+        resume: SessionId | None = None,
+        fork: bool = False,
+        picks: bool = False,
     ) -> None:
-        """Talk.  `first` is said at once; `resume` is the session to go on with."""
+        """Talk.  `first` is said at once; `resume` is the session to go on with, or (`picks`) the person picks one."""
         async with anyio.create_task_group() as group:
             self._group = group
             await group.start(self.screen.run)
             group.start_soon(self._put_questions)
-            if resume is not None:
-                group.start_soon(self._safely, self._start_with, resume, fork, first)
-            elif first:
-                group.start_soon(self._safely, self.say, first)
+            group.start_soon(self._safely, self._begin, first, resume, fork, picks)
             try:
                 await self._take_inputs()
             finally:
                 self._leave_screen()
             group.cancel_scope.cancel()
 
+    async def _begin(self, first: Said, resume: SessionId | None, fork: bool, picks: bool) -> None:
+        if picks:
+            await self._commands.pick(fork=fork)
+        elif resume is not None:
+            await self.switch(resume, fork=fork)
+        if first:
+            await self.say(first)
+        elif self.live.status == "interrupted":
+            await self.offer_to_go_on()
+
     def _leave_screen(self) -> None:
         """What was being said stays on the screen, as far as it came."""
         if self.live.text.strip():
             self.screen.show(Answer(text=self.live.text))
         self.screen.close()
-
-    async def _start_with(self, resume: SessionId, fork: bool, first: Said) -> None:
-        await self.switch(resume, fork=fork)
-        if first:
-            await self.say(first)
-        elif self.live.status == "interrupted":
-            await self.offer_to_go_on()
 
     # -- what the person does
 

@@ -131,11 +131,16 @@ class Commands:
         if words:
             await self._chat.switch(await find_id(app, words))
         else:
-            await self._pick()
+            await self.pick()
         if self._chat.live.status == "interrupted":
             await self._chat.offer_to_go_on()
 
-    async def _pick(self) -> None:
+    async def pick(self, *, fork: bool = False) -> None:
+        """Have the person pick another conversation of this folder.
+
+        Raises:
+            UsageError: there is none.
+        """
         app = self._chat.conversation.app
         here = self._chat.conversation.session
         rows = await app.sessions.list_saved(project_path=app.project_path, limit=LISTED)
@@ -155,7 +160,7 @@ class Commands:
         )
         chosen = await self._chat.screen.choose(question)
         if chosen is not None:
-            await self._chat.switch(rows[chosen].id)
+            await self._chat.switch(rows[chosen].id, fork=fork)
 
     async def _continue(self, words: str) -> None:
         if self._chat.conversation.session is None:

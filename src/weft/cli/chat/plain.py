@@ -53,6 +53,8 @@ class PlainScreen(Screen):
             self._prompt()
             await self._closed.wait()
             group.cancel_scope.cancel()
+        for stream in (self._sending, self._answers, self._answered):
+            stream.close()
 
     async def _read(self) -> None:
         text = ""
@@ -76,6 +78,7 @@ class PlainScreen(Screen):
 
     def close(self) -> None:
         self._closed.set()
+        self._receiving.close()
 
     def interrupted(self) -> None:
         if self._twice.now():
@@ -109,7 +112,10 @@ class PlainScreen(Screen):
         self._write("\n> ")
 
     async def next_input(self) -> Input:
-        return await self._receiving.receive()
+        try:
+            return await self._receiving.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            return Left()
 
     async def choose(self, question: Question) -> int | None:
         choosing = Choosing(question)

@@ -17,7 +17,7 @@ from weft.cli import output
 from weft.cli.chat.blocks import Note
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.plain import PlainScreen
-from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.chat.screen import Screen
 from weft.cli.exits import OK, Exit, first_of
 from weft.cli.garbage import collect_garbage_again
 from weft.cli.launch import chosen_id, make_app, wanted_of
@@ -25,7 +25,6 @@ from weft.cli.parse import Arguments
 from weft.cli.prompts import Said, compose
 from weft.cli.stopping import Stop
 from weft.errors import UsageError, WeftError
-from weft.ids import SessionId
 
 
 def run_chat(arguments: Arguments) -> int:
@@ -111,18 +110,14 @@ class _Start:
 
     async def _talk(self, chat: Chat) -> None:
         resume = await chosen_id(self._app, self._arguments)
-        if self._arguments.text("resume") == "":
-            resume = await self._pick_with(chat)
-        self._greet(chat)
-        await chat.run(first=self._first, resume=resume, fork=self._arguments.flag("fork"))
-
-    async def _pick_with(self, chat: Chat) -> SessionId | None:
-        rows = await self._app.sessions.list_saved(project_path=self._app.project_path, limit=100)
-        if not rows:
+        picks = self._arguments.text("resume") == ""
+        if picks and not await self._app.sessions.list_saved(self._app.project_path, limit=1):
             raise UsageError(
                 "there is no session in this folder; `weft session list --all` shows the others"
             )
-        return await pick_session(chat.screen, rows)
+        self._greet(chat)
+        fork = self._arguments.flag("fork")
+        await chat.run(first=self._first, resume=resume, fork=fork, picks=picks)
 
     def _greet(self, chat: Chat) -> None:
         chat.screen.show(
@@ -158,29 +153,6 @@ class _Start:
             self._talking.cancel()
 
         await self._stop.watch(leave, interrupt=self._screen.interrupted, task_status=task_status)
-
-
-async def pick_session(screen: Screen, rows: Any) -> SessionId | None:
-    """Have the person pick a session before the chat begins."""
-    import time
-
-    question = Question(
-        title="Go on with which session?",
-        rows=tuple(
-            Row(
-                (row.title or row.first_prompt or row.id)[:60],
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_active)),
-            )
-            for row in rows
-        ),
-        hint="type to search, Enter takes it, Esc begins a new one",
-        is_searched=True,
-    )
-    async with anyio.create_task_group() as group:
-        await group.start(screen.run)
-        chosen = await screen.choose(question)
-        screen.close()
-    return None if chosen is None else SessionId(rows[chosen].id)
 
 
 def _columns() -> int:

@@ -92,7 +92,6 @@ class TerminalScreen(Screen):
         self._busy_since = self._clock.monotonic()
         self._pending: list[AnyBlock] = []
         self._work = anyio.Event()
-        self._closed = False
         self._notice = ("", 0.0)
         self._choosing: Choosing | None = None
         self._asking = ""
@@ -121,13 +120,14 @@ class TerminalScreen(Screen):
             try:
                 await self._app.run_async(handle_sigint=False, set_exception_handler=False)
             except (EOFError, OSError):  # the terminal is gone
-                self._tell(Left())
+                return
             finally:
+                self._sending.close()
                 group.cancel_scope.cancel()
 
     def close(self) -> None:
-        self._closed = True
         self._write_pending()
+        self._receiving.close()
         if self._app.is_running and self._app.future is not None and not self._app.future.done():
             self._app.exit()
 
@@ -167,7 +167,10 @@ class TerminalScreen(Screen):
         self.buffer.set_document(Document(whole, len(whole)), bypass_readonly=True)
 
     async def next_input(self) -> Input:
-        return await self._receiving.receive()
+        try:
+            return await self._receiving.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            return Left()
 
     async def choose(self, question: Question) -> int | None:
         self._choosing = Choosing(question)
@@ -208,6 +211,8 @@ class TerminalScreen(Screen):
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
             self.notify("too much at once; wait a moment")
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # leaving already
 
     # -- drawing
 

@@ -1,0 +1,451 @@
+"""The chat with a real session and a screen that only remembers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+
+from tests.cli.conftest import call, text
+from weft.app import App, open_app
+from weft.cli.chat.blocks import Answer, AnyBlock, Leave, Note, Table, ToolCard, UserSaid
+from weft.cli.chat.chat import Chat
+from weft.cli.chat.screen import (
+    Input,
+    Interrupted,
+    Left,
+    NextMode,
+    Question,
+    Screen,
+    Submitted,
+    TakeBack,
+)
+from weft.cli.chat.story import Live
+from weft.cli.launch import wanted_of
+from weft.cli.parse import parse
+
+pytestmark = pytest.mark.anyio
+
+
+class Remembering(Screen):
+    """A screen for tests: what is shown is kept, what is typed and answered comes from the test."""
+
+    def __init__(self) -> None:
+        self.blocks: list[AnyBlock] = []
+        self.live = Live()
+        self.line = ""
+        self.notices: list[str] = []
+        self.question: Question | str | None = None
+        self._changed = anyio.Event()
+        self._answer: Any = None
+        self._answered = anyio.Event()
+        self._closed = anyio.Event()
+        self._sending, self._receiving = anyio.create_memory_object_stream[Input](100)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with self._sending, self._receiving:
+            task_status.started()
+            await self._closed.wait()
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def interrupted(self) -> None:
+        self._sending.send_nowait(Interrupted())
+
+    def show(self, *blocks: AnyBlock) -> None:
+        self.blocks.extend(blocks)
+        self._wake()
+
+    def watch(self, live: Live) -> None:
+        self.live = live
+        self._wake()
+
+    def refresh(self) -> None:
+        self._wake()
+
+    def notify(self, text: str) -> None:
+        self.notices.append(text)
+
+    def put_back(self, text: str) -> None:
+        self.line = text + self.line
+        self._wake()
+
+    async def next_input(self) -> Input:
+        return await self._receiving.receive()
+
+    async def choose(self, question: Question) -> int | None:
+        return await self._asked(question)  # type: ignore[no-any-return]  # the test answers with a number
+
+    async def ask_line(self, label: str) -> str | None:
+        return await self._asked(label)  # type: ignore[no-any-return]  # the test answers with a text
+
+    async def _asked(self, question: Question | str) -> Any:
+        self.question, self._answered = question, anyio.Event()
+        self._wake()
+        try:
+            await self._answered.wait()
+            return self._answer
+        finally:
+            if not self._answered.is_set():
+                self.question = None
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # -- the person
+
+    def type(self, given: str | Input) -> None:
+        self._sending.send_nowait(Submitted(given) if isinstance(given, str) else given)
+
+    def answer(self, answer: Any) -> None:
+        assert self.question is not None
+        self.question, self._answer = None, answer
+        self._answered.set()
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        with anyio.fail_after(20):
+            while not holds():
+                await self._changed.wait()
+
+    async def asked(self) -> Question | str:
+        await self.until(lambda: self.question is not None)
+        assert self.question is not None
+        return self.question
+
+    async def idle(self) -> None:
+        await self.until(
+            lambda: self.live.status in ("idle", "interrupted") and not self.live.is_busy
+        )
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [block for block in self.blocks if isinstance(block, kind)]
+
+    def words(self) -> str:
+        return "".join(block.text for block in self.of(Answer))
+
+
+class Talk:
+    """A chat that a test drives."""
+
+    def __init__(self, chat: Chat, screen: Remembering) -> None:
+        self.chat = chat
+        self.screen = screen
+
+    async def say(self, text: str) -> None:
+        """Say something and wait for the end of the turn."""
+        before = len(self.screen.of(UserSaid))
+        self.screen.type(text)
+        await self.screen.until(lambda: len(self.screen.of(UserSaid)) > before)
+        await self.screen.idle()
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    (tmp_path / "project").mkdir()
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    async with open_app(tmp_path / "project", tmp_path / "weft.db", environ=environ) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def talking(
+    app: App, *answers: Any, flags: tuple[str, ...] = (), **fields: Any
+) -> AsyncIterator[Talk]:
+    script = Path(app.project_path).parent / "script.json"
+    script.write_text(json.dumps({"by": "content", "answers": answers, **fields}))
+    wanted = wanted_of(parse(["-m", f"scripted:{script}", *flags]), headless=False)
+    screen = Remembering()
+    chat = Chat(app, screen, wanted)
+    async with anyio.create_task_group() as group:
+        group.start_soon(chat.run)
+        yield Talk(chat, screen)
+        screen.type(Left())
+
+
+async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        talk.screen.type("/context")
+        await talk.screen.until(lambda: talk.screen.of(Table))
+    assert await app.sessions.list_saved() == []
+
+
+async def test_what_is_said_and_answered_is_shown(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        await talk.say("hi")
+        assert talk.screen.of(UserSaid) == [UserSaid(text="hi")]
+        assert talk.screen.words() == "Hello."
+
+
+async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        talk.screen.type("/model nope:x")
+        await talk.screen.until(lambda: talk.screen.of(Note))
+        talk.screen.type("a long and careful message")
+        await talk.screen.until(lambda: talk.screen.line)
+        assert talk.screen.line == "a long and careful message"
+        assert "no provider 'nope'" in talk.screen.of(Note)[-1].text
+    assert await app.sessions.list_saved() == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "made", "asked_again"),
+    [(0, True, True), (1, True, False), (2, True, False)],
+    ids=["once", "turn", "always"],
+)
+async def test_leave_is_given_for_as_long_as_was_said(
+    app: App, chosen: int, made: bool, asked_again: bool
+) -> None:
+    """The same command twice in one turn."""
+    command = "date +%s%N > made"
+    steps = [[call("shell", command=command)], [text("Again."), call("shell", command=command)]]
+    async with talking(app, *steps, "Done.") as talk:
+        talk.screen.type("go")
+        await talk.screen.asked()
+        assert talk.screen.of(Leave)[0].preview == command
+        talk.screen.answer(chosen)
+        if asked_again:
+            await talk.screen.until(lambda: len(talk.screen.of(Leave)) == 2)
+            await talk.screen.asked()
+            talk.screen.answer(3)
+            assert await talk.screen.asked() == "Why not? (Enter for no reason)"
+            talk.screen.answer("")
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+        assert len(talk.screen.of(Leave)) == (2 if asked_again else 1)
+    assert (Path(app.project_path) / "made").exists() == made
+
+
+async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
+    async with talking(app, [call("shell", command="touch made")], "I see.") as talk:
+        talk.screen.type("go")
+        await talk.screen.asked()
+        talk.screen.answer(3)
+        await talk.screen.until(lambda: talk.screen.question == "Why not? (Enter for no reason)")
+        talk.screen.answer("use the other way")
+        await talk.screen.until(lambda: "I see." in talk.screen.words())
+        (card,) = talk.screen.of(ToolCard)
+        assert "use the other way" in card.result.text
+    assert not (Path(app.project_path) / "made").exists()
+
+
+async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App) -> None:
+    async with talking(app, [call("shell", command="touch made")], "Never.") as talk:
+        talk.screen.type("go")
+        await talk.screen.asked()
+        talk.screen.answer(None)
+        await talk.screen.until(
+            lambda: any(note.text == "stopped" for note in talk.screen.of(Note))
+        )
+        await talk.screen.idle()
+    assert not (Path(app.project_path) / "made").exists()
+
+
+async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
+    async with talking(app, [call("shell", command="touch made")], "Done.") as talk:
+        talk.screen.type("go")
+        await talk.screen.asked()
+        session = talk.chat.conversation.session
+        assert session is not None
+        await session.respond_to_permission("allow_once")
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+        assert talk.screen.question is None
+
+
+async def test_the_models_question_is_put_and_answered(app: App) -> None:
+    ask = call("ask", question="Which colour?", options=["red", "blue"])
+    async with talking(app, [ask], "Blue it is.") as talk:
+        talk.screen.type("paint it")
+        question = await talk.screen.asked()
+        assert isinstance(question, Question)
+        assert [row.label for row in question.rows] == ["red", "blue", "Something else"]
+        talk.screen.answer(1)
+        await talk.screen.until(lambda: "Blue it is." in talk.screen.words())
+
+
+async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App) -> None:
+    async with talking(
+        app, [text("word " * 10_000, 5)], "After.", "After.", pace_seconds=0.005
+    ) as talk:
+        talk.screen.type("go")
+        await talk.screen.until(lambda: talk.screen.live.text)
+        talk.screen.type("and also this")
+        await talk.screen.until(lambda: talk.screen.live.queued)
+        talk.screen.type(Interrupted())
+        await talk.screen.until(lambda: talk.screen.line)
+        assert talk.screen.line == "and also this"
+        assert talk.screen.live.queued == {}
+        await talk.screen.idle()
+        await talk.say("go on")
+        assert talk.screen.words().endswith("After.")
+
+
+async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
+    steps = [
+        [
+            text("Wait."),
+            call("shell", command="touch waiting; while [ ! -e go ]; do sleep 0.02; done"),
+        ]
+    ]
+    async with talking(app, *steps, "Heard you.", flags=("--yolo",)) as talk:
+        talk.screen.type("start")
+        await talk.screen.until(lambda: talk.screen.live.running)
+        talk.screen.type("be careful")
+        await talk.screen.until(lambda: talk.screen.live.queued)
+        (Path(app.project_path) / "go").touch()
+        await talk.screen.until(lambda: "Heard you." in talk.screen.words())
+        assert [said.text for said in talk.screen.of(UserSaid)] == ["start", "be careful"]
+
+
+async def test_alt_up_takes_back_what_waits(app: App) -> None:
+    async with talking(app, [text("word " * 10_000, 5)], pace_seconds=0.005) as talk:
+        talk.screen.type("go")
+        await talk.screen.until(lambda: talk.screen.live.text)
+        talk.screen.type("not yet")
+        await talk.screen.until(lambda: talk.screen.live.queued)
+        talk.screen.type(TakeBack())
+        await talk.screen.until(lambda: talk.screen.line)
+        assert talk.screen.line == "not yet"
+        assert talk.screen.live.is_busy, "the turn goes on"
+
+
+async def test_shift_tab_goes_through_the_modes_before_and_in_a_session(app: App) -> None:
+    async with talking(app, [call("write", path="a.txt", content="x")], "Done.") as talk:
+        talk.screen.type(NextMode())
+        await talk.screen.until(lambda: talk.screen.live.mode == "accept_edits")
+        await talk.say("go")
+        assert (Path(app.project_path) / "a.txt").read_text() == "x"
+        for mode in ("plan", "default", "accept_edits"):
+            talk.screen.type(NextMode())
+            await talk.screen.until(lambda mode=mode: talk.screen.live.mode == mode)
+
+
+async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resumed(
+    app: App,
+) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        first = talk.chat.conversation.session
+        assert first is not None
+        talk.screen.type("/effort high")
+        await talk.screen.until(lambda: talk.screen.live.effort == "high")
+        talk.screen.type("/new")
+        await talk.screen.until(lambda: talk.chat.conversation.session is None)
+        await talk.say("second")
+        second = talk.chat.conversation.session
+        assert second is not None
+        assert second.id != first.id
+        assert talk.screen.live.effort == "high"
+        talk.screen.type(f"/resume {first.id}")
+        await talk.screen.until(lambda: talk.chat.conversation.session is not second)
+        await talk.say("third")
+        assert talk.screen.words().endswith("Two.")
+    assert len(await app.sessions.list_saved()) == 2
+
+
+async def test_resume_offers_the_other_conversations(app: App) -> None:
+    async with talking(app, "One.", "Two.", "Three.") as talk:
+        await talk.say("the first one")
+        talk.screen.type("/new")
+        await talk.screen.until(lambda: talk.chat.conversation.session is None)
+        await talk.say("the second one")
+        talk.screen.type("/resume")
+        question = await talk.screen.asked()
+        assert isinstance(question, Question)
+        assert [row.label for row in question.rows] == ["the first one"]
+        talk.screen.answer(0)
+        # What was said there is shown again.
+        await talk.screen.until(lambda: talk.screen.of(UserSaid)[-1].text == "the first one")
+
+
+async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        old = talk.chat.conversation.session
+        talk.screen.type("/fork other way")
+        await talk.screen.until(lambda: talk.chat.conversation.session is not old)
+        await talk.say("second")
+        assert talk.screen.words().endswith("Two.")
+    titles = {row.title for row in await app.sessions.list_saved()}
+    assert "other way" in titles
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("/nope", "there is no command /nope"),
+        ("/contxt", "did you mean /context?"),
+        ("/mode fly", "no mode 'fly'"),
+        ("/effort wild", "no thinking level 'wild'"),
+        ("/model nonsense", "write provider:model"),
+        ("/resume ses_nope", "there is no session 'ses_nope'"),
+        ("/fork", "nothing to fork"),
+        ("/rename x", "say something first"),
+        ("/export", "nothing to export"),
+        ("/compact", "nothing to compact"),
+        ("/continue", "nothing to go on with"),
+    ],
+)
+async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told: str) -> None:
+    async with talking(app, "Hello.") as talk:
+        if typed == "/effort wild":
+            await talk.say("hi")
+        talk.screen.type(typed)
+        await talk.screen.until(lambda: [n for n in talk.screen.of(Note) if n.level == "error"])
+        assert told in talk.screen.of(Note)[-1].text
+
+
+async def test_every_command_there_is_does_something(app: App) -> None:
+    async with talking(
+        app,
+        [call("write", path="a.txt", content="x"), call("todo", todos=[{"text": "t"}])],
+        "Done.",
+        flags=("--yolo",),
+    ) as talk:
+        await talk.say("go")
+        for typed, title in [
+            ("/help", "Keys"),
+            ("/context", "Context"),
+            ("/cost", "Tokens and money"),
+            ("/files", "Files"),
+            ("/todo", ""),
+        ]:
+            talk.screen.type(typed)
+            await talk.screen.until(
+                lambda title=title: [t for t in talk.screen.of(Table) if t.title == title]
+            )
+        talk.screen.type("/export out.md")
+        path = Path(app.project_path) / "out.md"
+        await talk.screen.until(
+            lambda: any("written to" in note.text for note in talk.screen.of(Note))
+        )
+        assert "Done." in path.read_text()
+        talk.screen.type("/export out.md")
+        await talk.screen.until(
+            lambda: any("already" in note.text for note in talk.screen.of(Note))
+        )
+
+
+async def test_a_path_at_the_start_of_a_line_is_no_command(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        await talk.say("/etc/hosts looks odd")
+        assert talk.screen.words() == "Hello."
+
+
+async def test_a_failing_provider_is_told_and_the_chat_goes_on(app: App) -> None:
+    broken = [
+        {"do": "error", "error": "RequestRefused", "message": "not like this", "times": 1},
+        text("Better."),
+    ]
+    async with talking(app, broken) as talk:
+        await talk.say("hi")
+        assert "not like this" in talk.screen.of(Note)[-1].text
+        await talk.say("again")
+        assert talk.screen.words() == "Better."
