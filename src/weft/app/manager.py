@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -31,13 +31,14 @@ from weft.app.workshop import SessionWorkshop, as_tool, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
-from weft.ids import BlobId, NodeId, SessionId, new_session_id
+from weft.ids import BlobId, NodeId, SessionId, new_call_uid, new_session_id
 from weft.loop import Hooks
 from weft.messages import Usage, clean_text, clean_value
 from weft.permissions import MODES, Rule, Verdict
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
 from weft.session import (
+    AddNote,
     ChangeSetting,
     ContinueTurn,
     Leave,
@@ -48,12 +49,20 @@ from weft.session import (
 )
 from weft.state import SessionState
 from weft.store import SessionRow, Store
-from weft.tools import Shape, Tool
+from weft.tools import ReadLog, Shape, Tool, ToolContext
 from weft.workspace import Runner, Workspace
+
+if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+    from weft.app.command_shell import Ask
+    from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
 
 logger = logging.getLogger(__name__)
 
-SLASH_COMMANDS = ("/help", "/new", "/model", "/mode", "/context", "/cost", "/resume", "/quit")
+SLASH_COMMANDS = (
+    *("/help", "/new", "/resume", "/continue", "/fork", "/rename", "/model", "/effort", "/mode"),
+    *("/plan", "/context", "/cost", "/files", "/todo", "/compact", "/export", "/quit"),
+)
+"""Those that every screen has; a file of the same name does not take their place."""
 
 
 TITLE_LENGTH = 60
@@ -102,6 +111,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
+    files: Callable[[str], FileWork]
+    """What a session needs to know what its commands changed, and to take it back."""
     runner: Runner
     prompter: Prompter
     redact: Redactor
@@ -109,6 +120,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """Where handover documents are kept."""
     hooks: Callable[[SessionId, str], Hooking | None]
     """The hooks of a session on a project; None where there are none."""
+    is_trusted: Callable[[str], Awaitable[bool]]
+    """Whether the person trusts a project as it is now."""
     project_path: str
     resolve_path: Callable[[str], str]
 
@@ -636,8 +649,70 @@ class SessionManager:
         return str(path)
 
     def command_names(self) -> list[str]:
-        """The slash commands that screens offer."""
+        """The slash commands that every screen has."""
         return list(SLASH_COMMANDS)
+
+    async def commands(self, project_path: str) -> MarkdownCommands:
+        """The slash commands from Markdown files that a session on this project may use."""
+        find = self._equipment.prompter.commands
+        commands = await anyio.to_thread.run_sync(find, project_path)
+        free = {k: v for k, v in commands.found.items() if f"/{k}" not in SLASH_COMMANDS}
+        return msgspec.structs.replace(commands, found=free)
+
+    async def expand_command(
+        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+    ) -> Expanded:
+        """What a line `/name arguments` stands for; `Session.expand_command` says how.
+
+        Raises:
+            UsageError: there is no such command, or a shell command in it may not be run.
+        """
+        from weft.app.commands_md import expand, named, split_line
+
+        line = split_line(text)
+        if line is None:
+            raise UsageError(f"{text[:80]!r} is no command; one is written /name arguments")
+        port = await self.port(session_id)
+        project = port.state.about.project_path
+        command = named(await self.commands(project), line[0])
+        return await expand(
+            command,
+            line[1],
+            workspace=self._equipment.workspace(project),
+            run_shell=await self._shell_for(port, command, ask, client),
+            redact=self._equipment.redact,
+        )
+
+    async def _shell_for(
+        self, port: Port, command: MarkdownCommand, ask: Ask | None, client: str
+    ) -> RunShell:
+        """Runs the shell commands of a slash command, as far as they may be run."""
+        from weft.app.command_shell import CommandShell
+
+        if not isinstance(port, LocalPort):
+            return _refuse_elsewhere
+        session_id, project = port.session_id, port.state.about.project_path
+        table = self._tools.get(session_id) or tool_table("all")[0]
+        wanted = port.state.settings.get("tools", "all")
+        if "shell" not in table or (wanted != "all" and "shell" not in wanted):
+            return _refuse_without_shell
+        hooks = self._hooks.get(session_id)
+        return CommandShell(
+            command.name,
+            tool=table["shell"],
+            context=ToolContext(
+                workspace=self._equipment.workspace(project),
+                runner=self._equipment.runner,
+                reads=ReadLog(),
+                call_uid=new_call_uid(self.now()),
+            ),
+            gate=port.actor.gate,
+            hooks=None if hooks is None else hooks.of_turns,
+            ask=ask,
+            is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
+            note=lambda text: port.call(AddNote(text=text, client=client)),
+            redact=self._equipment.redact,
+        )
 
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
         """The names of these tools, for one message; functions become known to the session by them, in this process.
@@ -682,6 +757,16 @@ class SessionManager:
         if not isinstance(getattr(model, "info", None), ModelInfo):
             raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
         return self._equipment.models.register(model)
+
+
+async def _refuse_elsewhere(command: str) -> str:
+    raise UsageError(
+        f"`{command}` cannot be run here: another process has this session; use the command there"
+    )
+
+
+async def _refuse_without_shell(command: str) -> str:
+    raise UsageError(f"`{command}` may not be run: this session has no shell")
 
 
 def rules_of(config: Config) -> tuple[Rule, ...]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weft.app.instructions import instructions
 from weft.app.skills import Skills, find_skills, told
 from weft.state import SessionState
+
+if TYPE_CHECKING:  # loaded when somebody asks for commands: it costs start-up time
+    from weft.app.commands_md import MarkdownCommands
 
 SYSTEM = """\
 You are Weft, a coding agent. You work on the project in {project} through the tools you are given.
@@ -34,6 +38,12 @@ class Prompter:
     def skills(self, project: str) -> Skills:
         """The skills of a project, as they are now."""
         return find_skills(Path(project), self._home, self._config)
+
+    def commands(self, project: str) -> MarkdownCommands:
+        """The slash commands from Markdown files of a project and of the person, as they are now."""
+        from weft.app.commands_md import find_commands
+
+        return find_commands(Path(project), self._config)
 
     def system(self, state: SessionState, *, has_tools: bool = True) -> str:
         """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -91,6 +91,10 @@ from weft.state import (
 )
 from weft.tools import Shape
 
+if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+    from weft.app.command_shell import Ask
+    from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands
+
 
 class Host(Protocol):
     """What a handle needs of the manager it came from."""
@@ -104,6 +108,12 @@ class Host(Protocol):
     async def available_models(self) -> list[ModelInfo]: ...
 
     def command_names(self) -> list[str]: ...
+
+    async def commands(self, project_path: str) -> MarkdownCommands: ...
+
+    async def expand_command(
+        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+    ) -> Expanded: ...
 
     def now(self) -> float: ...
 
@@ -558,8 +568,25 @@ class Session:
         return await self._host.available_models()
 
     async def get_commands(self) -> list[str]:
-        """The slash commands that screens offer."""
-        return self._host.command_names()
+        """The slash commands that screens offer: those that are built in, and those from Markdown files."""
+        found = [f"/{command.name}" for command in await self.list_commands()]
+        return [*self._host.command_names(), *found]
+
+    async def list_commands(self) -> list[MarkdownCommand]:
+        """The slash commands from Markdown files, of the project and of the person."""
+        project = (await self._port()).state.about.project_path
+        return list((await self._host.commands(project)).found.values())
+
+    async def expand_command(self, text: str, *, ask: Ask | None = None) -> Expanded:
+        """What a line `/name arguments` stands for, for a command from a Markdown file: send its `content` with its `options`.
+
+        `ask` is called for each shell command in it that needs leave, and says whether there is; without it such a command is
+        refused.  What is run is put on record first.  A cancel ends what runs.
+
+        Raises:
+            UsageError: there is no such command, or a shell command in it may not be run; nothing was sent.
+        """
+        return await self._host.expand_command(self.id, text, ask, self._client)
 
     # -- steering the model
 

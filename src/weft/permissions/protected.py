@@ -8,6 +8,7 @@ one Unicode form, without the dots and spaces at the end that some drop.
 from __future__ import annotations
 
 import unicodedata
+from itertools import pairwise
 
 _FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".weft", ".claude", ".vscode", ".idea", ".husky", ".devcontainer"}
@@ -47,7 +48,7 @@ def is_protected(path: str) -> bool:
     names = [_plain(name) for name in path.replace("\\", "/").split("/")]
     if names[-1] in _FILES or any(name in _FOLDERS for name in names):
         return True
-    return _OURS in zip(names, names[1:], strict=False)
+    return _OURS in pairwise(names)
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,99 @@
+"""Shell commands of slash commands: judged, asked about and run like any that a model asks for, and put on record before they start."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import msgspec
+
+from weft.errors import ToolError, UsageError
+from weft.loop import Gate, Hooks
+from weft.messages import ToolCall
+from weft.permissions import Decision, with_hook
+from weft.tools import Prepared, Tool, ToolContext
+
+
+class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A shell command of a slash command that needs somebody's leave."""
+
+    name: str
+    """The slash command's, without the slash."""
+    command: str
+    """Exactly what would be run."""
+    reason: str = ""
+
+
+Ask: TypeAlias = Callable[[ShellRequest], Awaitable[bool]]
+"""Asks the person; True when they allow it."""
+
+
+class CommandShell:
+    """Runs the shell commands of one slash command."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tool: Tool,
+        context: ToolContext,
+        gate: Gate,
+        hooks: Hooks | None,
+        ask: Ask | None,
+        is_trusted: bool,
+        note: Callable[[str], Awaitable[object]],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._name = name
+        self._tool = tool
+        self._context = context
+        self._gate = gate
+        self._hooks = hooks
+        self._ask = ask
+        self._is_trusted = is_trusted
+        self._note = note
+        self._redact = redact
+
+    async def __call__(self, command: str) -> str:
+        """Run a command line, and give what it printed.
+
+        Raises:
+            UsageError: it may not be run.
+        """
+        call = ToolCall(
+            call_uid=self._context.call_uid, name=self._tool.name, args={"command": command}
+        )
+        try:
+            prepared = await self._with_leave(call)
+            await self._note(f"/{self._name} runs: {prepared.action.target}")
+            outcome = await prepared.run()
+        except ToolError as error:
+            raise UsageError(f"/{self._name}: `{command}` could not be run: {error}") from error
+        return self._redact(outcome.text)
+
+    async def _with_leave(self, call: ToolCall) -> Prepared:
+        prepared = await self._tool.prepare(call.args, self._context)
+        decision = self._gate.decide(prepared.action)
+        if self._hooks is not None and decision.verdict != "deny":
+            ruling = await self._hooks.before_tool(call)
+            if ruling.args is not None and ruling.args != call.args:
+                prepared = await self._tool.prepare(ruling.args, self._context)
+                decision = self._gate.decide(prepared.action)
+            decision = with_hook(decision, ruling.verdict, ruling.reason)
+        if not self._is_trusted:
+            # Whatever the mode: a folder that came from elsewhere starts no program unseen.
+            decision = with_hook(decision, "ask", "this folder is not trusted")
+        await self._check(decision, prepared.action.target)
+        return prepared
+
+    async def _check(self, decision: Decision, command: str) -> None:
+        refused = f"/{self._name}: `{command}` may not be run: "
+        if decision.verdict == "deny":
+            raise UsageError(refused + decision.reason)
+        if decision.verdict == "allow" or (self._gate.when_asking == "yes" and self._is_trusted):
+            return
+        if self._ask is None:
+            raise UsageError(refused + "it needs somebody's leave, and nobody is there to give it")
+        request = ShellRequest(name=self._name, command=command, reason=decision.reason)
+        if not await self._ask(request):
+            raise UsageError(refused + "it was not allowed")
