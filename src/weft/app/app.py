@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from weft.actors import Supervisor
 from weft.app.config import Config, load_config
+from weft.app.filework import FileWork, HistoryPlaces
 from weft.app.keys import KeyFile
 from weft.app.manager import Equipment, SessionManager, absolute
 from weft.app.models import Models
@@ -231,6 +232,7 @@ class App:
                 clock=self._clock,
                 sleep=self._sleep,
                 workspace=self._workspace,
+                files=self._files,
                 runner=self._runner or LocalRunner(self._environ),
                 prompter=Prompter(self.places.config, self.places.user),
                 redact=Redactor(secret_values(self._environ)),
@@ -285,8 +287,26 @@ class App:
 
     def _workspace(self, path: str) -> Workspace:
         if path not in self._workspaces:
-            self._workspaces[path] = LocalWorkspace(path, self._added)
+            kept = int(self.config.get("history.max_file"))
+            self._workspaces[path] = LocalWorkspace(path, self._added, kept_bytes=kept)
         return self._workspaces[path]
+
+    def _files(self, path: str, runner: Runner) -> FileWork:
+        is_lasting = self._store is not None and self._store.run_folder is not None
+        places = HistoryPlaces(
+            quota=max(0, int(self.config.get("history.quota"))),
+            max_file=max(0, int(self.config.get("history.max_file"))),
+            folder=self.places.home / "history" if is_lasting else None,
+            skip=(str(self.places.home),),
+            # Nobody means a whole home folder, and nobody has the room for it.
+            unwatched=f"{path} is no project" if _holds_a_home(path, self.places.user) else "",
+        )
+        return FileWork(path, self._added, runner, places)
+
+
+def _holds_a_home(path: str, home: Path) -> bool:
+    real = os.path.realpath(home)
+    return real == path or real.startswith(f"{path.rstrip('/')}/")
 
 
 def default_providers(

@@ -77,6 +77,16 @@ KEYS: dict[str, Key] = {
     "agents.step_turns": Key(
         kind=int, default=30, about="Answers of the model for one step of a plan in architect mode."
     ),
+    "history.quota": Key(
+        kind=int,
+        default=1024 * 1024 * 1024,
+        about="Bytes of file history that a project may have; the oldest goes first. 0 keeps none of what commands change.",
+    ),
+    "history.max_file": Key(
+        kind=int,
+        default=4 * 1024 * 1024,
+        about="Bytes of a file beyond which the file history does not keep its content.",
+    ),
     "session.idle_unload": Key(
         kind=float,
         default=1800.0,

@@ -71,6 +71,8 @@ from weft.session import (
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
+    Rewind,
+    RewindPlan,
     Say,
     SetBoundary,
     SetCheckpoint,
@@ -79,6 +81,7 @@ from weft.session import (
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
+    UndoRewind,
     branches,
 )
 from weft.state import (
@@ -796,6 +799,61 @@ class Session:
         """Name the place where the conversation stands; returns the name."""
         answer = await self._call(SetCheckpoint(label=label or "", client=self._client))
         return str(answer)
+
+    async def rewind(
+        self,
+        to: str | int | None,
+        files: bool = True,
+        conversation: bool = True,
+        preview: bool = False,
+        *,
+        overwrite: Sequence[str] = (),
+        input_id: str | None = None,
+    ) -> RewindPlan:
+        """Let files, the conversation or both go back to what they were at a message: its id, its index in `get_history()`, the label
+        of a checkpoint, or None for before the first one.
+
+        Each path that the session changed since goes back to what it was, by tools and commands alike, if it still is what the session
+        left; all others are named, and those in `overwrite` go back all the same.  `preview` only says what would happen.  What is left
+        of the line keeps a name, and `undo_rewind` takes it all back.  A cancel ends the wait; the rewind is carried out all the same.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is no such message, or `overwrite` names a path that is not in the plan.
+        """
+        node, checkpoint = await self._place(to)
+        command = Rewind(
+            to=node,
+            checkpoint=checkpoint,
+            files=files,
+            conversation=conversation,
+            preview=preview,
+            overwrite=tuple(overwrite),
+            input_id=_input_id(input_id),
+            client=self._client,
+        )
+        return msgspec.convert(await self._call(command), RewindPlan)
+
+    async def undo_rewind(
+        self, preview: bool = False, *, overwrite: Sequence[str] = ()
+    ) -> RewindPlan:
+        """Take the last rewind back: its files, if nobody has changed them since, and the place in the conversation.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is none.
+        """
+        command = UndoRewind(preview=preview, overwrite=tuple(overwrite), client=self._client)
+        return msgspec.convert(await self._call(command), RewindPlan)
+
+    async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
+        """The node that is meant, and the checkpoint, where it is meant by that."""
+        if to is None:
+            return None, ""
+        ref = (await self._port()).state.tree.refs.get(to) if isinstance(to, str) else None
+        if ref is not None and ref.ref == "checkpoint":
+            return ref.node, str(to)
+        return await self._node(to), ""
 
     async def revisions(self, node: str) -> list[str]:
         """The texts of a message, oldest first; the last one is in force."""

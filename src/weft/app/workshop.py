@@ -24,7 +24,15 @@ from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
 from weft.session.decide import THINKING_LEVELS
 from weft.state import SessionState
-from weft.tools import FunctionTool, ReadLog, SubmitTool, Tool, ToolContext, builtin_tools
+from weft.tools import (
+    FunctionTool,
+    ReadLog,
+    SubmitTool,
+    Tool,
+    ToolContext,
+    Touched,
+    builtin_tools,
+)
 from weft.workspace import Runner, Workspace
 
 
@@ -48,6 +56,7 @@ class SessionWorkshop(Workshop):
         redact: Redactor,
         usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
         hooks: Hooks | None = None,
+        unclaimed: Callable[[], tuple[Touched, ...]] = lambda: (),
     ) -> None:
         self._config = config
         self._models = models
@@ -64,6 +73,7 @@ class SessionWorkshop(Workshop):
         self._redact = redact
         self._usage_of = usage_of
         self._hooks = hooks
+        self._unclaimed = unclaimed
         self._reads: ReadLog | None = None
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
@@ -163,6 +173,7 @@ class SessionWorkshop(Workshop):
             thinking=str(options.get("thinking", state.settings.thinking)),
             submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
             hooks=self._hooks,
+            unclaimed=self._unclaimed,
         )
 
     def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:

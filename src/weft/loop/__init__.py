@@ -31,6 +31,7 @@ from weft.loop.recovery import (
     settle_interrupted,
 )
 from weft.loop.request import wait_before_retry
+from weft.loop.results import touched_facts
 from weft.loop.steps import call_started, promote, revision_of, settle_open_calls, tip_after
 from weft.loop.turn import Turn
 
@@ -69,5 +70,6 @@ __all__ = [
     "settle_interrupted",
     "settle_open_calls",
     "tip_after",
+    "touched_facts",
     "wait_before_retry",
 ]

@@ -3,7 +3,15 @@
 Opens paths beneath a root, writes atomically, runs programs in groups of their own.  Knows no tool and no session.
 """
 
-from weft.workspace.base import Command, FileState, Runner, RunResult, Touched, Workspace
+from weft.workspace.base import (
+    Command,
+    FileImage,
+    FileState,
+    Runner,
+    RunResult,
+    Touched,
+    Workspace,
+)
 from weft.workspace.boundaries import LineRange, lines_of
 from weft.workspace.boundaries_door import Bound, Boundaries, BoundedWorkspace
 from weft.workspace.environment import scrubbed, secret_values
@@ -15,6 +23,7 @@ __all__ = [
     "Boundaries",
     "BoundedWorkspace",
     "Command",
+    "FileImage",
     "FileState",
     "LineRange",
     "LocalRunner",

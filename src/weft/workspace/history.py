@@ -11,6 +11,7 @@ taken for the command's; only a sandbox knows better.
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from collections.abc import Iterable
@@ -167,6 +168,8 @@ class History:
             Abandoned: `waiting` was made void meanwhile.
         """
         with self._lock:
+            if self._index is None and not os.path.exists(self._pack_path or ""):
+                return ChangeSet()  # no command of this project was ever watched
             self._prepare(waiting)
             run, self._interrupted = self._interrupted, None
             return ChangeSet() if run is None else self._told(run)

@@ -24,7 +24,8 @@ from weft.workspace.base import FileState, Touched, Workspace
 from weft.workspace.beneath import open_beneath, open_folder
 from weft.workspace.paths import Place, Roots
 from weft.workspace.refusals import explain, refusal
-from weft.workspace.replace import Replacement, read_all
+from weft.workspace.registry import tell
+from weft.workspace.replace import KEPT_BYTES, Replacement, read_all
 from weft.workspace.threads import Threads
 
 Kind: TypeAlias = Literal["file", "dir", "link", "other"]
@@ -46,8 +47,12 @@ class LocalWorkspace(Workspace):
     as written and is led outside by a link is always refused.
     """
 
-    def __init__(self, root: str, added: Iterable[str] = ()) -> None:
+    def __init__(
+        self, root: str, added: Iterable[str] = (), *, kept_bytes: int = KEPT_BYTES
+    ) -> None:
+        """`kept_bytes`: up to this size, what a write replaces is handed on."""
         self._roots = Roots(root, added)
+        self._kept_bytes = kept_bytes
         self.root = self._roots.root
         self._threads = Threads.of(self.root)
         self._swept: set[str] = set()
@@ -85,7 +90,12 @@ class LocalWorkspace(Workspace):
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))
         replacement = Replacement(
-            place, self._roots.shown(place), data, expected, sweep=self._sweeps(place)
+            place,
+            self._roots.shown(place),
+            data,
+            expected,
+            sweep=self._sweeps(place),
+            kept_bytes=self._kept_bytes,
         )
         return await self._threads.run(lambda: _explained(replacement), replacement.abandon)
 
@@ -192,9 +202,11 @@ def _open(place: Place, flags: int) -> int:
 
 def _explained(replacement: Replacement) -> Touched:
     try:
-        return replacement.run()
+        touched = replacement.run()
     except OSError as error:
         raise explain(error, replacement.shown) from error
+    tell(replacement.place.folder, replacement.place.name)
+    return touched
 
 
 def _names(place: Place, shown: str) -> list[tuple[str, Kind]]:

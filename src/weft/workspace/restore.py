@@ -23,6 +23,7 @@ from weft.workspace.base import FileImage
 from weft.workspace.beneath import make_folders, open_beneath, open_folder
 from weft.workspace.paths import Place, Roots
 from weft.workspace.refusals import explain
+from weft.workspace.registry import tell
 from weft.workspace.replace import (
     KEPT_BYTES,
     TEMPORARY,
@@ -35,7 +36,6 @@ from weft.workspace.replace import (
     write_all,
 )
 from weft.workspace.threads import Threads
-from weft.workspace.watched import known_history
 
 _BEFORE = faults.point("workspace.restore.before_rename")
 _AFTER = faults.point("workspace.restore.after_rename")
@@ -115,9 +115,7 @@ class Restorer:
                     f"{shown!r} is not empty: it holds what this session did not make"
                 ) from error
             raise explain(error, shown) from error
-        history = known_history(place.folder)
-        if history is not None:
-            history.refresh(place.name)
+        tell(place.folder, place.name)
 
     def _sweep(self, place: Place, folder: int) -> None:
         """Take away what a killed process left half done, once a folder."""

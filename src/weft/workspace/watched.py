@@ -12,30 +12,61 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from weakref import WeakValueDictionary
 
 import anyio
 import msgspec
 
 from weft.workspace.base import Command, Runner, RunResult
 from weft.workspace.history import ChangeSet, History, Limits, Run
+from weft.workspace.registry import WATCHED
 from weft.workspace.threads import Threads
 
 PATIENCE_SECONDS = 2.0
 """How long a cancelled command is still asked what it changed."""
 
-_HISTORIES: WeakValueDictionary[str, History] = WeakValueDictionary()
+
+def histories_of(
+    root: str,
+    added: Iterable[str] = (),
+    *,
+    folder: str | None,
+    limits: Limits,
+    skip: Iterable[str] = (),
+) -> list[History]:
+    """The histories of a project and of the folders added to it, shared by all who hold them.
+
+    `folder`: where what they know may outlive the process.
+    """
+    project, *others = (os.path.realpath(each) for each in (root, *added))
+    roots = [project]
+    for other in sorted(set(others)):
+        if not any(_is_within(other, each) for each in roots):
+            roots.append(other)
+    return [
+        _shared(
+            each,
+            folder,
+            limits,
+            # A folder that holds the project leaves it to the project's own.
+            (*skip, *(other for other in roots if other != each and _is_within(other, each))),
+            shown="" if each == project else f"{each}/",
+        )
+        for each in roots
+    ]
 
 
-def history_of(
-    root: str, *, folder: str | None, limits: Limits, skip: Iterable[str] = (), shown: str = ""
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _shared(
+    root: str, folder: str | None, limits: Limits, skip: Iterable[str], *, shown: str
 ) -> History:
-    """The history of a project, shared by all who hold it; `folder`: where what it knows may outlive the process."""
-    found = _HISTORIES.get(root)
-    if found is None:
+    found = WATCHED.get(root)
+    if not isinstance(found, History):
         pack = None if folder is None else _pack_path(folder, root)
         found = History(root, pack=pack, limits=limits, skip=skip, shown=shown)
-        _HISTORIES[root] = found
+        WATCHED[root] = found
     return found
 
 
@@ -43,11 +74,6 @@ def _pack_path(folder: str, root: str) -> str:
     """Where the pre-images of a project lie: a file that only its owner can read, in a folder that only he can enter."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
-
-
-def known_history(root: str) -> History | None:
-    """The history of a project that somebody holds."""
-    return _HISTORIES.get(root)
 
 
 class WatchedRunner(Runner):
@@ -89,6 +115,10 @@ class WatchedRunner(Runner):
         return msgspec.structs.replace(
             result, changes=found.changes, left_out=result.left_out + found.left_out
         )
+
+    def left_out(self) -> dict[str, str]:
+        """What is not in the history, with the reason, as far as it is known."""
+        return {path: why for each in self._histories for path, why in each.left_out().items()}
 
     async def interrupted(self) -> ChangeSet:
         """What changed since a process died with a command of these projects running; told once."""
