@@ -19,6 +19,7 @@ import msgspec
 
 from weft.actors import Supervisor
 from weft.app.config import Config
+from weft.app.filework import FileWork
 from weft.app.models import Models
 from weft.app.port import UNLOADED, Hooking, LocalPort, Port
 from weft.app.prompt import Prompter
@@ -111,6 +112,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
+    files: Callable[[str, Runner], FileWork]
+    """What a session needs to know what its commands changed, and to take it back."""
     runner: Runner
     prompter: Prompter
     redact: Redactor
@@ -553,6 +556,7 @@ class SessionManager:
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
         hooks: Hooks | None = None,
+        files: FileWork | None = None,
     ) -> SessionWorkshop:
         equipment = self._equipment
         return SessionWorkshop(
@@ -561,7 +565,7 @@ class SessionManager:
             clock=equipment.clock,
             sleep=equipment.sleep,
             workspace=equipment.workspace(project_path),
-            runner=equipment.runner,
+            runner=equipment.runner if files is None else files,
             load=equipment.store.blob,
             tools=tools,
             lent=lent,
@@ -570,6 +574,7 @@ class SessionManager:
             redact=equipment.redact,
             usage_of=self._usage_of,
             hooks=hooks,
+            unclaimed=(lambda: ()) if files is None else files.unclaimed,
         )
 
     def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
@@ -577,10 +582,13 @@ class SessionManager:
         table = self._tools.get(session_id) or tool_table("all")[0]
         lent = self._lent.setdefault(session_id, {})
         hooks = self._hooks_of(session_id, project_path)
+        files = equipment.files(project_path, equipment.runner)
         return SessionEnvironment(
             workshop=self._workshop(
-                project_path, table, lent, None if hooks is None else hooks.of_turns
+                project_path, table, lent, None if hooks is None else hooks.of_turns, files
             ),
+            files=files,
+            history_bytes=files.kept_bytes,
             clock=equipment.clock,
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
