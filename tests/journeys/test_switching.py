@@ -1,0 +1,242 @@
+"""Switching models mid-conversation, between all protocols: no request is ever one that the vendor would reject."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from tests.journeys.vendors import POSES, Posing, illegal_anywhere
+from tests.journeys.world import PATIENCE
+from weft.app import App, Session
+from weft.errors import WeftError
+from weft.messages import Content, Image, Said, Text, Thinking
+from weft.providers import ModelRequest
+from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
+
+PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="pixel.png")
+
+
+async def look(where: str) -> str:
+    """Look somewhere."""
+    return f"nothing at {where}"
+
+
+def open_app(folder: Path) -> App:
+    return weft.open(
+        folder,
+        "memory",
+        {"model.default": "scripted:none"},
+        environ={"HOME": str(folder), "WEFT_HOME": str(folder)},
+        sleep=_no_wait,
+    )
+
+
+async def _no_wait(seconds: float) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+async def start(app: App, models: dict[str, Posing], **settings_: Any) -> Session:
+    first = next(iter(models.values()))
+    tool = weft.tool(effect="pure")(look)
+    session = await app.sessions.start_session(model=first.model, tools=[tool], **settings_)
+    for each in models.values():
+        await session.update_model(each.model)
+    await session.update_model(first.model)
+    return session
+
+
+def full_turn(model: Posing) -> list[Sequence[Step]]:
+    """Reasoning, words, two calls, then reasoning and words."""
+    return [
+        [
+            model.thinks("where?"),
+            SayText(text="I look."),
+            model.calls("look", {"where": "left"}, {"where": "right"}),
+        ],
+        [model.thinks("hidden", redacted=True), model.calls("look", {"where": "up"})],
+        [model.thinks("so"), SayText(text="Nothing anywhere.")],
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(POSES, 2)))
+async def test_a_conversation_that_one_vendor_began_goes_on_with_any_other_and_back(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    models = {name: Posing(name) for name in (first, second)}
+    one, two = models[first], models[second]
+    async with open_app(tmp_path) as app:
+        session = await start(app, models, thinking="high")
+        for speaker in (one, two, one, two):
+            await session.update_model(speaker.name)
+            speaker.laid_out = [*full_turn(speaker)]
+            reply = await session.send_message([Text(text="look around"), PIXEL])
+            assert (reply.finish_reason, reply.text) == ("stop", "Nothing anywhere.")
+            assert reply.model == speaker.name
+            assert await illegal_anywhere(session) == []
+    assert one.wrong == []
+    assert two.wrong == []
+
+
+@pytest.mark.anyio
+async def test_reasoning_and_ids_go_back_only_to_who_made_them(tmp_path: Path) -> None:
+    models = {name: Posing(name) for name in ("claude", "gpt")}
+    claude, gpt = models.values()
+    async with open_app(tmp_path) as app:
+        session = await start(app, models)
+        claude.laid_out = full_turn(claude)
+        await session.send_message("look")
+        await session.update_model(gpt.name)
+        await session.send_message("go on")
+        assert not [part for part in parts(gpt.model.last_request) if isinstance(part, Thinking)]
+        await session.update_model(claude.name)
+        await session.send_message("and again")
+        assert [
+            part.signature or part.redacted
+            for part in parts(claude.model.last_request)
+            if isinstance(part, Thinking)
+        ] == [
+            claude.thinks("where?").signature,
+            claude.thinks("hidden", redacted=True).redacted,
+            claude.thinks("so").signature,
+        ]
+
+
+def parts(request: ModelRequest) -> list[Any]:
+    return [p for message in request.messages if isinstance(message, Said) for p in message.parts]
+
+
+@pytest.mark.anyio
+async def test_one_message_can_be_answered_by_another_model(tmp_path: Path) -> None:
+    models = {name: Posing(name) for name in ("claude", "gemini")}
+    claude, gemini = models.values()
+    async with open_app(tmp_path) as app:
+        session = await start(app, models)
+        claude.laid_out = full_turn(claude)
+        await session.send_message("look")
+        reply = await session.send_message("you too", model=gemini.name)
+        assert reply.model == gemini.name
+        assert (await session.send_message("and you")).model == claude.name
+        assert (await session.metadata()).model == claude.name
+    assert claude.wrong + gemini.wrong == []
+
+
+# --- anything at all -------------------------------------------------------------------
+
+VENDORS = sorted(POSES)
+
+said = st.sampled_from(["hello", "picture", " ."])
+answers = st.lists(
+    st.sampled_from(
+        [
+            "text",
+            "thinking",
+            "calls",
+            "thinking+calls",
+            "redacted+calls",
+            "nonsense",
+            "raw",
+            "break",
+            "silence",
+        ]
+    ),
+    max_size=3,
+)
+moves = st.one_of(
+    st.tuples(st.just("say"), said, answers),
+    st.tuples(st.just("model"), st.sampled_from(VENDORS), st.none()),
+    st.tuples(st.just("think"), st.sampled_from(["off", "low", "high", "max"]), st.none()),
+    st.tuples(st.just("branch"), st.integers(0, 30), st.none()),
+    st.tuples(st.just("switch"), st.integers(0, 5), st.none()),
+    st.tuples(st.just("compact"), st.none(), st.none()),
+    st.tuples(st.just("undo"), st.none(), st.none()),
+    st.tuples(st.just("note"), st.none(), st.none()),
+)
+
+
+def steps(kind: str, model: Posing) -> list[Step]:
+    match kind:
+        case "text":
+            return [SayText(text="words")]
+        case "thinking":
+            return [model.thinks("t" * (model.asked % 5)), SayText(text="words")]
+        case "calls":
+            return [model.calls("look", {"where": "left"}, {"where": "right"})]
+        case "thinking+calls":
+            return [
+                model.thinks("go"),
+                SayText(text="I look."),
+                model.calls("look", {"where": "x"}),
+            ]
+        case "redacted+calls":
+            return [model.thinks("deep", redacted=True), model.calls("look", {"where": "x"})]
+        case "nonsense":
+            return [Garbage(kind="unknown_tool"), Garbage(kind="same_id")]
+        case "raw":
+            return [CallRaw(name="look", args_text='{"where": ', id="call_1")]
+        case "break":
+            return [model.thinks("cut"), SayText(text="half a"), Break()]
+        case _:
+            return [model.thinks("only thoughts")]
+
+
+async def play(folder: Path, sequence: list[tuple[str, Any, Any]]) -> list[str]:
+    """Do all of it; what was wrong with any request, or with the history as any vendor would get it."""
+    models = {name: Posing(name) for name in VENDORS}
+    async with open_app(folder) as app:
+        session = await start(app, models)
+        for move, what, more in sequence:
+            try:
+                await do(session, models, move, what, more)
+            except WeftError:
+                continue  # there is no such message or branch, or nothing to compact: refused, and nothing happened
+        wrong = await illegal_anywhere(session)
+    return wrong + [each for model in models.values() for each in model.wrong]
+
+
+async def do(session: Session, models: dict[str, Posing], move: str, what: Any, more: Any) -> None:
+    match move:
+        case "say":
+            present = (await session.metadata()).model
+            model = next(each for each in models.values() if each.name == present)
+            model.laid_out = [steps(kind, model) for kind in more]
+            content: Content = [Text(text="see"), PIXEL] if what == "picture" else str(what)
+            await session.send_message(content, retries=0, max_turns=6)
+        case "model":
+            await session.update_model(models[what].name)
+        case "think":
+            await session.set_thinking_level(what)
+        case "branch":
+            await session.branch_at(what)
+        case "switch":
+            await session.switch_branch(what)
+        case "compact":
+            await session.compact()
+        case "undo":
+            await session.undo_compaction()
+        case _:
+            await session.add_system_message("by the way", to_model=True)
+
+
+@settings(max_examples=60)
+@given(sequence=st.lists(moves, min_size=3, max_size=14))
+def test_whatever_happened_no_vendor_gets_a_request_that_it_would_reject(
+    sequence: list[tuple[str, Any, Any]],
+) -> None:
+    async def in_time() -> list[str]:
+        with anyio.fail_after(20 * PATIENCE):
+            return await play(Path(folder), sequence)
+
+    with tempfile.TemporaryDirectory(prefix="switch-") as folder:
+        assert asyncio.run(in_time()) == []
