@@ -124,6 +124,7 @@ async def live(place: Place, life: Life, voice: Voice, ears: int) -> None:
         voice.say("open", time.monotonic() - opened)
         judge = Judge(place, app.store, life.known.tried, life.known.accepted, life.known.doubts)
         judge.may_restart = life.may_restart
+        judge.others_speak = life.steals
         await judge.look(is_end=False)
         await judge.look_at_owner(session, model.requests)
         driver = Driver(session, life, voice)

@@ -75,6 +75,8 @@ class Judge:
         """Effects of unknown kind that stand open in the log."""
         self.met: list[str] = []
         """What was open in the log that a dead process left."""
+        self.others_speak = False
+        """The owner before this one was alive when it was robbed, and may have said more than we know."""
         self.may_restart = False
         """A bug was planted, so the session may have been restarted."""
         self.wrong: list[str] = []
@@ -165,7 +167,7 @@ class Judge:
                 self._say(f"{each.input_id} is there {found} times")
             if not found and each.input_id in self.accepted:
                 self._say(f"{each.input_id} was accepted and is lost")
-        if times:
+        if times and not self.others_speak:
             self._say(f"nobody said this: {list(times)}")
 
     def _judge_calls(self, facts: Sequence[AnyFact], state: SessionState) -> None:

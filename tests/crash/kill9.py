@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from tests.crash.journey import Place
-from tests.crash.journey_life import Life
+from tests.crash.journey_life import Life, Variant
 from tests.crash.journey_process import (
     A_LIFE_TAKES_AT_MOST_SECONDS,
     Process,
@@ -52,6 +52,8 @@ TICKS = 120
 """About as many events as a life has; a kill comes after so many at the latest, or the life is done first."""
 ZOMBIES = 20
 """One journey in so many is robbed instead of killed."""
+JSONL = 10
+"""One journey in so many is kept as lines of JSON instead of in the default store."""
 PATIENCE_SECONDS = 0.3
 """A new process that says nothing for so long waits for a lock that the stopped one holds."""
 
@@ -122,7 +124,7 @@ def killed(place: Place, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A
     """One journey that dies up to `most_kills` times."""
     dice = random.Random(seed)
     tally = Tally(journeys=1)
-    life = Life(seed=seed)
+    life = Life(seed=seed, variant=_variant(dice))
     for _ in range(dice.randint(1, most_kills)):
         process = Process(place, life, _without(teeth))
         try:
@@ -131,7 +133,11 @@ def killed(place: Place, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A
             if process.is_finished or process.wrong:
                 return tally
             tally.kills += 1
-            life = next_life(process, comes_back=dice.choice(("continue", "continue", "prompt")))
+            life = next_life(
+                process,
+                comes_back=dice.choice(("continue", "continue", "prompt")),
+                variant=_variant(dice),
+            )
         finally:
             process.close()
     last = Process(place, life, _without(teeth))
@@ -141,6 +147,11 @@ def killed(place: Place, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A
     finally:
         last.close()
     return tally
+
+
+def _variant(dice: random.Random) -> Variant:
+    """Mostly the plain turn; now and then one that is aborted or compacted besides."""
+    return dice.choice(("plain", "plain", "plain", "abort", "narrow", "compact"))
 
 
 def _kill_at_random(process: Process, dice: random.Random) -> None:
@@ -227,7 +238,8 @@ def _share(n: int, seed: str, teeth: Teeth, most_kills: int) -> Tally:
             return tally
         folder = Path(tempfile.mkdtemp(prefix="kill9-"))
         try:
-            place = Place(folder)
+            is_jsonl = not is_robbery and not teeth and one % JSONL == 0
+            place = Place(folder, "jsonl" if is_jsonl else "sqlite")
             place.make()
             came = (
                 robbed(place, one, teeth) if is_robbery else killed(place, one, teeth, most_kills)
