@@ -2,18 +2,27 @@
 
 Owns what a child session may be and do (its privileges, its place in the family, its share of the money), the tool that starts one, and the
 plan that is carried out step by step.  Knows sessions through the small `Household` it is handed; how they are opened is the application's.
+Names are loaded when they are first used, because most starts of the program need none of them.
 """
 
-from weft.agents.architect import Architect, Editor
-from weft.agents.base import Handle, Household, Wanted
-from weft.agents.definitions import Definition, Definitions, find_definitions
-from weft.agents.family import Bounds, Family
-from weft.agents.frontmatter import split_front_matter
-from weft.agents.plan import PLANNER, Boundary, Plan, Step, as_plan, next_of, plain
-from weft.agents.tool import AgentTool, depth_of
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.agents.architect import Architect, Editor
+    from weft.agents.base import Handle, Household, Wanted
+    from weft.agents.definitions import Definition, Definitions, find_definitions
+    from weft.agents.entry import AgentEntry
+    from weft.agents.family import Bounds, Family
+    from weft.agents.frontmatter import split_front_matter
+    from weft.agents.plan import PLANNER, Boundary, Plan, Step, as_plan, next_of, plain, shown
+    from weft.agents.tool import AgentTool, depth_of
 
 __all__ = [
     "PLANNER",
+    "AgentEntry",
     "AgentTool",
     "Architect",
     "Boundary",
@@ -32,5 +41,37 @@ __all__ = [
     "find_definitions",
     "next_of",
     "plain",
+    "shown",
     "split_front_matter",
 ]
+
+_HOMES = {
+    "PLANNER": "plan",
+    "AgentEntry": "entry",
+    "AgentTool": "tool",
+    "Architect": "architect",
+    "Boundary": "plan",
+    "Bounds": "family",
+    "Definition": "definitions",
+    "Definitions": "definitions",
+    "Editor": "architect",
+    "Family": "family",
+    "Handle": "base",
+    "Household": "base",
+    "Plan": "plan",
+    "Step": "plan",
+    "Wanted": "base",
+    "as_plan": "plan",
+    "depth_of": "tool",
+    "find_definitions": "definitions",
+    "next_of": "plan",
+    "plain": "plan",
+    "shown": "plan",
+    "split_front_matter": "frontmatter",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

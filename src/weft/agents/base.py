@@ -14,7 +14,7 @@ from weft.events import Fact, Origin, PermissionResolved, QuestionAnswered, Stat
 from weft.ids import RequestId, SessionId
 from weft.loop import Build
 from weft.permissions import Mode
-from weft.session import AbortReceipt, Command, Subscription
+from weft.session import Abort, AbortReceipt, Command, Subscription
 from weft.state import SessionState
 from weft.workspace import Runner
 
@@ -39,7 +39,7 @@ class Handle(Protocol):
         """Have a command carried out."""
         ...
 
-    async def abort(self, reason: str) -> AbortReceipt:
+    async def abort(self, command: Abort) -> AbortReceipt:
         """Stop the turn, and wait until everything is settled."""
         ...
 

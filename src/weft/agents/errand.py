@@ -35,7 +35,7 @@ from weft.events import (
 from weft.ids import CallUid, InputId, SessionId, TurnId
 from weft.loop import Commit, child_finished
 from weft.messages import Part, Usage
-from weft.session import Accepted, AnswerQuestion, ContinueTurn, RespondToPermission, Say
+from weft.session import Abort, Accepted, AnswerQuestion, ContinueTurn, RespondToPermission, Say
 from weft.state import SessionState
 
 STOP_SECONDS: Final = 3.0
@@ -82,6 +82,7 @@ class Errand:
         self._outlives_turn = outlives_turn
         self._goes_on = goes_on
         self._emit = emit
+        self._begun: tuple[Handle, TurnId | None] | None = None
         self._forwarded: set[str] = set()
         self._text = ""
         self._files: list[FileTouched] = []
@@ -91,24 +92,38 @@ class Errand:
         """The child's session."""
         return self._wanted.child
 
+    async def begin(self) -> None:
+        """Have the child at work, and its task on its own record.  A cancel waits until that is so.
+
+        Raises:
+            WeftError: the child cannot be opened, or not be set to work.
+        """
+        home = self._home
+        home.family.enter(home.session_id, self._wanted.origin.call_uid, self.child)
+        try:
+            with anyio.CancelScope(shield=True):
+                handle = await home.open_child(self._wanted)
+                self._begun = (handle, await self._set_to_work(handle))
+        except WeftError:
+            home.family.exit(self.child)
+            raise
+
     async def run(self) -> ChildEnd:
         """Follow the child to the end of its turn.  Whatever stops it is told in the end, not raised."""
-        home, child = self._home, self.child
-        home.family.enter(home.session_id, self._wanted.origin.call_uid, child)
         try:
-            with anyio.CancelScope(shield=True):  # half a child would be of no use to anybody
-                handle = await home.open_child(self._wanted)
-            end = await self._follow(handle)
+            if self._begun is None:
+                await self.begin()
+            assert self._begun is not None
+            end = await self._follow(*self._begun)
         except WeftError as error:
             return ChildEnd(reason="halted", detail=str(error))
         finally:
-            home.family.exit(child)
-        await home.close_child(child)
+            self._home.family.exit(self.child)
+        await self._home.close_child(self.child)
         return end
 
-    async def _follow(self, handle: Handle) -> ChildEnd:
+    async def _follow(self, handle: Handle, turn_id: TurnId | None) -> ChildEnd:
         try:
-            turn_id = await self._set_to_work(handle)
             async with anyio.create_task_group() as group:
                 end = await self._read(handle, turn_id, group)
                 group.cancel_scope.cancel()
@@ -122,7 +137,7 @@ class Errand:
     async def _stop(self, handle: Handle) -> None:
         """Stop the child, and put on record what it had used until then."""
         try:
-            await handle.abort("the session it works for was stopped")
+            await handle.abort(Abort(reason="the session it works for was stopped"))
             end = self._end(handle, handle.state.turn.last_reason or "aborted", "it was stopped")
             await self._home.append(lambda state: Commit(facts=finished(state, self.child, end)))
         except WeftError:

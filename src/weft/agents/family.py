@@ -30,22 +30,28 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 class Family(Purse):
     """One root session and its descendants, as far as they are open in this process."""
 
-    def __init__(self, root: SessionId, bounds: Bounds, limits: Callable[[], Limits]) -> None:
+    def __init__(
+        self, root: SessionId, bounds: Callable[[], Bounds], limits: Callable[[], Limits]
+    ) -> None:
         """`limits` tells what the root may spend."""
         self.root = root
-        self.bounds = bounds
+        self._bounds = bounds
         self._limits = limits
         self._members: dict[SessionId, Callable[[], SessionState]] = {}
         self._at_work: set[SessionId] = set()
         self._promised: dict[SessionId, tuple[NodeId | None, set[CallUid]]] = {}
-        self._held: dict[TurnId, Usage] = {}
+        self._held: dict[TurnId, Callable[[], Usage]] = {}
+        self._last: dict[SessionId, Usage] = {}
+        """What sessions had spent that are closed, as long as no record of their parents has it."""
 
     def join(self, session_id: SessionId, state: Callable[[], SessionState]) -> None:
         """A session of the family is open; `state` gives its present state."""
         self._members[session_id] = state
+        self._last.pop(session_id, None)
 
     def leave(self, session_id: SessionId) -> None:
         """It is closed."""
+        self._last[session_id] = self._spent(session_id)
         self._members.pop(session_id, None)
         self._promised.pop(session_id, None)
 
@@ -58,7 +64,7 @@ class Family(Purse):
 
         A promise holds while the calls of the same answer are looked at; the next answer's replace it.
         """
-        bounds = self.bounds
+        bounds = self._bounds()
         if depth >= bounds.depth:
             return (
                 f"agents can be nested {bounds.depth} deep and no deeper; do this yourself, "
@@ -89,6 +95,10 @@ class Family(Purse):
     def exit(self, child: SessionId) -> None:
         """It has ended, or nobody waits for it here any more."""
         self._at_work.discard(child)
+
+    def is_at_work(self, child: SessionId) -> bool:
+        """True while somebody here sees it to its end."""
+        return child in self._at_work
 
     def count(self) -> int:
         """The agents that were started in the root's present turn, and by them."""
@@ -129,17 +139,19 @@ class Family(Purse):
     def _spent(self, session_id: SessionId) -> Usage:
         member = self._members.get(session_id)
         if member is None:
-            return NOTHING_USED
+            return self._last.get(session_id, NOTHING_USED)
         state = member()
         total = state.ledger.total
         for child, about in state.children.known.items():
             if about.is_open:
                 total += self._spent(child) - sum(about.counted.values(), NOTHING_USED)
+            else:
+                self._last.pop(child, None)
         return total
 
     def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
         limits = self._limits()
-        others = (held for turn, held in self._held.items() if turn != turn_id)
+        others = (held() for turn, held in self._held.items() if turn != turn_id)
         used = self.spent() + pending + sum(others, NOTHING_USED)
         if limits.max_tokens is not None and used.total_tokens >= limits.max_tokens:
             return (
@@ -155,8 +167,8 @@ class Family(Purse):
             )
         return None
 
-    def hold(self, turn_id: TurnId, usage: Usage) -> None:
-        self._held[turn_id] = usage
+    def hold(self, turn_id: TurnId, outstanding: Callable[[], Usage]) -> None:
+        self._held[turn_id] = outstanding
 
     def release(self, turn_id: TurnId) -> None:
         self._held.pop(turn_id, None)

@@ -157,53 +157,64 @@ class AgentTool(Delegate):
     ) -> Outcome:
         home, child = self._home, wanted.child
         about = home.state.children.known.get(child)
-        if about is not None and about.background:
-            home.start(lambda: self.work_beside(wanted, prompt, definition), f"agent {child}")
-            return Outcome(
-                text=f"Started in the background as {child}. You will be told when it has ended; go on meanwhile.",
-                data={"child": child},
-            )
-        end, place = await self._work(wanted, prompt, definition, context)
+        is_beside = about is not None and about.background
+        emit = context.emit if not is_beside else lambda chunk: None
+        try:
+            place, wanted = await self._placed(wanted, definition)
+        except WeftError as error:
+            return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), None)
+        errand = Errand(home, wanted, _said(prompt), outlives_turn=is_beside, emit=emit)
+        if is_beside:
+            return await self._set_beside(errand, wanted, place)
+        end = await errand.run()
+        return self._outcome(child, end, await self._cleared(place))
+
+    def _outcome(self, child: SessionId, end: ChildEnd, place: Worktree | None) -> Outcome:
         return Outcome(
             text=_told(end, place),
             is_error=end.reason != "stop",
             data={"child": child, "reason": end.reason},
-            facts=finished(home.state, child, end),
+            facts=finished(self._home.state, child, end),
         )
 
-    async def _work(
-        self,
-        wanted: Wanted,
-        prompt: str,
-        definition: Definition,
-        context: ToolContext | None = None,
-    ) -> tuple[ChildEnd, Worktree | None]:
+    async def _placed(
+        self, wanted: Wanted, definition: Definition
+    ) -> tuple[Worktree | None, Wanted]:
+        """The copy that an isolated agent works in; where nothing may be changed anyway, none is made."""
         home = self._home
-        place: Worktree | None = None
-        if definition.isolation == "worktree" and home.mode != "plan":
-            try:
-                project = home.state.about.project_path
-                place = await add_worktree(home.runner, project, home.worktrees / wanted.child)
-            except WeftError as error:
-                return ChildEnd(reason="halted", detail=str(error)), None
-            wanted = msgspec.structs.replace(wanted, project_path=place.project)
-        errand = Errand(
-            home,
-            wanted,
-            (Text(text=prompt),),
-            outlives_turn=context is None,
-            emit=context.emit if context is not None else lambda chunk: None,
-        )
-        end = await errand.run()
-        if place is not None and await remove_if_unchanged(home.runner, place):
-            place = None
-        return end, place
+        if definition.isolation != "worktree" or home.mode == "plan":
+            return None, wanted
+        project = home.state.about.project_path
+        place = await add_worktree(home.runner, project, home.worktrees / wanted.child)
+        return place, msgspec.structs.replace(wanted, project_path=place.project)
 
-    async def work_beside(self, wanted: Wanted, prompt: str, definition: Definition) -> None:
-        """See a background agent to its end, and tell the session."""
+    async def _cleared(self, place: Worktree | None) -> Worktree | None:
+        """The copy, if it is kept because something was changed in it."""
+        if place is None or await remove_if_unchanged(self._home.runner, place):
+            return None
+        return place
+
+    # -- beside the turns
+
+    async def _set_beside(self, errand: Errand, wanted: Wanted, place: Worktree | None) -> Outcome:
+        """Have a background agent at work and return; its task is on its own record by then."""
+        child = wanted.child
+        if not self._home.family.is_at_work(child):
+            try:
+                await errand.begin()
+            except WeftError as error:
+                return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), place)
+            self._home.start(lambda: self._see_to_end(errand, wanted, place), f"agent {child}")
+        return Outcome(
+            text=f"Started in the background as {child}. You will be told when it has ended; go on meanwhile.",
+            data={"child": child},
+        )
+
+    async def _see_to_end(self, errand: Errand, wanted: Wanted, place: Worktree | None) -> None:
+        """Follow a background agent, and tell the session of its end."""
         home, child = self._home, wanted.child
-        end, place = await self._work(wanted, prompt, definition)
-        told = f"[The background agent {child} ({wanted.title}) has ended.]\n{_told(end, place)}"
+        end = await errand.run()
+        told = _told(end, await self._cleared(place))
 
         def build(state: SessionState) -> Commit:
             facts = finished(state, child, end)
@@ -212,7 +223,7 @@ class AgentTool(Delegate):
             note = InputQueued(
                 entry_id=EntryId(new_id("ent", home.now())),
                 delivery="steering",
-                parts=(Text(text=told),),
+                parts=_said(f"[The background agent {child} ({wanted.title}) has ended.]\n{told}"),
             )
             return Commit(facts=(*facts, note))
 
@@ -220,6 +231,11 @@ class AgentTool(Delegate):
 
     def resume(self, child: SessionId) -> None:
         """Go on with a background agent that another process left at work."""
+        home = self._home
+        home.family.enter(home.session_id, None, child)
+        home.start(lambda: self._go_on(child), f"agent {child}")
+
+    async def _go_on(self, child: SessionId) -> None:
         home = self._home
         about = home.state.children.known[child]
         definition = home.definitions().found.get(about.name) or Definition(name=about.name)
@@ -232,13 +248,21 @@ class AgentTool(Delegate):
             permission_mode=home.mode,
             depth=depth_of(home.state) + 1,
         )
-        home.start(lambda: self.work_beside(wanted, "", definition), f"agent {child}")
+        try:
+            place, wanted = await self._placed(wanted, definition)
+        except WeftError:
+            place = None  # its copy cannot be found any more; it will say so itself
+        await self._see_to_end(Errand(home, wanted, (), outlives_turn=True), wanted, place)
 
 
 def depth_of(state: SessionState) -> int:
     """How far below its root a session is."""
     depth = state.settings.get("depth", 0)
     return depth if isinstance(depth, int) else 0
+
+
+def _said(text: str) -> tuple[Text, ...]:
+    return (Text(text=text),)
 
 
 def _title(prompt: str) -> str:

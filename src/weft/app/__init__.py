@@ -15,12 +15,21 @@ from weft.app.manager import (
 )
 from weft.app.oneshot import run
 from weft.app.replies import HistoryMessage, Reply, Result
-from weft.app.session import EditorSnapshot, Session, SessionMetadata, UsageReport
+from weft.app.session import (
+    BackgroundWork,
+    ChildInfo,
+    EditorSnapshot,
+    Session,
+    SessionMetadata,
+    UsageReport,
+)
 
 __all__ = [
     "KEYS",
     "Answer",
     "App",
+    "BackgroundWork",
+    "ChildInfo",
     "Config",
     "Delta",
     "EditorSnapshot",

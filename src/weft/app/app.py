@@ -239,6 +239,8 @@ class App:
                 handovers=self.places.home / "handovers",
                 hooks=self._session_hooks,
                 is_trusted=self.is_trusted,
+                user_agents=self.places.config / "agents",
+                worktrees=self.places.home / "worktrees",
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

@@ -20,6 +20,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.app.config import Config
 from weft.app.filework import FileWork
+from weft.app.family import Desk, Families
 from weft.app.models import Models
 from weft.app.port import UNLOADED, Hooking, LocalPort, Port
 from weft.app.prompt import Prompter
@@ -28,7 +29,7 @@ from weft.app.seed import seed_facts
 from weft.app.session import Session, history
 from weft.app.shapes import Shapes
 from weft.app.skills import Skills
-from weft.app.workshop import SessionWorkshop, as_tool, tool_table
+from weft.app.workshop import AGENT, SessionWorkshop, as_tool, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
@@ -56,6 +57,8 @@ from weft.workspace import Runner, Workspace
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.app.command_shell import Ask
     from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
+if TYPE_CHECKING:
+    from weft.agents import Wanted
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +126,10 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """The hooks of a session on a project; None where there are none."""
     is_trusted: Callable[[str], Awaitable[bool]]
     """Whether the person trusts a project as it is now."""
+    user_agents: Path
+    """Where the person's own agents are defined."""
+    worktrees: Path
+    """Where copies of projects for isolated agents are made."""
     project_path: str
     resolve_path: Callable[[str], str]
 
@@ -140,6 +147,19 @@ class SessionManager:
         self._leave: dict[SessionId, Leave] = {}
         self._hooks: dict[SessionId, Hooking] = {}
         self._shapes = Shapes()
+        self._families = Families(
+            config=equipment.config,
+            models=equipment.models,
+            clock=equipment.clock,
+            supervisor=equipment.supervisor,
+            runner=equipment.runner,
+            user_agents=equipment.user_agents,
+            worktrees=equipment.worktrees,
+            ports=self._ports,
+            open_port=self.port,
+            open_child=self._open_child,
+            close=self._unload,
+        )
 
     # -- starting
 
@@ -222,7 +242,8 @@ class SessionManager:
         if model is not None:
             wishes["model"] = model
         state = SessionState(session_id=SessionId(""))
-        self._workshop(path, table, {}).check(state, wishes)
+        home = self._families.unseated()
+        self._workshop(path, _with_agent(table, home), {}, home).check(state, wishes)
 
     async def _resume(
         self,
@@ -254,7 +275,7 @@ class SessionManager:
             )
         created = facts[0]
         assert isinstance(created, SessionCreated)
-        environment = self._environment(session_id, created.project_path)
+        environment = self._environment(session_id, created.project_path, created.parent)
         lease = await store.take_lease(session_id)
         actor = SessionActor(
             SessionState(session_id=session_id),
@@ -269,7 +290,36 @@ class SessionManager:
             await store.release_lease(lease)
             raise
         actor.start()
+        self._families.joined(actor)
         return actor
+
+    async def _open_child(self, parent: SessionId, wanted: Wanted) -> Port:
+        """A session that works for another, with no more than that one has."""
+        child, about = wanted.child, (await self.port(parent)).state.about
+        self._tools[child] = self._tools.get(parent) or tool_table("all")[0]
+        self._lent[child] = self._lent.get(parent, {})
+        self._asking[child] = self._asking.get(parent, "wait")
+        if child in self._ports or await self._equipment.store.last_seq(child):
+            return await self.port(child)
+        settings = {
+            "tools": list(wanted.tools),
+            "system_prompt": wanted.system_prompt,
+            "append_system_prompt": wanted.append_system_prompt,
+            "permission_mode": wanted.permission_mode,
+            "max_turns": wanted.max_turns,
+            "depth": wanted.depth,
+        }
+        created = SessionCreated(
+            project_path=wanted.project_path or about.project_path,
+            project_id=about.project_id,
+            title=wanted.title,
+            model=wanted.model,
+            settings={name: value for name, value in settings.items() if value not in (None, "")},
+            parent=wanted.origin,
+        )
+        self._leave[child] = Leave(trusted_mode=True)
+        actor = await self._create(child, (created, *wanted.facts))
+        return self._keep(self._way_to(actor))
 
     async def fork_session(
         self, session_id: str, at: str | int | None = None, title: str | None = None
@@ -348,9 +398,17 @@ class SessionManager:
             ids=tuple(each for each, _ in rows),
         )
 
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        """What a list shows of one session; None when it is not stored."""
+        return await self._equipment.store.row(session_id)
+
     async def list_active(self) -> list[SessionInfo]:
-        """The sessions that run in this process."""
-        return [_info(port) for port in self._ports.values() if port.is_open]
+        """The sessions that run in this process; those that work for others are listed by them."""
+        return [
+            _info(port)
+            for port in self._ports.values()
+            if port.is_open and port.state.about.parent is None
+        ]
 
     async def list_saved(
         self,
@@ -422,15 +480,29 @@ class SessionManager:
             SessionNotFound: no session has this id.
         """
         resolved = await self._resolved(session_id)
+        await self._families.end_background(resolved)
         port = self._ports.pop(resolved, None)
         if port is not None:
             await port.leave("stopped")
+        self._families.left(resolved)
+        for child in self._families.children_of(resolved):
+            await self.stop_session(child)
 
     async def delete_session(self, session_id: str) -> None:
-        """Remove a session for good; one that forks share is only hidden."""
+        """Remove a session for good, with all that worked for it; one that forks share is only hidden."""
         resolved = await self._resolved(session_id)
+        children = await self._all_children(resolved)
         await self.stop_session(resolved)
         await self._equipment.store.delete(resolved)
+        for child in children:
+            if await self._equipment.store.last_seq(child):
+                await self.delete_session(child)
+
+    async def _all_children(self, session_id: SessionId) -> list[SessionId]:
+        try:
+            return list((await self._state_of(session_id)).children.known)
+        except WeftError:  # a damaged session can be deleted too
+            return []
 
     async def rename_session(self, session_id: str, title: str) -> None:
         """Give a session another title."""
@@ -447,10 +519,13 @@ class SessionManager:
         await port.call(ChangeSetting(name=name, value=value))
 
     async def aclose(self) -> None:
-        """Stop every session of this process, side by side."""
-        async with anyio.create_task_group() as group:
-            for session_id in list(self._ports):
-                group.start_soon(self._stop_quietly, session_id)
+        """Stop every session of this process, side by side; each stops those that work for it."""
+        roots = [each for each, port in self._ports.items() if port.state.about.parent is None]
+        for wave in (roots, list(self._ports)):
+            async with anyio.create_task_group() as group:
+                for session_id in wave:
+                    if session_id in self._ports:
+                        group.start_soon(self._stop_quietly, session_id)
 
     async def _stop_quietly(self, session_id: SessionId) -> None:
         """Stop one session; what cannot be stored any more stays interrupted, and the others stop all the same."""
@@ -469,12 +544,18 @@ class SessionManager:
             and not port.actor.is_busy
             and not port.actor.is_watched
             and port.actor.last_used <= limit
+            and not self._families.has_work(port.session_id)
         ]
         for port in idle:
-            self._ports.pop(port.session_id, None)
-            self._leave[port.session_id] = port.actor.gate.leave
-            await port.actor.stop(UNLOADED)
+            await self._unload(port.session_id)
         return len(idle)
+
+    async def _unload(self, session_id: SessionId) -> None:
+        port = self._ports.pop(session_id, None)
+        if isinstance(port, LocalPort):
+            self._leave[session_id] = port.actor.gate.leave
+            await port.actor.stop(UNLOADED)
+        self._families.left(session_id)
 
     # -- the way to a session
 
@@ -520,7 +601,9 @@ class SessionManager:
             return await open_remote(session_id, owner, store, supervisor)
         try:
             state = await load_state(session_id, store)
-            environment = self._environment(session_id, state.about.project_path)
+            environment = self._environment(
+                session_id, state.about.project_path, state.about.parent
+            )
         except BaseException:
             await store.release_lease(lease)
             raise
@@ -532,6 +615,7 @@ class SessionManager:
             supervisor=supervisor,
         )
         actor.start()
+        self._families.joined(actor)
         return self._way_to(actor)
 
     async def local_port(self, session_id: SessionId) -> Port:
@@ -555,6 +639,7 @@ class SessionManager:
         project_path: str,
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
+        home: Desk,
         hooks: Hooks | None = None,
         files: FileWork | None = None,
     ) -> SessionWorkshop:
@@ -575,23 +660,33 @@ class SessionManager:
             usage_of=self._usage_of,
             hooks=hooks,
             unclaimed=(lambda: ()) if files is None else files.unclaimed,
+            home=home,
         )
 
-    def _environment(self, session_id: SessionId, project_path: str) -> SessionEnvironment:
+    def _environment(
+        self, session_id: SessionId, project_path: str, parent: Origin | None
+    ) -> SessionEnvironment:
         equipment = self._equipment
-        table = self._tools.get(session_id) or tool_table("all")[0]
+        home = self._families.desk(session_id, parent)
+        table = _with_agent(self._tools.get(session_id) or tool_table("all")[0], home)
         lent = self._lent.setdefault(session_id, {})
         hooks = self._hooks_of(session_id, project_path)
         files = equipment.files(project_path, equipment.runner)
         return SessionEnvironment(
             workshop=self._workshop(
-                project_path, table, lent, None if hooks is None else hooks.of_turns, files
+                project_path,
+                table,
+                lent,
+                home,
+                None if hooks is None else hooks.of_turns,
+                files,
             ),
             files=files,
             history_bytes=files.kept_bytes,
             clock=equipment.clock,
             rules=rules_of(equipment.config),
             asking=self._asking.get(session_id, "wait"),
+            ceiling=self._families.ceiling(parent),
             leave=self._leave.pop(session_id, Leave()),
             title=title_of,
         )
@@ -775,6 +870,11 @@ async def _refuse_without_shell(command: str) -> str:
     raise UsageError(f"`{command}` may not be run: this session has no shell")
 
 
+def _with_agent(table: Mapping[str, Tool], home: Desk) -> Mapping[str, Tool]:
+    """The tools and, unless one of them has the name, the one that starts agents."""
+    return table if AGENT in table else {**table, AGENT: home.entry}
+
+
 def rules_of(config: Config) -> tuple[Rule, ...]:
     """The standing rules that the settings name."""
     rules: list[Rule] = []
@@ -813,6 +913,7 @@ def _info(port: Port) -> SessionInfo:
 def _settings(given: dict[str, Any], **named: Any) -> dict[str, Any]:
     """Settings as the log keeps them: only what was set."""
     known = {"max_turns", "thinking", "budget", "mode", "append_system_prompt"}
+    known |= {"plan_model", "edit_model"}
     unknown = sorted(set(given) - known)
     if unknown:
         raise UsageError(f"start_session takes no {unknown[0]!r}")

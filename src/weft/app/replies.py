@@ -8,6 +8,7 @@ import msgspec
 
 from weft.events import (
     AnyFact,
+    ChildFinished,
     Fact,
     FinishReason,
     InputPromoted,
@@ -113,7 +114,7 @@ class TurnTally:
             case NewMessage(node=node) if node.role == "assistant":
                 self._text = node.text or self._text
                 self._model = node.model
-            case UsageRecorded(usage=usage):
+            case UsageRecorded(usage=usage) | ChildFinished(usage=Usage() as usage):
                 self._usage = self._usage + usage
             case ToolComplete():
                 self._calls += 1

@@ -19,7 +19,6 @@ from weft.app.replies import HistoryMessage, Reply, TurnTally
 from weft.app.skills import Skill, Skills
 from weft.app.summaries import branch_summary, handover
 from weft.errors import (
-    NoPendingRequest,
     SessionError,
     SessionInterrupted,
     SessionStopped,
@@ -58,10 +57,12 @@ from weft.session import (
     Command,
     Compact,
     ContinueTurn,
+    DecidePlan,
     DeleteBranch,
     DequeueSteering,
     Detach,
     EditNode,
+    EditPlan,
     EditQueued,
     MarkNode,
     Queued,
@@ -76,6 +77,7 @@ from weft.session import (
     Say,
     SetBoundary,
     SetCheckpoint,
+    SetMode,
     Subscription,
     SwitchBranch,
     SwitchSkill,
@@ -86,12 +88,14 @@ from weft.session import (
 )
 from weft.state import (
     Boundary,
+    Child,
     Entry,
     Request,
     SessionState,
     TouchedFile,
     combine_queue_entries_to_text,
 )
+from weft.store import SessionRow
 from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
@@ -133,6 +137,10 @@ class Host(Protocol):
     async def start_session(self, **settings: Any) -> Session: ...
 
     async def get(self, session_id: str) -> Session: ...
+
+    async def find_session(self, session_id: str) -> Session | None: ...
+
+    async def row(self, session_id: SessionId) -> SessionRow | None: ...
 
     def shape(self, wanted: Any) -> Shape: ...
 
@@ -177,6 +185,34 @@ class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens_after: int
 
 
+class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that works for another, at a glance."""
+
+    id: SessionId
+    name: str
+    """The kind of agent, or which step."""
+    purpose: str
+    """agent, candidate or step."""
+    background: bool = False
+    reason: str | None = None
+    """How it ended; None while it is at work."""
+    call_uid: str | None = None
+    """The call that it works for."""
+    title: str = ""
+    model: str = ""
+    cost_usd: float | None = 0.0
+    status: Status = "idle"
+
+
+class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that goes on beside the turns; `kill_background` takes its id."""
+
+    id: str
+    kind: str
+    title: str
+    status: Status
+
+
 class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that a screen needs to draw itself; events after `seq` bring it on from there."""
 
@@ -193,6 +229,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     follow_up_length: int
     requests: tuple[Request, ...]
     pending_approval: PermissionRequest | None
+    pending_plan: dict[str, Any] | None
+    """The plan that waits for approval, in architect mode."""
     error: str
     context_used: int
     cost_usd: float | None
@@ -366,24 +404,77 @@ class Session:
         await self.attach("driver")
 
     async def approve_plan(self) -> None:
-        """Approve the plan that waits."""
-        raise NoPendingRequest("no plan waits for approval")
+        """Approve the plan that waits; it is carried out.
+
+        Raises:
+            NoPendingRequest: no plan waits.
+        """
+        await self._call(DecidePlan(approved=True, client=self._client))
 
     async def edit_plan(self, plan: Any) -> None:
-        """Change the plan that waits."""
-        raise NoPendingRequest("no plan waits for approval")
+        """Put another plan (a `weft.agents.Plan`, or a map like it) in the place of the one that waits; it still waits.
+
+        Raises:
+            UsageError: it is no plan.
+            NoPendingRequest: no plan waits.
+        """
+        from weft.agents import as_plan, plain  # only here: it costs start-up time
+
+        await self._call(EditPlan(plan=plain(as_plan(plan)), client=self._client))
 
     async def reject_plan(self, reason: str = "") -> None:
-        """Turn the plan down."""
-        raise NoPendingRequest("no plan waits for approval")
+        """Turn the plan that waits down; the turn ends, and the model will know the reason.
 
-    async def background_commands(self) -> list[Any]:
-        """Shells that go on beside the turn."""
-        return []
+        Raises:
+            NoPendingRequest: no plan waits.
+        """
+        await self._call(DecidePlan(approved=False, reason=reason, client=self._client))
+
+    async def background_commands(self) -> list[BackgroundWork]:
+        """What goes on beside the turns: background agents."""
+        return [
+            BackgroundWork(id=child.id, kind="agent", title=child.title, status=child.status)
+            for child in await self.children()
+            if child.background and child.reason is None
+        ]
 
     async def kill_background(self, background_id: str) -> None:
-        """End a shell that goes on beside the turn."""
-        raise UsageError(f"no background command {background_id!r} runs")
+        """Stop something that goes on beside the turns.
+
+        Raises:
+            UsageError: nothing of this id does.
+        """
+        child = SessionId(background_id)
+        if child not in (await self._port()).state.children.at_work(background=True):
+            raise UsageError(f"nothing runs in the background as {background_id!r}")
+        await (await self._host.port(child)).abort(
+            Abort(reason="it was stopped", client=self._client)
+        )
+
+    async def children(self) -> list[ChildInfo]:
+        """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest first."""
+        known = (await self._port()).state.children.known
+        return [await self._child(child, about) for child, about in known.items()]
+
+    async def _child(self, child: SessionId, about: Child) -> ChildInfo:
+        info = ChildInfo(
+            id=child,
+            name=about.name,
+            purpose=about.purpose,
+            background=about.background,
+            reason=about.reason,
+            call_uid=about.call_uid,
+        )
+        row = await self._host.row(child)
+        if row is None:
+            return info
+        status: Status = "idle"
+        if row.turn_open:
+            running = await self._host.find_session(child)
+            status = await running.get_status() if running is not None else "interrupted"
+        return msgspec.structs.replace(
+            info, title=row.title, model=row.model, cost_usd=row.cost_usd, status=status
+        )
 
     async def set_budget(self, usd: float | None = None, tokens: int | None = None) -> None:
         """Limit what the session may spend; no limit where None."""
@@ -504,6 +595,7 @@ class Session:
             pending_approval=next(
                 (each for each in requests if isinstance(each, PermissionRequest)), None
             ),
+            pending_plan=state.plan.plan if state.plan.is_waiting else None,
             error=port.error,
             context_used=used[0].total_tokens if used else 0,
             cost_usd=state.ledger.total.cost_usd,
@@ -602,6 +694,14 @@ class Session:
     async def set_thinking_level(self, level: str) -> None:
         """How hard the model thinks: off, low, medium, high or max."""
         await self._set("thinking", level)
+
+    async def set_mode(self, mode: str) -> None:
+        """Work as `normal` or as `architect` (a strong model plans, a fast one carries out) from the next turn on."""
+        await self._call(SetMode(mode=mode, client=self._client))
+
+    async def get_mode(self) -> str:
+        """`normal` or `architect`."""
+        return (await self._port()).state.settings.mode
 
     async def set_permission_mode(self, mode: str) -> None:
         """plan, default, accept_edits, auto or bypass."""
@@ -934,8 +1034,8 @@ class Session:
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Options as the log keeps them."""
         kept = {name: value for name, value in options.items() if value is not None}
-        if "model" in kept:
-            kept["model"] = self._host.normal_model(kept["model"])
+        for name in kept.keys() & {"model", "plan_model", "edit_model"}:
+            kept[name] = self._host.normal_model(kept[name])
         if "tools" in kept:
             kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
         if "schema" in kept:
@@ -979,8 +1079,11 @@ MESSAGE_OPTIONS = frozenset(
     {
         "max_budget_usd",
         "max_tokens",
+        "edit_model",
         "max_turns",
+        "mode",
         "model",
+        "plan_model",
         "retries",
         "schema",
         "thinking",

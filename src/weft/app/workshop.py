@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from weft.app.config import Config
 from weft.app.door import Door
+from weft.app.family import Desk
 from weft.app.models import Models
 from weft.app.prompt import Prompter
 from weft.app.shapes import Shapes
@@ -18,7 +20,17 @@ from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
-from weft.loop import Commit, Compaction, Gate, Hooks, Journal, Limits, Turn, TurnEnvironment
+from weft.loop import (
+    Commit,
+    Compaction,
+    Gate,
+    Hooks,
+    Journal,
+    Limits,
+    Turn,
+    TurnEnvironment,
+    Work,
+)
 from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
@@ -34,6 +46,9 @@ from weft.tools import (
     builtin_tools,
 )
 from weft.workspace import Runner, Workspace
+
+AGENT = "agent"
+"""The tool that every session makes for itself."""
 
 
 class SessionWorkshop(Workshop):
@@ -55,6 +70,7 @@ class SessionWorkshop(Workshop):
         shapes: Shapes,
         redact: Redactor,
         usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
+        home: Desk,
         hooks: Hooks | None = None,
         unclaimed: Callable[[], tuple[Touched, ...]] = lambda: (),
     ) -> None:
@@ -74,6 +90,8 @@ class SessionWorkshop(Workshop):
         self._usage_of = usage_of
         self._hooks = hooks
         self._unclaimed = unclaimed
+        self._home = home
+        home.turns = self
         self._reads: ReadLog | None = None
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
@@ -81,35 +99,76 @@ class SessionWorkshop(Workshop):
     # -- what the settings name
 
     def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
-        """The model of a turn: its own option, the session's, or the configured default."""
+        """The model of a turn: its own option, the session's, or the configured default; the planner's, where a plan is made."""
+        if _is_planned(options):
+            return self._role_model("plan_model", "model.architect", state, options)
         name = options.get("model") or state.settings.model or self._models.default()
         return self._models.normal(str(name))
 
+    def _role_model(
+        self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]
+    ) -> str:
+        """The model of the planner or of the editor: named for the message, the session or everywhere; else the session's own."""
+        given = options.get(setting) or state.settings.get(setting) or self._config.get(key)
+        if given:
+            return self._models.normal(str(given))
+        return self.model_name(state, {**options, "mode": "normal"})
+
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
-        wanted = options.get("tools", state.settings.get("tools", "all"))
-        if wanted == "all":
-            table = dict(self._tools)
-        else:
-            table = named_tools(wanted, {**self._tools, **self._lent})
-        skills = self._prompter.skills(state.about.project_path)
-        if wanted == "all" and skills.found:
-            table["skill"] = SkillTool(skills)
+        table = self._own_tools(state, options)
+        if _is_planned(options):
+            table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
         if (submit := self._submit_tool(options)) is not None:
             table[submit.name] = submit
         return table
 
+    def _own_tools(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
+        wanted = options.get("tools", state.settings.get("tools", "all"))
+        if wanted == "all":
+            table = dict(self._tools)
+        else:
+            plain = [name for name in wanted if name != "skill"] if "skill" in wanted else wanted
+            table = named_tools(plain, {**self._tools, **self._lent})
+        skills = self._prompter.skills(state.about.project_path)
+        if (wanted == "all" or "skill" in wanted) and skills.found:
+            table["skill"] = SkillTool(skills)
+        return table
+
     def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
         """The tool that takes the result, where the message asks for a structured one."""
+        name = "submit" if "submit" not in self._tools else "submit_result"
+        if _is_planned(options):
+            from weft.agents.planning import SubmitPlan  # only there: it costs start-up time
+
+            return SubmitPlan(name)
         if "schema" not in options:
             return None
-        name = "submit" if "submit" not in self._tools else "submit_result"
         return SubmitTool(self._shapes.of(options["schema"]), name)
+
+    # -- what agents ask
+
+    def tool_names(self, state: SessionState) -> list[str]:
+        """The tools of the turn that runs, as its agents may have them."""
+        return list(self._own_tools(state, _options(state)))
+
+    def model_now(self, state: SessionState) -> str:
+        """The model of the turn that runs."""
+        return self.model_name(state, {**_options(state), "mode": "normal"})
+
+    def limits_now(self, state: SessionState) -> Limits:
+        """The limits of the turn that runs, or of the session."""
+        return self._limits(state, _options(state))
 
     def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
         """System prompt and tools of a turn, rendered once for each different one."""
-        if self._system is None:
-            self._system = self._prompter.system(state)
         tools = self._tools_of(state, options)
+        if self._system is None:
+            told = self._home.told(state) if "agent" in tools else ""
+            self._system = f"{self._prompter.system(state)}\n\n{told}".strip()
+        if _is_planned(options):
+            from weft.agents.plan import PLANNER  # as above
+
+            return _rendered(f"{self._system}\n\n{PLANNER}", tools)
         if "schema" in options:
             return _rendered(self._system, tools)
         key = (self._system, tuple(tools))
@@ -120,6 +179,8 @@ class SessionWorkshop(Workshop):
     # -- the contract
 
     def opening(self, state: SessionState, started: TurnStarted) -> Commit:
+        if _is_planned(started.options) and started.continued and not self._plans_next(state):
+            return Commit(facts=())  # a plan goes on, and no model is asked first
         name = self.model_name(state, started.options)
         self._models.resolve(name)
         self._system = None  # instructions may have changed since the last turn
@@ -146,10 +207,30 @@ class SessionWorkshop(Workshop):
             known = ", ".join(THINKING_LEVELS)
             raise UsageError(f"no thinking level {wishes['thinking']!r}; there are {known}")
         self._limits(state, wishes)
+        if _is_planned(wishes) and "schema" in wishes:
+            raise UsageError("in architect mode the result is the plan; leave out the schema")
 
-    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Turn:
-        options = state.turn.open.options if state.turn.open is not None else {}
-        return Turn(self._turn_environment(state, options, journal, gate), turn_id)
+    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
+        options = _options(state)
+        environment = self._turn_environment(state, options, journal, gate)
+        self._home.wake_background(state)
+        if not _is_planned(options):
+            return Turn(environment, turn_id)
+        from weft.agents.architect import Architect, Editor  # as above
+
+        editor = Editor(
+            model=self._role_model("edit_model", "model.editor", state, options),
+            max_turns=self._config.get("agents.step_turns"),
+            tools=tuple(self._own_tools(state, options)),
+        )
+        return Architect(environment, turn_id, self._home, editor)
+
+    def _plans_next(self, state: SessionState) -> bool:
+        from weft.agents.plan import next_of  # as above
+
+        after = copy.deepcopy(state.plan)
+        after.apply(TurnStarted(turn_id=TurnId(""), continued=True))
+        return next_of(after).do == "plan"
 
     def _turn_environment(
         self, state: SessionState, options: Mapping[str, Any], journal: Journal, gate: Gate
@@ -174,6 +255,7 @@ class SessionWorkshop(Workshop):
             submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
             hooks=self._hooks,
             unclaimed=self._unclaimed,
+            purse=self._home.family,
         )
 
     def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
@@ -239,6 +321,16 @@ class SessionWorkshop(Workshop):
         return found.hash if found is not None else ""
 
 
+def _options(state: SessionState) -> Mapping[str, Any]:
+    """The options of the open turn."""
+    return state.turn.open.options if state.turn.open is not None else {}
+
+
+def _is_planned(options: Mapping[str, Any]) -> bool:
+    """True for a turn in architect mode."""
+    return options.get("mode") == "architect"
+
+
 def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
     described = tuple(
         PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
@@ -266,7 +358,7 @@ def tool_table(
             names += table
             continue
         if isinstance(each, str):
-            if each not in table:
+            if each not in table and each != AGENT:
                 raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
             names.append(each)
             continue

@@ -133,8 +133,8 @@ class Purse(Protocol):
         """Why no further model call may be made, None when one may; `pending` is what the turn used that is not on record yet."""
         ...
 
-    def hold(self, turn_id: TurnId, usage: Usage) -> None:
-        """Set aside what the turn used, or is about to use, beyond what is on record; takes the place of what it held before."""
+    def hold(self, turn_id: TurnId, outstanding: Callable[[], Usage]) -> None:
+        """Set aside what the turn has used, or is about to use, beyond what is on record; asked for whenever it matters."""
         ...
 
     def release(self, turn_id: TurnId) -> None:

@@ -28,6 +28,7 @@ from weft.context import (
 )
 from weft.errors import AuthFailed, BadArguments, ContextTooLong
 from weft.events import (
+    ChildFinished,
     ContextUsage,
     ErrorRaised,
     Fact,
@@ -105,6 +106,7 @@ class Turn:
         self._compacted_for_overflow = False
         self._may_not_compact = False
         self._could_not_compact = False
+        self._expected = NOTHING_USED
         self._request: Request | None = None
         self._in_flight: NodeId | None = None
         self._retries = 0
@@ -182,18 +184,19 @@ class Turn:
         node = await self._open_call()
         self._env.journal.status("thinking")
         composed = self._compose()
-        self._hold(composed)
         request = self._request = Request(self._env, node)
         self._in_flight = node
         try:
             answer = await request.answer(self._model_request(composed))
         except BrokenAnswer as broken:
+            self._expected = NOTHING_USED
             self._retries += broken.retries
             self._note_discarded(node, request, composed)
             if await self._made_room_after(broken):
                 return await self._ask_model()
             await self._give_up(node, broken, composed)
             return None
+        self._expected = NOTHING_USED
         self._compacted_for_overflow = False
         self._retries += request.retries
         self._request = self._in_flight = None
@@ -328,8 +331,8 @@ class Turn:
         )
         self._warn_of_budget()
 
-    def _hold(self, composed: Composed) -> None:
-        """Set aside what the next call will use, as far as one can tell, and what is noted."""
+    def _expect(self, composed: Composed) -> None:
+        """Set aside what the next call will use, as far as one can tell."""
         if self._env.purse is None or not self._env.purse.is_limited:
             return
         info = self._env.model.info
@@ -337,13 +340,18 @@ class Turn:
             input_tokens=self._input_tokens(composed),
             output_tokens=min(LIKELY_OUTPUT, info.max_output_tokens),
         )
-        expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
-        self._env.purse.hold(self.turn_id, self._pending() + expected)
+        self._expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
+        self._env.purse.hold(self.turn_id, lambda: self._expected + self._pending())
 
     def _pending(self) -> Usage:
-        """What was used and is not on record yet."""
+        """What calls used that is not on record yet."""
         noted = (fact.usage for fact in self._notebook.facts if isinstance(fact, UsageRecorded))
         return sum(noted, NOTHING_USED)
+
+    def _pending_of_children(self) -> Usage:
+        """What children used whose ends are not on record yet."""
+        noted = (fact.usage for fact in self._notebook.facts if isinstance(fact, ChildFinished))
+        return sum((usage for usage in noted if usage is not None), NOTHING_USED)
 
     def _input_tokens(self, composed: Composed) -> int:
         return composed.tokens + estimate_text(len(self._env.prefix.data))
@@ -520,7 +528,7 @@ class Turn:
             return None
         why = purse.refuses(self.turn_id, pending, is_priced=self._is_priced)
         if why is None:
-            self._hold(self._compose())
+            self._expect(self._compose())
             return None
         return "max_budget", why
 

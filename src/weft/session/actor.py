@@ -422,6 +422,8 @@ class SessionActor:
         for answered in self.state.turn.answers.values():
             if answered.request.request_id == request_id:
                 return answered.answer
+        if self._turn is not None and request_id in self.state.turn.requests:
+            self._set_status("awaiting_permission")
         try:
             await waiting.wait()
             return self._resolved.pop(request_id)

@@ -1,0 +1,16 @@
+"""The worlds of the journeys, for agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journeys.conftest import plain_world, world
+
+__all__ = ["plain_world", "world"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A journey that hangs has found something; it need not hang for long."""
+    for item in items:
+        if "agents" in item.path.parts and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(30))

@@ -1,0 +1,449 @@
+"""Sub-agents: sessions of their own that work for a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tests.agents.cast import cast, hand, hand_all, only_child
+from tests.journeys.world import World, facts, running, said, told, until_idle
+from weft.app import App, Session
+from weft.errors import UsageError
+from weft.events import (
+    ChildFinished,
+    ChildStarted,
+    FileTouched,
+    SessionCreated,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+)
+from weft.ids import SessionId
+from weft.messages import Usage
+from weft.providers.script import CallTool, SayText, Spend, Stall
+
+pytestmark = pytest.mark.anyio
+
+WRITE = CallTool(name="write", args={"path": "a.txt", "content": "by the agent\n"})
+
+
+async def start(app: App, **settings: object) -> Session:
+    """A session that allows everything."""
+    return await app.sessions.start_session(session_id="s", auto_approve=True, **settings)  # type: ignore[arg-type]
+
+
+async def test_an_agent_works_in_a_session_of_its_own_and_its_last_words_are_the_result(
+    world: World,
+) -> None:
+    model = cast({"ask": [hand("count the files"), "There are 3."], "count": ["I found 3."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        reply = await session.send_message("ask somebody")
+        assert reply.text == "There are 3."
+        assert await said(session) == [
+            "user: ask somebody",
+            "assistant: ",
+            "tool: I found 3.",
+            "assistant: There are 3.",
+        ]
+        child = await app.sessions.get(await only_child(session))
+        assert await said(child) == ["user: count the files", "assistant: I found 3."]
+        [created] = await facts(child, SessionCreated)
+        [complete] = await facts(session, ToolComplete)
+        assert created.parent is not None
+        assert created.parent.session_id == "s"
+        assert (created.parent.node, created.parent.call_uid) == (complete.node, complete.call_uid)
+
+
+async def test_a_child_is_on_record_in_the_very_append_that_intends_its_call(world: World) -> None:
+    model = cast({"ask": [hand("count"), "Done."], "count": ["3"]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [intent] = await facts(session, ToolExecuting)
+        [started] = await facts(session, ChildStarted)
+        [ended] = await facts(session, ChildFinished)
+        [complete] = await facts(session, ToolComplete)
+        assert started.seq == intent.seq + 1
+        assert ended.seq == complete.seq + 1
+        assert (started.child, started.call_uid) == (ended.child, intent.call_uid)
+        assert (ended.reason, ended.text) == ("stop", "3")
+
+
+async def test_what_an_agent_uses_is_in_its_parents_ledger_by_model_and_turn(world: World) -> None:
+    spend = Spend(usage=Usage(input_tokens=1000, output_tokens=100))
+    model = cast(
+        {
+            "ask": [(spend, hand("count")), (spend, SayText(text="Done."))],
+            "count": [(spend, SayText(text="3"))],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        reply = await session.send_message("ask")
+        usage = await session.usage()
+        assert usage.total.input_tokens == 3000
+        assert usage.by_model["scripted:script"].input_tokens == 3000
+        assert usage.by_turn[str(reply.turn_id)].input_tokens == 3000
+        assert usage.branch.input_tokens == 3000
+        assert reply.usage.input_tokens == 3000
+        assert reply.cost_usd == pytest.approx(3 * (1000 * 3 + 100 * 15) / 1e6)
+        [child] = await session.children()
+        assert child.cost_usd == pytest.approx((1000 * 3 + 100 * 15) / 1e6)
+
+
+async def test_agents_of_one_answer_work_at_the_same_time(world: World) -> None:
+    model = cast(
+        {
+            "ask": [hand_all("first", "second"), "Both."],
+            "first": [(Stall(gate="first"), SayText(text="1"))],
+            "second": [(Stall(gate="second"), SayText(text="2"))],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("ask")
+        with anyio.fail_after(5):
+            await model.gate("first").reached.wait()
+            await model.gate("second").reached.wait()
+        model.gate("second").opened.set()
+        model.gate("first").opened.set()
+        await until_idle(session)
+        assert (await said(session))[2:] == ["tool: 1", "tool: 2", "assistant: Both."]
+        first, second = await facts(session, ToolExecuting)
+        assert abs(first.seq - second.seq) == 2, "one append intends both, each with its child"
+
+
+async def test_what_an_agent_changed_counts_as_changed_by_its_parent(world: World) -> None:
+    model = cast({"ask": [hand("write it"), "Done."], "write": [WRITE, "Written."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        assert world.read("a.txt") == "by the agent\n"
+        [touched] = await session.touched_files()
+        assert (touched.path, touched.action) == ("a.txt", "created")
+        [mine] = await facts(session, FileTouched)
+        child = await app.sessions.get(await only_child(session))
+        [theirs] = await facts(child, FileTouched)
+        assert (mine.before, mine.after) == (theirs.before, theirs.after)
+
+
+async def test_an_agent_that_does_not_finish_is_an_error_that_says_why(world: World) -> None:
+    (world.project / ".weft/agents").mkdir(parents=True)
+    world.write(".weft/agents/short.md", "---\ndescription: short\nmaxTurns: 1\n---\nBe short.")
+    model = cast(
+        {"ask": [hand("look", agent="short"), "So."], "look": [CallTool(name="list"), "x"]}
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert complete.is_error
+        assert "max_turns" in complete.result.text
+        [ended] = await facts(session, ChildFinished)
+        assert ended.reason == "max_turns"
+
+
+async def test_an_unknown_agent_and_a_wrong_model_are_told_to_the_model(world: World) -> None:
+    model = cast(
+        {"ask": [hand("x", agent="nobody"), hand("x", model="no model"), "I see."]},
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        first, second = [fact.result.text for fact in await facts(session, ToolComplete)]
+        assert "no agent 'nobody'; there are general" in first
+        assert "names no model" in second
+        assert await session.children() == []
+
+
+async def test_children_are_listed_under_their_parent_only(world: World) -> None:
+    model = cast({"ask": [hand("wait"), "Done."], "wait": [(Stall(), SayText(text="ok"))]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("ask")
+        await model.gate().reached.wait()
+        assert [info.id for info in await app.sessions.list_active()] == ["s"]
+        [child] = await session.children()
+        assert (child.purpose, child.name, child.status) == ("agent", "general", "thinking")
+        model.gate().opened.set()
+        await until_idle(session)
+        assert [row.id for row in await app.sessions.list_saved()] == ["s"]
+        [child] = await session.children()
+        assert (child.reason, child.status) == ("stop", "idle")
+        await app.sessions.delete_session("s")
+        assert await app.sessions.row(SessionId(child.id)) is None
+
+
+# --- limits --------------------------------------------------------------------------------
+
+
+async def test_agents_can_be_nested_only_so_deep(world: World) -> None:
+    model = cast(
+        {
+            "one": [hand("two"), "1 done"],
+            "two": [hand("three"), "2 done"],
+            "three": [hand("four"), "3 done"],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        assert (await session.send_message("one")).text == "1 done"
+        second = await app.sessions.get(await only_child(session))
+        third = await app.sessions.get(await only_child(second))
+        assert await third.children() == []
+        [refused] = await facts(third, ToolComplete)
+        assert refused.is_error
+        assert "nested 2 deep" in refused.result.text
+
+
+async def test_only_so_many_agents_work_at_once_and_in_all(world: World) -> None:
+    model = cast(
+        {
+            "ask": [hand_all("a1", "a2", "a3"), hand_all("a4", "a5"), "Done."],
+            "a": ["fine"],
+        }
+    )
+    config = {"agents.max_parallel": 2, "agents.max_total": 3}
+    async with world.open(model, config=config) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        texts = [fact.result.text for fact in await facts(session, ToolComplete)]
+        assert sorted(texts[:3])[1:] == ["fine", "fine"]
+        assert "2 agents are at work already" in sorted(texts[:3])[0]
+        assert "fine" in texts[3:]
+        assert any("3 agents have been started" in text for text in texts[3:])
+        assert len(await session.children()) == 3
+        model_told = told(model.last_request)
+        assert any("which is the limit" in line for line in model_told)
+
+
+async def test_agents_of_agents_count_for_the_root(world: World) -> None:
+    model = cast(
+        {
+            "ask": [hand("one"), hand("four"), "Done."],
+            "one": [hand_all("two", "three"), "1"],
+            "two": ["2"],
+            "three": ["3"],
+        }
+    )
+    async with world.open(model, config={"agents.max_total": 3}) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        last = (await facts(session, ToolComplete))[-1]
+        assert "3 agents have been started" in last.result.text
+        [ended] = await facts(session, ChildFinished)
+        assert ended.descendants == 2
+
+
+async def test_a_new_turn_may_start_agents_again(world: World) -> None:
+    model = cast({"ask": [hand("a1"), "Done.", hand("a2"), "Again."], "a": ["fine"]})
+    async with world.open(model, config={"agents.max_total": 1}) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        await session.send_message("ask again")
+        assert [fact.is_error for fact in await facts(session, ToolComplete)] == [False, False]
+
+
+# --- money ---------------------------------------------------------------------------------
+
+
+async def test_a_child_stops_when_the_root_has_nothing_left(world: World) -> None:
+    """One dollar for all: the parent's call took 0.6, the child's first 0.6 more, and it may make no second."""
+    spend = Spend(usage=Usage(input_tokens=200_000))
+    model = cast(
+        {
+            "ask": [(spend, hand("look")), "never"],
+            "look": [(spend, CallTool(name="list")), "never"],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        reply = await session.send_message("ask", max_budget_usd=1.0)
+        assert reply.finish_reason == "max_budget"
+        [ended] = await facts(session, ChildFinished)
+        assert ended.reason == "max_budget"
+        assert reply.cost_usd == pytest.approx(1.2)
+        assert model.request_count == 2
+
+
+async def test_a_child_stops_at_the_roots_limit_of_tokens(world: World) -> None:
+    spend = Spend(usage=Usage(input_tokens=600))
+    model = cast(
+        {"ask": [(spend, hand("look")), "never"], "look": [(spend, CallTool(name="list")), "never"]}
+    )
+    async with world.open(model) as app:
+        session = await start(app, budget={"max_tokens": 1_000})
+        assert (await session.send_message("ask")).finish_reason == "max_budget"
+        assert model.request_count == 2
+
+
+async def test_siblings_cannot_each_spend_the_last_of_it(world: World) -> None:
+    """What one is about to use is set aside before another may ask."""
+    spend = Spend(usage=Usage(input_tokens=900))
+    model = cast(
+        {
+            "ask": [(spend, hand_all("first", "second")), "never"],
+            "first": [(Stall(gate="g"), SayText(text="1"))],
+            "second": [(Stall(gate="g"), SayText(text="2"))],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app, budget={"max_tokens": 1_000})
+        await session.send_prompt("ask")
+        await model.gate("g").reached.wait()
+        with anyio.fail_after(5):
+            while model.request_count < 3 and not await somebody_ended(session):
+                await anyio.lowlevel.checkpoint()
+        assert model.request_count == 2
+        model.gate("g").opened.set()
+        await until_idle(session)
+        reasons = sorted(fact.reason for fact in await facts(session, ChildFinished))
+        assert reasons == ["max_budget", "stop"]
+
+
+async def somebody_ended(session: Session) -> bool:
+    """Whether a child of the session is through with its turn."""
+    return any(child.model and child.status == "idle" for child in await session.children())
+
+
+# --- stopping ------------------------------------------------------------------------------
+
+
+async def test_aborting_a_session_stops_its_agents_first_and_counts_what_they_used(
+    world: World,
+) -> None:
+    model = cast(
+        {
+            "ask": [hand("dig")],
+            "dig": [
+                (Spend(usage=Usage(input_tokens=500)), CallTool(name="list")),
+                (Stall(), SayText(text="x")),
+            ],
+        }
+    )
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("ask")
+        await model.gate().reached.wait()
+        child = await app.sessions.get(await only_child(session))
+        async with running(lambda: session.abort("enough")):
+            pass
+        assert await session.get_status() == "idle"
+        assert await child.get_status() == "idle"
+        [ended] = await facts(session, ChildFinished)
+        [finished] = await facts(session, TurnFinished)
+        [theirs] = await facts(child, TurnFinished)
+        assert (ended.reason, finished.reason, theirs.reason) == ("aborted",) * 3
+        assert ended.seq < finished.seq
+        assert (await session.usage()).total.input_tokens >= 500
+        [complete] = await facts(session, ToolComplete)
+        assert complete.result.status == "aborted"
+
+
+async def test_stopping_a_session_stops_everything_below_it(world: World) -> None:
+    model = cast({"one": [hand("two")], "two": [hand("three")], "three": [Stall()]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("one")
+        await model.gate().reached.wait()
+        await app.sessions.stop_session("s")
+        record = await app.sessions.read_session("s")
+        assert not record.row.turn_open
+        session = await app.sessions.get("s")
+        second = await app.sessions.get(await only_child(session))
+        third = await app.sessions.get(await only_child(second))
+        assert [await each.get_status() for each in (session, second, third)] == ["idle"] * 3
+
+
+async def test_a_session_that_has_no_agent_tool_cannot_start_one(world: World) -> None:
+    model = cast({"ask": [hand("x"), "I see."]})
+    async with world.open(model) as app:
+        session = await start(app, tools=["read"])
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert "There is no tool 'agent'" in complete.result.text
+
+
+async def test_agent_can_be_named_among_the_tools(world: World) -> None:
+    model = cast({"ask": [hand("x"), "I see."], "x": ["y"]})
+    async with world.open(model) as app:
+        session = await start(app, tools=["agent"])
+        await session.send_message("ask")
+        assert [tool.name for tool in model.requests[0].tools] == ["agent"]
+        with pytest.raises(UsageError, match="no tool 'agnt'"):
+            await app.sessions.start_session(tools=["agnt"])
+
+
+# --- worktrees -----------------------------------------------------------------------------
+
+
+async def git(folder: Path, *args: str) -> str:
+    """Run git."""
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = await anyio.run_process(["git", *who, *args], cwd=folder)
+    return done.stdout.decode().strip()
+
+
+async def repository(world: World) -> None:
+    """The project as a git repository with one commit, a hook and a filter that tell when they run."""
+    world.write("a.txt", "one\n")
+    world.write(".gitattributes", "*.txt filter=spy\n")
+    world.write(
+        ".weft/agents/alone.md", "---\ndescription: alone\nisolation: worktree\n---\nWork alone."
+    )
+    await git(world.project, "init", "-q", "-b", "main")
+    await git(world.project, "add", ".")
+    await git(world.project, "commit", "-qm", "first")
+    spy = world.base / "spied"
+    hook = world.write(".git/hooks/post-checkout", f"#!/bin/sh\ntouch {spy}\n")
+    hook.chmod(0o755)
+    await git(world.project, "config", "filter.spy.smudge", f"touch {spy}; cat")
+
+
+async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs(
+    world: World,
+) -> None:
+    await repository(world)
+    edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
+    model = cast({"ask": [hand("write", agent="alone"), "Done."], "write": [edit, "Written."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert "Its changes are in a copy of the project" in complete.result.text
+        assert not (world.project / "b.txt").exists()
+        assert await session.touched_files() == []
+        child = await only_child(session)
+        copy = world.base / "worktrees" / child
+        assert (copy / "b.txt").read_text() == "two\n"
+        assert (copy / "a.txt").read_text() == "one\n"
+    assert not (world.base / "spied").exists()
+
+
+async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> None:
+    await repository(world)
+    model = cast({"ask": [hand("look", agent="alone"), "Done."], "look": ["Nothing to do."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert complete.result.text == "Nothing to do."
+        assert list((world.base / "worktrees").iterdir()) == []
+        assert "worktrees" not in await git(world.project, "worktree", "list")
+
+
+async def test_isolation_without_a_repository_is_an_error_for_the_model(world: World) -> None:
+    world.write(".weft/agents/alone.md", "---\nisolation: worktree\n---\nWork alone.")
+    model = cast({"ask": [hand("x", agent="alone"), "I see."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert complete.is_error
+        assert "needs a git repository" in complete.result.text
+        [ended] = await facts(session, ChildFinished)
+        assert ended.reason == "halted"
