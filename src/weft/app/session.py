@@ -41,6 +41,7 @@ from weft.events import (
 )
 from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, new_id
 from weft.loop import Entry as LineEntry
+from weft.loop import Limits, refusal
 from weft.messages import Content, Node, Text, Usage, as_parts
 from weft.providers import Model, ModelInfo
 from weft.session import (
@@ -171,8 +172,13 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     total: Usage
     by_model: dict[str, Usage]
     by_turn: dict[str, Usage]
+    """The empty name holds what belongs to no turn: compactions and summaries that were asked for."""
     branch: Usage
     """What made the present line."""
+    by_branch: dict[str, Usage] = {}
+    """What made the line of each branch; what two share counts in both."""
+    by_purpose: dict[str, Usage] = {}
+    """What it was for: `turn`, `compaction`, `summary`, …; `child` is what sessions used that worked for this one."""
 
 
 class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -625,13 +631,20 @@ class Session:
         )
 
     async def usage(self) -> UsageReport:
-        """Tokens and money: in all, per model, per turn, and for the present line."""
+        """Tokens and money: in all, per model, per turn, per branch and per purpose."""
         state = (await self._port()).state
         return UsageReport(
             total=state.ledger.total,
             by_model=state.ledger.by_model(),
             by_turn={str(turn or ""): used for turn, used in state.ledger.by_turn().items()},
             branch=state.ledger.on_line(state.tree.line(state.tree.head)),
+            by_branch={
+                branch.name: state.ledger.on_line(state.tree.line(branch.node))
+                for branch in branches(state)
+            },
+            by_purpose={
+                purpose or "child": used for purpose, used in state.ledger.by_purpose().items()
+            },
         )
 
     async def touched_files(self) -> list[TouchedFile]:
@@ -739,6 +752,7 @@ class Session:
         line = await port.line()
         if not line:
             raise UsageError("there is nothing to summarise: the session is empty")
+        self._check_budget(port.state)
         answer = await handover(line, port.state, self._host.model(port.state.settings.model))
         await self._record(answer, "summary")
         return answer.text, await self._host.keep_handover(self.id, answer.text)
@@ -752,11 +766,25 @@ class Session:
         left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in shared]
         if not left:
             raise UsageError("that message is on the present line; there is nothing to bring over")
+        self._check_budget(state)
         answer = await branch_summary(left, self._host.model(state.settings.model))
         await self._record(answer, "branch")
         note = f"[What was learned on another branch of this conversation:]\n{answer.text}"
         await self.add_system_message(note, to_model=True)
         return answer.text
+
+    def _check_budget(self, state: SessionState) -> None:
+        """A summary is a model call like any other.
+
+        Raises:
+            SessionError: the budget is used up, or cannot be kept.
+        """
+        name = state.settings.model
+        is_priced = self._host.model(name).info.cost(Usage()) is not None
+        limits = msgspec.convert(state.settings.get("budget") or {}, Limits)
+        why = refusal(limits, state.ledger.total, model=name, is_priced=is_priced)
+        if why is not None:
+            raise SessionError(f"the model was not asked: {why}")
 
     async def _record(self, answer: Answer, purpose: Purpose) -> None:
         usage = msgspec.structs.replace(answer.usage, cost_usd=answer.cost_usd)

@@ -64,6 +64,10 @@ class Ledger(msgspec.Struct):
         """Sum for each turn; None holds what belongs to no turn."""
         return _sums(self.rows, lambda row: row.turn_id)
 
+    def by_purpose(self) -> dict[Purpose | None, Usage]:
+        """Sum for each purpose; None holds what child sessions used."""
+        return _sums(self.rows, lambda row: row.purpose)
+
     def on_line(self, nodes: Iterable[NodeId]) -> Usage:
         """Sum of the calls that made these nodes."""
         wanted = set(nodes)
