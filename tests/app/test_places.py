@@ -11,17 +11,16 @@ SRC = Path(weft.__file__).parent
 
 
 def test_no_two_parts_use_the_same_name_in_the_data_folder() -> None:
-    names: list[tuple[str, str]] = []
-    for file in SRC.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if (
-                isinstance(node, ast.BinOp)
-                and isinstance(node.op, ast.Div)
-                and isinstance(node.left, ast.Attribute)
-                and node.left.attr in ("home", "_home")
-                and isinstance(node.right, ast.Constant)
-            ):
-                names.append((str(node.right.value), str(file.relative_to(SRC))))
+    names = [
+        (str(node.right.value), str(file.relative_to(SRC)))
+        for file in SRC.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Div)
+        and isinstance(node.left, ast.Attribute)
+        and node.left.attr in ("home", "_home")
+        and isinstance(node.right, ast.Constant)
+    ]
     used = [name for name, _ in names]
     assert len(used) > 3, "the test looks for a form that is still in use"
     doubled = {name: [file for each, file in names if each == name] for name in used}

@@ -298,7 +298,7 @@ class App:
         places = HistoryPlaces(
             quota=max(0, int(self.config.get("history.quota"))),
             max_file=max(0, int(self.config.get("history.max_file"))),
-            folder=self.places.home / "history" if is_lasting else None,
+            folder=self.places.home / "files" if is_lasting else None,
             skip=(str(self.places.home),),
             # Nobody means a whole home folder, and nobody has the room for it.
             unwatched=f"{path} is no project" if _holds_a_home(path, self.places.user) else "",
