@@ -33,7 +33,7 @@ from weft.app.workshop import AGENT, SessionWorkshop, as_tool, tool_table
 from weft.clock import Clock
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
-from weft.ids import BlobId, NodeId, SessionId, new_call_uid, new_session_id
+from weft.ids import BlobId, SessionId, new_call_uid, new_session_id
 from weft.loop import Hooks
 from weft.messages import Usage, clean_text, clean_value
 from weft.permissions import MODES, Rule, Verdict
@@ -48,6 +48,7 @@ from weft.session import (
     SessionEnvironment,
     load_line,
     load_state,
+    node_at,
 )
 from weft.state import SessionState
 from weft.store import SessionRow, Store
@@ -327,7 +328,7 @@ class SessionManager:
         """A new session that shares the history up to and including `at` (a message id or its index) by reference."""
         source = await self._resolved(session_id)
         state = await self._state_of(source)
-        node = self._node_at(state, at)
+        node = state.tree.head if at is None else node_at(state, at)
         forked = new_session_id(self.now())
         created = SessionCreated(
             project_path=state.about.project_path,
@@ -347,17 +348,6 @@ class SessionManager:
         port = self._ports.get(source)
         is_trusted = isinstance(port, LocalPort) and port.actor.gate.leave.trusted_mode
         return Leave(trusted_mode=is_trusted)
-
-    def _node_at(self, state: SessionState, at: str | int | None) -> NodeId | None:
-        if at is None:
-            return state.tree.head
-        if isinstance(at, str):
-            state.tree.require(NodeId(at))
-            return NodeId(at)
-        line = state.tree.line(state.tree.head)
-        if not -len(line) <= at < len(line):
-            raise UsageError(f"there is no message {at}; the line has {len(line)}")
-        return line[at]
 
     # -- finding
 

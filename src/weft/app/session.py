@@ -86,6 +86,7 @@ from weft.session import (
     UndoCompaction,
     UndoRewind,
     branches,
+    node_at,
 )
 from weft.state import (
     Boundary,
@@ -1002,24 +1003,17 @@ class Session:
     async def toggle_tool_collapse(self, message_id: str) -> bool:
         """Fold or unfold the tool calls of a message; returns whether they are folded now."""
         node = await self._node(message_id)
+        if node is None:
+            raise UsageError(f"the message {message_id!r} has no tool calls to fold")
         return not await self._call(ToggleCollapse(node=node, client=self._client))
 
     async def toggle_all_tool_collapses(self) -> bool:
         """Unfold everything if anything is folded, else fold everything; returns whether all is folded now."""
         return not await self._call(ToggleCollapse(client=self._client))
 
-    async def _node(self, given: str | int) -> NodeId:
-        """The node that a message id or an index in the history means; a tool message means the answer that called."""
-        rows = await self.messages_with_ids()
-        if isinstance(given, int):
-            if not -len(rows) <= given < len(rows):
-                raise UsageError(f"there is no message {given}; the history has {len(rows)}")
-            given = rows[given][0]
-        tree = (await self._port()).state.tree
-        for node, skeleton in tree.nodes.items():
-            if given == node or given in skeleton.calls:
-                return node
-        raise UsageError(f"there is no message {given!r} in this session")
+    async def _node(self, given: str | int) -> NodeId | None:
+        """The node that a message id or an index in the history means."""
+        return node_at((await self._port()).state, given)
 
     async def _branch_name(self, given: str | int) -> str:
         if isinstance(given, str):

@@ -5,7 +5,7 @@ makes its turns.
 """
 
 from weft.session.actor import SessionActor
-from weft.session.branching import branches, current_branch
+from weft.session.branching import branches, current_branch, node_at
 from weft.session.commands import (
     ANSWERS,
     Abort,
@@ -117,5 +117,6 @@ __all__ = [
     "load_line",
     "load_revisions",
     "load_state",
+    "node_at",
     "unspill_entries",
 ]

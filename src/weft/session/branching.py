@@ -5,6 +5,7 @@ The present line always has a name: `main`, until another is chosen.  Leaving it
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from weft.errors import UsageError
@@ -20,6 +21,36 @@ LONGEST_NAME: Final = 100
 def current_branch(state: SessionState) -> str:
     """The name of the present line."""
     return str(state.settings.get("branch", FIRST_BRANCH))
+
+
+def node_at(state: SessionState, given: object) -> NodeId | None:
+    """The node that a message id or an index in the history means.
+
+    A tool's message means the answer that called, a message of the system what it was said after (None: the very beginning).
+
+    Raises:
+        UsageError: there is no such message.
+    """
+    tree = state.tree
+    if isinstance(given, int) and not isinstance(given, bool):
+        rows = _rows(state)
+        if not -len(rows) <= given < len(rows):
+            raise UsageError(f"there is no message {given}; the history has {len(rows)}")
+        return rows[given]
+    for node, skeleton in tree.nodes.items():
+        if given == node or given in skeleton.calls:
+            return node
+    raise UsageError(f"there is no message {given!r} in this session")
+
+
+def _rows(state: SessionState) -> list[NodeId | None]:
+    """For each message of the present line, as people read it, the node that it belongs to."""
+    tree = state.tree
+    notes = Counter(note.node for note in tree.notes)
+    rows: list[NodeId | None] = [None] * notes[None]
+    for node in tree.line(tree.head):
+        rows += [node] * (1 + len(tree.nodes[node].results) + notes[node])
+    return rows
 
 
 def branches(state: SessionState) -> list[Branch]:
@@ -96,7 +127,9 @@ def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
     head = state.tree.head
     if head is None or head in state.tree.ancestors(to):
         return []
-    if any(ref.node == head and ref.ref == "branch" for ref in state.tree.refs.values()):
+    present = current_branch(state)  # its name goes along with the head
+    refs = ((name, ref) for name, ref in state.tree.refs.items() if ref.ref == "branch")
+    if any(name != present and ref.node == head for name, ref in refs):
         return []
     return [RefMoved(name=_next_name(state, "rewound"), node=head)]
 
