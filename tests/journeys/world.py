@@ -27,7 +27,7 @@ from weft.store import MemoryData, MemoryStore, Store
 
 E = TypeVar("E")
 
-PATIENCE = 5
+PATIENCE = 10
 """Seconds a journey waits for what must happen; only a broken one gets there."""
 MODEL = "scripted:script"
 

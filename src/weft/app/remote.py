@@ -162,6 +162,8 @@ class RemotePort(Port):
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)
+        if not self.is_open:
+            inbox.close()
         return Subscription(
             inbox,
             self._store,
@@ -183,6 +185,8 @@ class RemotePort(Port):
         finally:
             if self._client is client:
                 self._end()
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
 
     async def _follow(self) -> None:
         records = self._store.follow(self.session_id, after=self._state.seq)
@@ -202,7 +206,13 @@ class RemotePort(Port):
         fact = decode(body)
         if fact.seq == self._state.seq + 1:
             self._state.apply(fact)
+            if self._draft is not None and self._is_settled(self._draft[0]):
+                self._draft = None
             self._facts.publish(fact)
+
+    def _is_settled(self, node: NodeId) -> bool:
+        """True when the text in flight for this node has arrived in the log, or never will."""
+        return node in self._state.tree.nodes or self._state.turn.open is None
 
     async def _catch_up(self) -> None:
         """Read what has been committed since, so that a reader sees its own writes."""
@@ -215,7 +225,8 @@ class RemotePort(Port):
             self._status = signal.status
             self._facts.publish(signal)
             return
-        if isinstance(signal, TextDelta):
+        # The log may be faster than the socket: what comes behind its node is no draft any more.
+        if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:
             if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
                 self._draft = (signal.node_id, [])
             self._draft[1].append(signal.text)

@@ -29,6 +29,8 @@ from weft.session import Abort, Command
 
 logger = logging.getLogger(__name__)
 
+HANG_UP_SECONDS = 1.0
+"""How long we wait for others to hang up before we do."""
 LINE_LIMIT = 64 * 1024 * 1024
 """The longest line; a larger one ends the connection."""
 _PATH_LIMIT = 100
@@ -85,6 +87,8 @@ class CommandSocket:
         self._find = find
         self._listener: SocketListener | None = None
         self._path = ""
+        self._connections = 0
+        self._hung_up = anyio.Event()
 
     async def open(self, folder: Path, name: str) -> str:
         """Start listening; returns the path, or "" when no socket can be had there."""
@@ -109,12 +113,24 @@ class CommandSocket:
             pass  # we closed it
 
     async def aclose(self) -> None:
-        """Stop listening and remove the socket."""
+        """Stop listening and remove the socket; our sessions have ended before, so that whoever drove them hangs up."""
         if self._listener is not None:
+            with anyio.move_on_after(HANG_UP_SECONDS):
+                while self._connections:
+                    await self._hung_up.wait()
             await self._listener.aclose()
             _remove(self._path)
 
     async def _connection(self, stream: ByteStream) -> None:
+        self._connections += 1
+        try:
+            await self._serve_one(stream)
+        finally:
+            self._connections -= 1
+            self._hung_up.set()
+            self._hung_up = anyio.Event()
+
+    async def _serve_one(self, stream: ByteStream) -> None:
         lines = BufferedByteReceiveStream(stream)
         try:
             async with stream, anyio.create_task_group() as group:

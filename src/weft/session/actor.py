@@ -377,6 +377,8 @@ class SessionActor:
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)
+        if self.stopped.is_set():
+            inbox.close()
         start = self.state.seq if after is None else after
         return Subscription(
             inbox,
