@@ -6,13 +6,25 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from tests.app.hooking import KEEP, Place, decides, facts, results, says, shell, write
+from tests.agents.cast import Written, cast, hand
+from tests.app.hooking import (
+    KEEP,
+    Place,
+    decides,
+    facts,
+    results,
+    results_in,
+    says,
+    shell,
+    write,
+)
 from weft.app import Session
 from weft.errors import HookRefused, SessionError, UsageError
 from weft.events import (
@@ -587,6 +599,56 @@ async def test_compaction_is_framed_by_hooks_and_may_be_refused(place: Place) ->
     assert place.heard()[0]["custom_instructions"] == "the door"
     assert place.heard()[2]["summary"] == "the summary"
     assert "ctx" in str(model.last_request.messages)
+
+
+# --- sessions that work for others, and sessions of others ---------------------------------
+
+
+async def test_hooks_hold_for_agents_and_frame_their_work(place: Place) -> None:
+    context = says({"hookSpecificOutput": {"additionalContext": "the house rule is tabs"}})
+    place.on("SubagentStart", f"{KEEP}; {context}", matcher="general")
+    place.on("SubagentStop", f"{KEEP}; test -e once && exit 0; touch once; exit 2")
+    place.on("UserPromptSubmit", KEEP)
+    place.on("Stop", KEEP)
+    place.on("PreToolUse", "echo not here >&2; exit 2", matcher="shell")
+    roles: dict[str, Sequence[Written]] = {
+        "ask": [hand("do it"), "ok"],
+        "do it": [shell("touch made"), "done", "really"],
+    }
+    model = cast(roles)
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=model, permission_mode="bypass")
+        await session.send_message("ask")
+        [child] = await session.children()
+        assert await facts(session, ErrorRaised) == []
+    told = [(each["hook_event_name"], each.get("agent_type")) for each in place.heard()]
+    assert told == [
+        ("UserPromptSubmit", None),
+        ("SubagentStart", "general"),
+        ("SubagentStop", "general"),
+        ("SubagentStop", "general"),
+        ("Stop", None),
+    ]
+    assert place.heard()[1]["prompt"] == "do it"
+    assert place.heard()[1]["session_id"] == child.id
+    assert "the house rule is tabs" in str(model.requests[1].messages)
+    assert results_in(model.requests[2]) == ["Denied: a hook blocked it: not here."]
+    assert results(model) == ["really"]
+
+
+async def test_another_process_does_not_get_round_the_hooks_of_the_one_that_has_the_session(
+    place: Place,
+) -> None:
+    place.on("UserPromptSubmit", "grep -q bad && { echo not that >&2; exit 2; }; exit 0")
+    store = place.project.parent / "weft.db"
+    async with place.open(store=store) as owner:
+        session = await owner.sessions.start_session(model=ScriptedModel(["ok"]))
+        place.hooks = {}
+        async with place.open(store=store) as other:
+            away = await other.sessions.get(session.id)
+            with pytest.raises(HookRefused, match="not that"):
+                await away.send_prompt("bad")
+            assert (await away.send_message("good")).text == "ok"
 
 
 # --- written down --------------------------------------------------------------------------

@@ -99,12 +99,10 @@ async def test_no_mode_and_no_run_without_a_person_implies_trust(
 
 
 def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) -> None:
-    """From outside, under strace where there is one: no program is started, and a pipe is not waited for."""
+    """In a process of its own that tells of every program it starts: there is none, and a pipe is not waited for."""
     place = Place(tmp_path)
     place.write(".weft/config.toml", HOSTILE)
-    place.write(".claude/agents/a.md", "---\npermissionMode: bypass\n---\n")
     os.mkfifo(place.project / ".weft/hooks.json")
-    os.mkfifo(place.project / ".claude/agents/b.md")
     script = (
         "import asyncio, weft\n"
         "from weft.providers import ScriptedModel\n"
@@ -131,7 +129,7 @@ def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) 
         timeout=60,
         check=True,
     )
-    assert done.stdout == "('.claude/agents/a.md', '.weft/config.toml')\n"
+    assert done.stdout == "('.weft/config.toml',)\n"
     assert place.heard() == []
 
 
@@ -170,7 +168,6 @@ async def test_no_folder_says_where_a_key_is_sent_trusted_or_not(place: Place) -
     [
         (".weft/config.toml", HOSTILE + "\n"),
         (".weft/hooks.json", "{}"),
-        (".weft/agents/new.md", "---\npermissionMode: bypass\n---\n"),
         ("tools/check.sh", "#!/bin/sh\nrm -rf ~\n"),
     ],
 )
@@ -198,7 +195,7 @@ async def test_a_file_that_could_not_act_changes_no_trust(place: Place) -> None:
     async with place.open() as app:
         await app.trust()
         place.write("src/main.py", "print(1)")
-        place.write(".weft/agents/quiet.md", "---\nname: quiet\n---\nBe quiet.")
+        place.write(".weft/agents/loud.md", "---\nname: loud\npermissionMode: bypass\n---\nX")
         place.write(".weft/skills/x/SKILL.md", "---\ndescription: x\n---\n")
         assert await app.is_trusted()
 

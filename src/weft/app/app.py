@@ -164,8 +164,7 @@ class App:
 
     def _trusted_files(self) -> ProjectFiles | None:
         """What could act in this project, if the person trusts it; a project without such a folder costs one look."""
-        folders = (".weft", ".claude")
-        if not any(os.path.isdir(os.path.join(self.project_path, name)) for name in folders):
+        if not os.path.isdir(os.path.join(self.project_path, ".weft")):
             return None
         from weft.app.trust import look
 

@@ -23,7 +23,7 @@ from weft.app.port import Hooking, LocalPort
 from weft.app.trust import ProjectFiles
 from weft.errors import HookRefused
 from weft.events import Fact, SystemNote
-from weft.loop import Commit, tip_after
+from weft.loop import Commit, Ruling, tip_after
 from weft.messages import File, Part, Text
 from weft.session import Command, ContinueTurn, EditNode, EditQueued, Say, SessionActor
 from weft.state import SessionState
@@ -35,11 +35,12 @@ CONTEXT_NAME = "context from a hook"
 class HookedPort(LocalPort):
     """The way to an actor of this process, through its hooks."""
 
-    def __init__(self, actor: SessionActor, hooks: SessionHooks) -> None:
+    def __init__(self, actor: SessionActor, hooks: SessionHooks, agent: str = "") -> None:
         super().__init__(actor)
         self._hooks = hooks
         self._one_by_one = anyio.Lock()
         hooks.mode = lambda: actor.gate.mode
+        hooks.agent = agent
 
     async def call(self, command: Command) -> Any:
         """Have a command carried out.  A cancel while a hook runs leaves nothing behind; after that it ends only the wait.
@@ -61,7 +62,11 @@ class HookedPort(LocalPort):
     async def _passed(self, command: Say | EditQueued | EditNode | ContinueTurn) -> Command:
         """The command with what hooks add to it."""
         self.actor.check_driver(command)
-        if not self._is_a_persons(command):
+        if self._was_carried_out(command):
+            return command
+        if self._hooks.agent and not command.client:
+            return await self._as_a_task(command)
+        if not self._is_said(command):
             return command
         await self._begin()
         if isinstance(command, ContinueTurn):
@@ -70,22 +75,25 @@ class HookedPort(LocalPort):
         await self._put_on_record(ruling.facts)
         if ruling.verdict == "deny":
             raise HookRefused(f"the message was not sent: {ruling.reason}")
-        if not ruling.context or not isinstance(command, Say):
-            return command
-        added = File(name=CONTEXT_NAME, text=ruling.context)
-        return msgspec.structs.replace(command, context=(added,))
+        return _with_context(command, ruling) if isinstance(command, Say) else command
 
-    def _is_a_persons(self, command: Say | EditQueued | EditNode | ContinueTurn) -> bool:
-        """False for what was carried out before, what a model says to a session that works for it, and what no person said."""
-        state = self.actor.state
-        if command.input_id is not None and command.input_id in state.inputs.causes:
-            return False
-        if state.about.parent is not None and not command.client:
-            return False
-        if isinstance(command, EditNode):
-            node = state.tree.nodes.get(command.node)
-            return node is not None and node.role == "user"
-        return True
+    async def _as_a_task(self, command: Command) -> Command:
+        """What a model says to a session that works for it is no person's word, but its hooks may add to it."""
+        if not isinstance(command, Say):
+            return command
+        ruling = await self._hooks.on_agent_start(_text(command.parts))
+        await self._put_on_record(ruling.facts)
+        return _with_context(command, ruling)
+
+    def _was_carried_out(self, command: Command) -> bool:
+        return command.input_id is not None and command.input_id in self.actor.state.inputs.causes
+
+    def _is_said(self, command: Command) -> bool:
+        """False where what a model said is changed, not what a person did."""
+        if not isinstance(command, EditNode):
+            return True
+        node = self.actor.state.tree.nodes.get(command.node)
+        return node is not None and node.role == "user"
 
     async def _begin(self) -> None:
         """Run what is to be run when the session is spoken to for the first time in this process."""
@@ -117,6 +125,13 @@ class HookedPort(LocalPort):
         await self.actor.append(build)
 
 
+def _with_context(command: Say, ruling: Ruling) -> Say:
+    if not ruling.context:
+        return command
+    added = File(name=CONTEXT_NAME, text=ruling.context)
+    return msgspec.structs.replace(command, context=(added,))
+
+
 def _text(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | File))
 
@@ -131,8 +146,8 @@ class Hooked(Hooking):
     def of_turns(self) -> SessionHooks:
         return self._hooks
 
-    def way_to(self, actor: SessionActor) -> LocalPort:
-        return HookedPort(actor, self._hooks)
+    def way_to(self, actor: SessionActor, agent: str) -> LocalPort:
+        return HookedPort(actor, self._hooks, agent)
 
 
 class HookSource:

@@ -46,6 +46,8 @@ class SessionHooks(Hooks):
         self._told: set[tuple[str, str, str]] = set()
         self.mode: Callable[[], str] = lambda: "default"
         """The permission mode that is in force; set by whoever has the session."""
+        self.agent = ""
+        """Of a session that works for another: what kind of agent it is."""
         self.has_begun = False
         """`SessionStart` was run in this process."""
 
@@ -71,11 +73,15 @@ class SessionHooks(Hooks):
 
     @property
     def wants_stop(self) -> bool:
-        return bool(self._book.of("Stop"))
+        return bool(self._book.of(self._stop, self.agent))
+
+    @property
+    def _stop(self) -> str:
+        return "SubagentStop" if self.agent else "Stop"
 
     async def before_stop(self, text: str, *, held_back: int) -> Ruling:
         payload = {"stop_hook_active": held_back > 0, "last_assistant_message": text}
-        return await self._consult("Stop", "", payload)
+        return await self._consult(self._stop, self.agent, payload)
 
     async def before_compaction(self, trigger: Trigger, focus: str) -> Ruling:
         payload = {"trigger": trigger, "custom_instructions": focus}
@@ -98,19 +104,9 @@ class SessionHooks(Hooks):
         """The session's life in this process is over; nothing can be put on record any more."""
         await self._consult("SessionEnd", reason, {"reason": reason}, at_most=ENDING_SECONDS)
 
-    async def on_agent_start(self, agent_id: str, agent_type: str, prompt: str) -> Ruling:
-        """A session was started to work for this one; what hooks add is for it to read."""
-        payload = {"agent_id": agent_id, "agent_type": agent_type, "prompt": prompt}
-        return await self._consult("SubagentStart", agent_type, payload)
-
-    async def on_agent_stop(self, agent_id: str, agent_type: str, text: str) -> Ruling:
-        """A session that worked for this one has come to its end."""
-        payload = {
-            "agent_id": agent_id,
-            "agent_type": agent_type,
-            "last_assistant_message": text,
-        }
-        return await self._consult("SubagentStop", agent_type, payload)
+    async def on_agent_start(self, prompt: str) -> Ruling:
+        """The session was given the task that it works on for another; what hooks add is for it to read."""
+        return await self._consult("SubagentStart", self.agent, {"prompt": prompt})
 
     # -- running
 
@@ -138,6 +134,8 @@ class SessionHooks(Hooks):
             "hook_event_name": hook.event,
             **payload,
         }
+        if self.agent:
+            told |= {"agent_id": self._session_id, "agent_type": self.agent}
         said = await run_hook(hook, told, runner=self._runner, project=self._project)
         return self._word(hook, said)
 

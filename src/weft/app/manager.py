@@ -573,7 +573,16 @@ class SessionManager:
 
     def _way_to(self, actor: SessionActor) -> LocalPort:
         hooks = self._hooks.get(actor.session_id)
-        return LocalPort(actor) if hooks is None else hooks.way_to(actor)
+        return LocalPort(actor) if hooks is None else hooks.way_to(actor, self._agent(actor))
+
+    def _agent(self, actor: SessionActor) -> str:
+        """What kind of agent a session is; empty when it works for no other."""
+        origin = actor.state.about.parent
+        if origin is None:
+            return ""
+        parent = self._ports.get(origin.session_id)
+        known = parent.state.children.known.get(actor.session_id) if parent is not None else None
+        return (known.name if known is not None else "") or "agent"
 
     def _keep(self, port: Port) -> Port:
         self._ports[port.session_id] = port

@@ -159,6 +159,6 @@ class Hooking(Protocol):
         """What its turns ask."""
         ...
 
-    def way_to(self, actor: SessionActor) -> LocalPort:
-        """The way to the session that leads through them."""
+    def way_to(self, actor: SessionActor, agent: str) -> LocalPort:
+        """The way to the session that leads through them; `agent` is its kind, if it works for another."""
         ...

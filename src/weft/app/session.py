@@ -168,7 +168,7 @@ class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the session used: in all, and cut three ways."""
+    """What the session used: in all, and cut in several ways."""
 
     total: Usage
     by_model: dict[str, Usage]

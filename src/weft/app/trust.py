@@ -1,12 +1,13 @@
 """Trust: whether a project's own files may start programs or widen leave.
 
-A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings, hooks and agents.  Until the person has said that
+A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings and hooks.  Until the person has said that
 they trust it, its settings count only where they can do no harm, and nothing of it is run.  Trust is a fact on the person's side, in a
 file that only they can write; nothing in the folder can give it, no mode implies it, and a run without a person never asks for it.
 
 It is bound to what was looked at: the folder's real path, its owner, and the content of every file that could act (the settings, the
-hooks, the scripts that hooks name, agents that ask for leave).  If one of them changes, the folder is not trusted any more, and
-the person is asked again.
+hooks, the scripts that hooks name).  If one of them changes, the folder is not trusted any more, and the person is asked again.
+Agents, skills and commands of a folder need no trust: an agent never has more leave than the session it works for, and a command's
+programs are asked about.
 """
 
 from __future__ import annotations
@@ -27,10 +28,6 @@ from weft.app.hook_book import read_hooks
 from weft.errors import UsageError
 
 FILE: Final = "trust.json"
-AGENT_FOLDERS: Final = (".weft/agents", ".claude/agents")
-MOST_FILES: Final = 200
-
-_ASKS_FOR_LEAVE: Final = re.compile(rb"(?mi)^(permission\w*|hooks|mcp\w*)\s*:")
 _PROJECT_VARIABLE: Final = re.compile(r"\$\{?(?:WEFT|CLAUDE)_PROJECT_DIR\}?/?")
 
 
@@ -94,7 +91,7 @@ def look(project: str | os.PathLike[str]) -> ProjectFiles:
     owner = os.stat(real).st_uid
     files = {
         name: data
-        for name in _names(real)
+        for name in (PROJECT_SETTINGS, PROJECT_HOOKS)
         if (data := read_regular(os.path.join(real, name))) is not None
     }
     scripts = {
@@ -105,17 +102,6 @@ def look(project: str | os.PathLike[str]) -> ProjectFiles:
         and (data := read_regular(os.path.join(real, name), 16 * LARGEST_FILE)) is not None
     }
     return ProjectFiles(path=real, owner=owner, files=files, scripts=scripts)
-
-
-def _names(project: str) -> Iterator[str]:
-    yield PROJECT_SETTINGS
-    yield PROJECT_HOOKS
-    for folder in AGENT_FOLDERS:
-        place = Path(project, folder)
-        for file in sorted(place.glob("*.md"))[:MOST_FILES] if place.is_dir() else ():
-            text = read_regular(str(file))
-            if text is not None and _ASKS_FOR_LEAVE.search(text):
-                yield f"{folder}/{file.name}"
 
 
 def read_regular(path: str, most: int = LARGEST_FILE) -> bytes | None:
