@@ -14,12 +14,14 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from weft.workspace.base import Touched
+from weft.workspace.birth import born
 from weft.workspace.index import Abandoned, Change, Index, differs
 from weft.workspace.pack import Entry, Pack
 from weft.workspace.watch import (
@@ -41,6 +43,8 @@ _QUEUED = 16 * 1024 * 1024
 """Bytes of events that are held; beyond, everything is compared instead."""
 _WRITTEN = MODIFY | CLOSE_WRITE | CREATE | MOVED_TO
 _RUNNING = "running"
+_TICK_NS = 50_000_000
+"""How far the clock of the disk may lie behind."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +73,7 @@ class Run:
     def __init__(self) -> None:
         self.changes: dict[str, Change] = {}
         self.unsure: set[str] = set()
+        self.began = 0
         self.is_void = False
 
     def void(self) -> None:
@@ -126,6 +131,7 @@ class History:
                 raise Abandoned
             if not self._runs:
                 self._note(_RUNNING)
+            run.began = time.time_ns()
             self._runs.append(run)
 
     def begin_quickly(self, run: Run) -> bool:
@@ -306,11 +312,26 @@ class History:
             )
         room = MAX_BYTES
         told: list[Touched] = []
+        moved = {change.before.inode for change in differing if change.before is not None}
         for change in differing[:MAX_CHANGES]:
-            touched = self._touched(change, room, is_certain=change.path not in run.unsure)
+            is_certain = change.path not in run.unsure and not self._came_from_elsewhere(
+                change, run.began, moved
+            )
+            touched = self._touched(change, room, is_certain=is_certain)
             room -= len(touched.data_before or b"")
             told.append(touched)
         return ChangeSet(tuple(told), tuple(left_out))
+
+    def _came_from_elsewhere(self, change: Change, began: int, moved: set[int]) -> bool:
+        """True for a file that is older than the command and was not one of ours: it was moved here from where nobody looks.
+
+        Taking it away would take somebody's only copy.
+        """
+        after = change.after
+        if after is None or after.inode in moved or after.inode == 0 or after.links > 1:
+            return False
+        made = born(f"{self.root}/{change.path}")
+        return made is not None and made < began - _TICK_NS
 
     def _touched(self, change: Change, room: int, *, is_certain: bool) -> Touched:
         before, after = change.before, change.after

@@ -42,7 +42,8 @@ class Rules:
     """The lines of one ignore file."""
 
     def __init__(self, text: str) -> None:
-        self._lines = [line for each in _patterns(text) if (line := _parsed(each)) is not None]
+        patterns = _patterns(_as_bytes(text.removeprefix("\ufeff")))
+        self._lines = [line for each in patterns if (line := _parsed(each)) is not None]
         self._lines.reverse()  # the last one wins
         # Most names match nothing: one expression for all lines says so at once.
         self._name = _any_of(line.expression for line in self._lines if not line.by_path)
@@ -51,6 +52,8 @@ class Rules:
     def judge(self, prefix: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether `prefix + name`, relative to the file's folder, is ignored; None when no line speaks of it."""
         path = prefix + name
+        if not path.isascii():
+            path, name = _as_bytes(path), _as_bytes(name)
         if not (self._name and self._name(name)) and not (self._path and self._path(path)):
             return None
         for line in self._lines:
@@ -152,9 +155,13 @@ def _usual() -> Rules:
 # --- patterns ----------------------------------------------------------------------------------
 
 
+def _as_bytes(text: str) -> str:
+    """A letter for each byte: git's `?` is one byte, not one letter."""
+    return os.fsencode(text).decode("latin-1")
+
+
 def _patterns(text: str) -> list[str]:
-    lines = text.removeprefix("\ufeff").split("\n")
-    trimmed = (_trimmed(line.removesuffix("\r")) for line in lines)
+    trimmed = (_trimmed(line.removesuffix("\r")) for line in text.split("\n"))
     return [line for line in trimmed if line and not line.startswith("#") and line.strip("!/")]
 
 

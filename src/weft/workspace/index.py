@@ -461,7 +461,14 @@ class Index:
             if len(data) > self._max_file:
                 return self._without_content(path, about, "too large", old)
         digest = BlobId(hashlib.sha256(data).hexdigest())
-        new = Entry(mode=about.st_mode, size=len(data), changed=_changed(about), hash=digest)
+        new = Entry(
+            mode=about.st_mode,
+            size=len(data),
+            changed=_changed(about),
+            hash=digest,
+            inode=about.st_ino,
+            links=about.st_nlink,
+        )
         if old is not None and (old.hash, old.mode) == (digest, new.mode) and old.offset >= 0:
             return msgspec.structs.replace(new, offset=old.offset)
         return self._pack.put(path, new, data, old)
@@ -470,7 +477,12 @@ class Index:
         self, path: str, about: os.stat_result, why_not: str, old: Entry | None
     ) -> Entry:
         new = Entry(
-            mode=about.st_mode, size=about.st_size, changed=about.st_mtime_ns, why_not=why_not
+            mode=about.st_mode,
+            size=about.st_size,
+            changed=about.st_mtime_ns,
+            why_not=why_not,
+            inode=about.st_ino,
+            links=about.st_nlink,
         )
         if new != old:
             self._pack.mention(path, new, old)

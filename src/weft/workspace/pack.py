@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Why the content is not kept; empty when it is."""
     offset: int = -1
     """Where the content is kept."""
+    inode: int = 0
+    links: int = 1
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):

@@ -93,7 +93,7 @@ class Restorer:
         self, place: Place, shown: str, image: FileImage | None, expected: FileImage | None
     ) -> None:
         try:
-            folder = _open_parent(place, makes=image is not None)
+            folder = _open_parent(place, makes=image is not None and expected is None)
             if folder is None:
                 if expected is not None:
                     raise _changed(shown)

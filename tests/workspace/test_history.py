@@ -1,0 +1,509 @@
+"""What commands changed: found by the kernel's events or by looking everywhere, with what was there before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.trees import Thing, sh, tree
+from weft.workspace import index as index_module
+from weft.workspace.base import Touched
+from weft.workspace.history import ChangeSet, History, Limits, Run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a file, a folder, a link and something ignored."""
+    root = tmp_path / "project"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "build").mkdir()
+    (root / "a.txt").write_text("one\n")
+    (root / "src" / "b.txt").write_text("two\n")
+    (root / "src" / "deep" / "c.txt").write_text("three\n")
+    (root / "build" / "out").write_text("made\n")
+    (root / ".gitignore").write_text("build/\n*.tmp\n")
+    (root / "link").symlink_to("a.txt")
+    return root
+
+
+@pytest.fixture
+def history(root: Path) -> Iterator[History]:
+    found = History(str(root))
+    yield found
+    found.close()
+
+
+def around(history: History, script: str) -> ChangeSet:
+    """Run a script as a command, and say what it changed."""
+    run = Run()
+    history.begin(run)
+    sh(Path(history.root), script)
+    return history.end(run)
+
+
+def told(changes: ChangeSet) -> dict[str, str]:
+    return {change.path: change.action for change in changes.changes}
+
+
+def change(changes: ChangeSet, path: str) -> Touched:
+    return next(each for each in changes.changes if each.path == path)
+
+
+def test_a_command_that_changes_nothing_has_changed_nothing(history: History) -> None:
+    assert around(history, "cat a.txt; ls -R") == ChangeSet()
+    assert history.begin_quickly(run := Run()), "nothing happened, so nobody has to look"
+    assert history.end_quickly(run) == ChangeSet()
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo more >> a.txt", {"a.txt": "modified"}),
+        ("sed -i s/one/1/ a.txt", {"a.txt": "modified"}),
+        ("chmod 600 a.txt", {"a.txt": "modified"}),
+        ("rm a.txt", {"a.txt": "deleted"}),
+        ("mv a.txt z.txt", {"a.txt": "deleted", "z.txt": "created"}),
+        ("mv a.txt src/b.txt", {"a.txt": "deleted", "src/b.txt": "modified"}),
+        ("touch new", {"new": "created"}),
+        ("touch a.txt", {}),
+        ("cp a.txt x; rm x", {}),
+        ("rm a.txt; printf 'one\\n' > a.txt", {}),
+        ("rm a.txt; echo other > a.txt", {"a.txt": "modified"}),
+        ("ln -sfn src link", {"link": "modified"}),
+        ("ln a.txt hard", {"hard": "created"}),
+        ("rm link", {"link": "deleted"}),
+        ("mkdir -p x/y; echo 1 > x/y/z", {"x": "created", "x/y": "created", "x/y/z": "created"}),
+        ("chmod 700 src", {"src": "modified"}),
+        ("rm -r src/deep", {"src/deep": "deleted", "src/deep/c.txt": "deleted"}),
+        (
+            "mv src/deep deep",
+            {
+                "src/deep": "deleted",
+                "src/deep/c.txt": "deleted",
+                "deep": "created",
+                "deep/c.txt": "created",
+            },
+        ),
+        ("rm a.txt; mkdir a.txt", {"a.txt": "modified"}),
+        (
+            "rm -r src/deep; ln -s /etc src/deep",
+            {"src/deep": "modified", "src/deep/c.txt": "deleted"},
+        ),
+        ("echo x > build/out; touch t.tmp; mkdir .git; touch .git/x", {}),
+    ],
+)
+@pytest.mark.parametrize("way", ["events", "looking"])
+def test_every_kind_of_change_is_named(
+    history: History, script: str, expected: dict[str, str], way: str
+) -> None:
+    run = Run()
+    history.begin(run)
+    sh(Path(history.root), script)
+    if way == "looking":
+        history.lose_track()
+    assert told(history.end(run)) == expected
+
+
+def test_what_was_there_before_is_handed_on_with_its_hash_and_mode(history: History) -> None:
+    found = change(around(history, "echo more >> a.txt; chmod 640 a.txt"), "a.txt")
+    assert found.data_before == b"one\n"
+    assert found.before == hashlib.sha256(b"one\n").hexdigest()
+    assert found.after == hashlib.sha256(b"one\nmore\n").hexdigest()
+    assert stat.S_IMODE(found.mode_after) == 0o640 != stat.S_IMODE(found.mode_before)
+    link = change(around(history, "rm link"), "link")
+    assert (link.data_before, stat.S_ISLNK(link.mode_before)) == (b"a.txt", True)
+
+
+def test_what_happened_between_two_commands_is_nobodys(history: History, root: Path) -> None:
+    around(history, "true")
+    (root / "a.txt").write_text("by hand\n")
+    (root / "src" / "mine").write_text("by hand\n")
+    changes = around(history, "echo more >> a.txt")
+    assert told(changes) == {"a.txt": "modified"}
+    assert change(changes, "a.txt").data_before == b"by hand\n"
+
+
+def test_what_the_door_writes_while_a_command_runs_is_not_the_commands(
+    history: History, root: Path
+) -> None:
+    run = Run()
+    history.begin(run)
+    (root / "a.txt").write_text("ours\n")
+    history.refresh("a.txt")
+    (root / "made").mkdir()
+    (root / "made" / "x").write_text("ours\n")
+    history.refresh("made/x")
+    sh(root, "echo theirs > src/b.txt")
+    assert told(history.end(run)) == {"src/b.txt": "modified"}
+
+
+def test_what_two_commands_at_once_changed_is_told_to_both_as_uncertain(
+    history: History, root: Path
+) -> None:
+    one, other = Run(), Run()
+    history.begin(one)
+    sh(root, "echo 1 > a.txt")
+    history.begin(other)
+    sh(root, "echo 2 > src/b.txt")
+    first = history.end(one)
+    sh(root, "echo 3 > src/deep/c.txt")
+    second = history.end(other)
+    assert {each.path: each.is_certain for each in first.changes} == {
+        "a.txt": True,
+        "src/b.txt": False,
+    }
+    assert {each.path: each.is_certain for each in second.changes} == {
+        "src/b.txt": False,
+        "src/deep/c.txt": True,
+    }
+
+
+def test_a_command_that_was_given_up_leaves_nothing_behind(history: History, root: Path) -> None:
+    gone = Run()
+    history.begin(gone)
+    gone.void()
+    changes = around(history, "echo 1 > a.txt")
+    assert [each.is_certain for each in changes.changes] == [True]
+
+
+def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: History) -> None:
+    around(history, "mv src old; mkdir src; echo 1 > src/new")
+    assert told(around(history, "echo 2 > src/new")) == {"src/new": "modified"}
+    assert told(around(history, "echo 2 > old/b.txt")) == {"old/b.txt": "modified"}
+    around(history, "rm -r src; mkdir -p src/deep; echo 1 > src/deep/x")
+    assert told(around(history, "echo 3 > src/deep/x")) == {"src/deep/x": "modified"}
+
+
+def test_more_events_than_the_kernel_holds_lose_nothing(history: History, root: Path) -> None:
+    run = Run()
+    history.begin(run)
+    with (
+        (root / "src" / "b.txt").open("wb", buffering=0) as one,
+        (root / "noise").open("wb") as two,
+    ):
+        for _ in range(10_000):  # two files in turn, so that the kernel cannot fold equal events
+            one.write(b"x")
+            two.write(b"y")
+            two.flush()
+    (root / "a.txt").unlink()
+    assert told(history.end(run)) == {
+        "a.txt": "deleted",
+        "noise": "created",
+        "src/b.txt": "modified",
+    }
+    assert told(around(history, "rm noise")) == {"noise": "deleted"}
+
+
+def test_where_nothing_can_be_watched_everything_is_looked_at(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, folder: str) -> int:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr("weft.workspace.watch.Watcher.add", refuse)
+    history = History(str(root))
+    assert told(around(history, "echo 1 > a.txt; mkdir n; echo 2 > n/x")) == {
+        "a.txt": "modified",
+        "n": "created",
+        "n/x": "created",
+    }
+    assert history.watch_fd is None
+    history.close()
+
+
+def test_a_change_within_one_tick_of_the_clock_is_not_missed_by_looking(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.workspace.history._watcher", lambda: None)
+    history = History(str(root))
+    for number in range(20):
+        (root / "a.txt").write_text(f"{number:03}")
+        run = Run()
+        history.begin(run)
+        before = os.stat(root / "a.txt")
+        (root / "a.txt").write_text(f"{number + 500:03}")
+        os.utime(root / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert told(history.end(run)) == {"a.txt": "modified"}
+    history.close()
+
+
+def test_what_is_too_large_or_no_file_is_named_without_its_content(root: Path) -> None:
+    (root / "big").write_bytes(b"x" * 5_000)
+    history = History(str(root), limits=Limits(max_file=4_096))
+    changes = around(history, "echo more >> big; mkfifo pipe; echo 1 > a.txt")
+    big = change(changes, "big")
+    assert (big.missing, big.before, big.data_before) == ("too large", None, None)
+    assert change(changes, "pipe").action == "created"
+    assert change(changes, "a.txt").missing == ""
+    gone = change(around(history, "rm pipe"), "pipe")
+    assert gone.missing == "not a regular file"
+    history.close()
+
+
+def test_what_does_not_fit_the_quota_is_named_and_the_rest_is_kept(root: Path) -> None:
+    for number in range(20):
+        (root / f"f{number:02}").write_bytes(os.urandom(1_000))
+    history = History(str(root), limits=Limits(quota=30_000))
+    changes = around(history, "for f in f*; do echo x >> $f; done")
+    missing = [each.missing for each in changes.changes]
+    assert 0 < missing.count("quota") < len(missing) == 20
+    assert set(missing) == {"", "quota"}
+    history.close()
+
+
+def test_changing_the_same_file_for_ever_does_not_fill_the_quota(root: Path) -> None:
+    history = History(str(root), limits=Limits(quota=200_000))
+    for number in range(60):
+        found = change(
+            around(history, f"head -c 5000 /dev/zero | tr '\\0' {number % 10} > a.txt"), "a.txt"
+        )
+        assert found.missing == ""
+    assert history._pack is not None
+    assert history._pack.size <= 100_000
+    history.close()
+
+
+def test_what_was_moved_in_from_where_nobody_looks_is_uncertain(
+    history: History, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "precious").write_text("the only copy")
+    around(history, "true")
+    run = Run()
+    history.begin(run)
+    run.began += 1_000_000_000  # the files above are a second old
+    sh(root, "mv build/out moved; mv ../precious a.txt; mv src/b.txt b2; echo x >> b2; ln b2 b3")
+    found = history.end(run)
+    assert {each.path: each.is_certain for each in found.changes} == {
+        "a.txt": False,
+        "b2": True,
+        "b3": True,
+        "moved": False,
+        "src/b.txt": True,
+    }
+
+
+def test_a_file_that_an_ignore_file_gives_free_was_not_made_by_the_command(
+    history: History, root: Path
+) -> None:
+    around(history, "true")
+    changes = around(history, "echo '*.tmp' > .gitignore")
+    assert told(changes) == {".gitignore": "modified"}
+    assert told(around(history, "echo 1 > build/out; rm -r build")) == {
+        "build": "deleted",
+        "build/out": "deleted",
+    }
+    assert told(around(history, "echo 'src/' > .gitignore; rm a.txt")) == {
+        ".gitignore": "modified",
+        "a.txt": "deleted",
+    }
+    assert told(around(history, "echo 1 > src/b.txt")) == {}
+    assert history.left_out()["src/"] == "ignored"
+
+
+def test_what_is_left_out_is_named(root: Path) -> None:
+    (root / "weft-home").mkdir()
+    (root / os.fsdecode(b"caf\xe9")).write_text("x")
+    subprocess.run(["git", "init", "-q", root], check=True)
+    history = History(str(root), skip=[str(root / "weft-home")])
+    around(history, "echo x > weft-home/db")
+    assert history.left_out() == {
+        ".git/": "ignored",
+        "build/": "ignored",
+        "weft-home/": "Weft's own",
+        "caf\ufffd": "its name is no text",
+    }
+    history.close()
+
+
+def test_a_huge_folder_is_left_out_and_takes_no_room_from_the_others(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "data").mkdir()
+    for number in range(40):
+        (root / "data" / f"{number}").write_text("x")
+    monkeypatch.setattr(index_module, "MAX_FILES", 30)
+    monkeypatch.setattr(index_module, "_LARGE_FOLDER", 20)
+    history = History(str(root))
+    changes = around(history, "echo 1 > src/deep/c.txt; echo 2 > data/1; touch data/new")
+    assert told(changes) == {"src/deep/c.txt": "modified"}
+    assert history.left_out()["data/"] == "too many files"
+    assert told(around(history, "rm data/2")) == {}
+    assert change(around(history, "rm -r data"), "data").action == "deleted"
+    history.close()
+
+
+def test_submodules_and_links_to_folders_are_no_trap(root: Path, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", root / "sub"], check=True)
+    (root / "sub" / "m.txt").write_text("m")
+    (root / "away").symlink_to(tmp_path)
+    history = History(str(root))
+    changes = around(history, "echo 2 > sub/m.txt; touch sub/.git/x; echo 1 > ../outside")
+    assert told(changes) == {"sub/m.txt": "modified"}
+    history.close()
+
+
+# --- the next process ------------------------------------------------------------------------
+
+
+def test_what_is_known_outlives_the_process(root: Path, tmp_path: Path) -> None:
+    pack = str(tmp_path / "pack")
+    first = History(str(root), pack=pack)
+    around(first, "echo 2 > a.txt")
+    first.close()
+    size = os.stat(pack).st_size
+    (root / "src" / "b.txt").write_text("by hand\n")
+    second = History(str(root), pack=pack)
+    changes = around(second, "echo 3 > a.txt; echo 3 > src/b.txt")
+    assert change(changes, "a.txt").data_before == b"2\n"
+    assert change(changes, "src/b.txt").data_before == b"by hand\n"
+    second.close()
+    assert os.stat(pack).st_size < size + 2_000, "only what changed was read again"
+
+
+def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
+    root: Path, tmp_path: Path
+) -> None:
+    pack = str(tmp_path / "pack")
+    script = (
+        "import os, sys\n"
+        "from weft.workspace.history import History, Run\n"
+        "history = History(sys.argv[1], pack=sys.argv[2]); history.begin(Run())\n"
+        "open(sys.argv[1] + '/a.txt', 'w').write('half'); os._exit(9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(root), pack], check=False)
+    assert done.returncode == 9
+    history = History(str(root), pack=pack)
+    found = history.interrupted(Run())
+    assert [(each.path, each.data_before, each.is_certain) for each in found.changes] == [
+        ("a.txt", b"one\n", False)
+    ]
+    assert history.interrupted(Run()) == ChangeSet()
+    assert told(around(history, "echo 1 > a.txt")) == {"a.txt": "modified"}
+    history.close()
+
+
+def test_nothing_is_told_of_a_process_that_died_between_two_commands(
+    root: Path, tmp_path: Path
+) -> None:
+    pack = str(tmp_path / "pack")
+    first = History(str(root), pack=pack)
+    around(first, "true")
+    (root / "a.txt").write_text("by hand")
+    first.close()
+    second = History(str(root), pack=pack)
+    assert second.interrupted(Run()) == ChangeSet()
+    second.close()
+
+
+def test_a_second_process_at_the_same_time_has_a_file_of_its_own(
+    root: Path, tmp_path: Path
+) -> None:
+    pack = str(tmp_path / "pack")
+    first, second = History(str(root), pack=pack), History(str(root), pack=pack)
+    around(first, "true")
+    around(second, "true")
+    packs = [each._pack for each in (first, second)]
+    assert [pack.is_private for pack in packs if pack is not None] == [False, True]
+    assert told(around(second, "echo 1 > a.txt")) == {"a.txt": "modified"}
+    first.close()
+    second.close()
+
+
+def test_a_history_that_was_spoilt_begins_anew(root: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    first = History(str(root), pack=str(pack))
+    around(first, "true")
+    first.close()
+    whole = pack.read_bytes()
+    for spoilt in (b"", b"nonsense" * 100, whole[:-7], whole[:40] + b"\0" * 400 + whole[440:]):
+        pack.write_bytes(spoilt)
+        history = History(str(root), pack=str(pack))
+        found = change(around(history, "printf 'two\\n' > a.txt"), "a.txt")
+        assert found.data_before == b"one\n"
+        around(history, "printf 'one\\n' > a.txt")
+        history.close()
+
+
+# --- chance ----------------------------------------------------------------------------------
+
+STEPS = (
+    "echo {n} >> {f}",
+    "echo {n} > {f}",
+    "rm -f {f}",
+    "mkdir -p {d}",
+    "rm -rf {d}",
+    "mv {f} {g}",
+    "mv -T {d} {e}",
+    "chmod {m} {f}",
+    "chmod 7{o}5 {d}",
+    "ln -sfn {f} {g}",
+    "cp {f} {g}",
+    "ln -f {f} {g}",
+)
+
+
+def some_script(dice: random.Random) -> str:
+    folders = ["a", "b", "a/x", "b/y", "a/x/z"]
+    files = [f"{folder}/{name}" for folder in [*folders, "."] for name in "pqr"]
+    lines = []
+    for _ in range(dice.randint(1, 6)):
+        line = dice.choice(STEPS).format(
+            n=dice.random(),
+            f=dice.choice(files),
+            g=dice.choice(files),
+            d=dice.choice(folders),
+            e=dice.choice(folders),
+            m=dice.choice(["600", "644", "755"]),
+            o=dice.choice("057"),
+        )
+        lines.append(f"{line} 2>/dev/null || true")
+    return "\n".join(lines)
+
+
+def as_told(before: dict[str, Thing], changes: ChangeSet) -> dict[str, tuple[int, str]]:
+    """The tree that one gets by applying what was told to what was there."""
+    known = {path: (thing.mode, _hash(thing)) for path, thing in before.items()}
+    for each in changes.changes:
+        if each.action == "deleted":
+            del known[each.path]
+        else:
+            known[each.path] = (each.mode_after, each.after or "")
+    return known
+
+
+def _hash(thing: Thing) -> str:
+    if thing.content is None:
+        return ""
+    data = thing.content if isinstance(thing.content, bytes) else os.fsencode(thing.content)
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_before_and_change_make_after_whatever_the_commands_do(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    history = History(str(tmp_path))
+    for _ in range(12):
+        before = tree(tmp_path)
+        run = Run()
+        history.begin(run)
+        sh(tmp_path, some_script(dice))
+        if dice.random() < 0.2:
+            history.lose_track()
+        changes = history.end(run)
+        after = {path: (thing.mode, _hash(thing)) for path, thing in tree(tmp_path).items()}
+        assert as_told(before, changes) == after
+        for each in changes.changes:
+            thing = before.get(each.path)
+            assert (thing is None) == (each.action == "created")
+            if thing is not None and thing.content is not None:
+                assert each.data_before is not None
+                assert hashlib.sha256(each.data_before).hexdigest() == _hash(thing)
+    history.close()

@@ -1,0 +1,130 @@
+"""Ignore rules: git is the judge of ours."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from weft.workspace.ignore import Rules, ignore_of
+
+NAMES = ("a", "b", "ab", "a.py", "b.py", "build", "x.log", "keep.log", "[", "sp ace", "é")
+LINES = (
+    *("a", "/a", "a/", "/b/", "*.py", "!a.py", "a/b", "a/*", "a/**", "**/b", "a/**/b", "**", "*"),
+    *(
+        "!keep.log",
+        "*.log",
+        "[ab]",
+        "[!a]",
+        "[a-b].py",
+        "[]a]",
+        "\\[",
+        "sp ace",
+        "sp\\ ",
+        "#a",
+        "\\#a",
+    ),
+    *(
+        "?",
+        "??",
+        "/*/b",
+        "!/b",
+        "b/a/",
+        "/build",
+        "é",
+        "a*b",
+        "[a",
+        "!",
+        "/",
+        "   ",
+        "a/b/",
+        "**/a/b",
+    ),
+    *("[^b]", "*.p?", "!**/a.py", "build/", "!build/a"),
+)
+
+
+def listed(folder: Path) -> set[str]:
+    """What our rules leave in."""
+    found: set[str] = set()
+    waiting = [(folder, ignore_of(str(folder)), "")]
+    while waiting:
+        here, ignore, prefix = waiting.pop()
+        for entry in os.scandir(here):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if ignore.ignores(entry.name, is_folder=is_folder):
+                continue
+            if is_folder:
+                below = ignore.below(entry.name, entry.path)
+                waiting.append((Path(entry.path), below, f"{prefix}{entry.name}/"))
+            else:
+                found.add(prefix + entry.name)
+    return found
+
+
+def listed_by_git(folder: Path) -> set[str]:
+    done = subprocess.run(
+        ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"],
+        cwd=folder,
+        capture_output=True,
+        check=True,
+    )
+    return {name for name in done.stdout.decode().split("\0") if name}
+
+
+def make_tree(folder: Path, dice: random.Random, depth: int = 0) -> None:
+    for name in dice.sample(NAMES, dice.randint(2, 6)):
+        if depth < 3 and dice.random() < 0.4:
+            (folder / name).mkdir()
+            make_tree(folder / name, dice, depth + 1)
+        else:
+            (folder / name).write_text(name)
+    if depth == 0 or dice.random() < 0.3:
+        text = "\n".join(dice.sample(LINES, dice.randint(1, 6))) + "\n"
+        (folder / ".gitignore").write_text(text)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_left_out_is_what_git_leaves_out(seed: int, tmp_path: Path) -> None:
+    make_tree(tmp_path, random.Random(seed))
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert listed(tmp_path) == listed_by_git(tmp_path)
+
+
+def test_a_project_inside_a_repository_is_held_to_the_rules_above_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("/inner/secret\n*.o\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    for name in ("secret", "a.o", "a.c"):
+        (inner / name).write_text("x")
+    assert listed(inner) == {"a.c"}
+
+
+def test_without_a_repository_the_usual_folders_are_left_out_unless_taken_back(
+    tmp_path: Path,
+) -> None:
+    for name in ("node_modules", "venv", "src"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text("x")
+    assert listed(tmp_path) == {"src/f"}
+    (tmp_path / ".gitignore").write_text("!venv/\n")
+    assert listed(tmp_path) == {"src/f", "venv/f", ".gitignore"}
+
+
+def test_another_repository_inside_has_rules_of_its_own(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("*.o\n")
+    inner = tmp_path / "sub"
+    subprocess.run(["git", "init", "-q", inner], check=True)
+    for folder in (tmp_path, inner):
+        (folder / "a.o").write_text("x")
+    assert listed(tmp_path) == {".gitignore", "sub/a.o"}
+
+
+def test_a_pattern_that_is_slow_to_match_is_not_slow(tmp_path: Path) -> None:
+    rules = Rules("**/a*b*c*d*e*f\n")
+    assert rules.judge("x/" * 20, "a" * 60, is_folder=False) is None

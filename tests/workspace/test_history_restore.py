@@ -1,0 +1,163 @@
+"""Putting one path back: exactly that, durably, and only if it still is what was looked at."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.trees import Thing, tree
+from weft.errors import FinalToolError, RetryableToolError
+from weft.workspace import FileImage
+from weft.workspace.replace import TEMPORARY
+from weft.workspace.restore import Restorer
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "d").mkdir(parents=True)
+    (root / "f").write_bytes(b"one\r\n")
+    (root / "d" / "x").write_text("x")
+    (root / "l").symlink_to("f")
+    return root
+
+
+@pytest.fixture
+def restorer(root: Path) -> Restorer:
+    return Restorer(str(root), max_file=1_000)
+
+
+async def image(restorer: Restorer, path: str) -> FileImage:
+    found = await restorer.look(path)
+    assert found is not None
+    return found
+
+
+async def test_what_is_there_is_seen_with_its_content_and_mode(
+    root: Path, restorer: Restorer
+) -> None:
+    (root / "f").chmod(0o640)
+    (root / "big").write_bytes(b"x" * 1_001)
+    file, link, folder = [await image(restorer, name) for name in ("f", "l", "d")]
+    assert (file.data, stat.S_IMODE(file.mode)) == (b"one\r\n", 0o640)
+    assert (link.data, stat.S_ISLNK(link.mode)) == (b"f", True)
+    assert (folder.names, stat.S_ISDIR(folder.mode)) == (("x",), True)
+    assert (await image(restorer, "big")).hash is None
+    for nothing in ("none", "none/x", "f/x", "l/x"):
+        assert await restorer.look(nothing) is None
+
+
+KINDS: dict[str, Thing | None] = {
+    "nothing": None,
+    "file": Thing(stat.S_IFREG | 0o644, b"1"),
+    "private file": Thing(stat.S_IFREG | 0o600, b"2\r\n\0\xff"),
+    "program": Thing(stat.S_IFREG | 0o755, b"1"),
+    "link": Thing(stat.S_IFLNK | 0o777, "f"),
+    "dangling link": Thing(stat.S_IFLNK | 0o777, "no/where"),
+    "folder": Thing(stat.S_IFDIR | 0o755, None),
+    "private folder": Thing(stat.S_IFDIR | 0o700, None),
+}
+
+
+def put(path: Path, thing: Thing | None) -> None:
+    if thing is None:
+        return
+    if isinstance(thing.content, str):
+        path.symlink_to(thing.content)
+        return
+    if thing.content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(thing.content)
+    path.chmod(stat.S_IMODE(thing.mode))
+
+
+@pytest.mark.parametrize("now", KINDS)
+@pytest.mark.parametrize("wanted", KINDS)
+async def test_anything_can_become_anything_again(
+    now: str, wanted: str, root: Path, restorer: Restorer
+) -> None:
+    put(root / "d" / "p", KINDS[wanted])
+    goal, target = tree(root), await restorer.look("d/p")
+    path = root / "d" / "p"
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        path.rmdir()
+    put(path, KINDS[now])
+    await restorer.put_back("d/p", target, expected=await restorer.look("d/p"))
+    assert tree(root) == goal
+
+
+async def test_what_was_changed_since_it_was_looked_at_is_left_alone(
+    root: Path, restorer: Restorer
+) -> None:
+    seen = await image(restorer, "f")
+    wanted = FileImage(mode=seen.mode, hash=seen.hash, data=b"wanted")
+    (root / "f").write_text("by hand")
+    before = tree(root)
+    for expected in (seen, None):
+        for image_ in (wanted, None):
+            with pytest.raises(RetryableToolError, match="changed meanwhile"):
+                await restorer.put_back("f", image_, expected=expected)
+    with pytest.raises(RetryableToolError):
+        await restorer.put_back("new/x", wanted, expected=seen)
+    assert tree(root) == before
+
+
+async def test_a_folder_that_holds_anything_is_not_removed(root: Path, restorer: Restorer) -> None:
+    before = tree(root)
+    with pytest.raises(FinalToolError, match="not empty"):
+        await restorer.put_back("d", None, expected=await restorer.look("d"))
+    assert tree(root) == before
+
+
+async def test_nothing_is_put_through_a_link(
+    root: Path, restorer: Restorer, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (root / "way").symlink_to(outside)
+    wanted = FileImage(mode=stat.S_IFREG | 0o644, data=b"x")
+    with pytest.raises(FinalToolError):
+        await restorer.put_back("way/x", wanted, expected=None)
+    assert list(outside.iterdir()) == []
+
+
+async def test_a_private_file_is_never_readable_by_others_on_the_way(
+    root: Path, restorer: Restorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    write = os.write
+
+    def watching(fd: int, data: bytes) -> int:
+        modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
+        return write(fd, data)
+
+    monkeypatch.setattr("weft.workspace.replace.os.write", watching)
+    wanted = FileImage(mode=stat.S_IFREG | 0o600, data=b"secret")
+    await restorer.put_back("new/secret", wanted, expected=None)
+    assert modes == [0o600]
+    assert stat.S_IMODE((root / "new" / "secret").stat().st_mode) == 0o600
+
+
+async def test_what_a_killed_process_left_half_done_is_swept(
+    root: Path, restorer: Restorer
+) -> None:
+    (root / f"{TEMPORARY}0").write_text("half")
+    (root / f"{TEMPORARY}1").symlink_to("half")
+    await restorer.put_back("f", None, expected=await restorer.look("f"))
+    assert sorted(tree(root)) == ["d", "d/x", "l"]
+
+
+async def test_bits_that_lend_an_owners_rights_are_not_given_to_a_new_file(
+    root: Path, restorer: Restorer
+) -> None:
+    wanted = FileImage(mode=stat.S_IFREG | 0o4755, data=b"x")
+    await restorer.put_back("su", wanted, expected=None)
+    assert stat.S_IMODE((root / "su").stat().st_mode) == 0o755
