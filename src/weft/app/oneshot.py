@@ -12,6 +12,7 @@ import anyio
 from weft.app.app import open_app
 from weft.app.replies import Result
 from weft.app.session import Session
+from weft.errors import WeftError
 from weft.events import Event
 from weft.messages import Content
 from weft.providers import Model
@@ -63,10 +64,16 @@ async def _run_watched(
     options: dict[str, Any],
 ) -> Result:
     events = await session.subscribe(after=0)
+    result: Result | WeftError
     async with anyio.create_task_group() as group:
         group.start_soon(_hand_out, events, on_event)
-        result = await session.send_message(prompt, **options)
+        try:
+            result = await session.send_message(prompt, **options)
+        except WeftError as error:
+            result = error  # raised outside of the group, which would wrap it
         await session.stop()
+    if isinstance(result, WeftError):
+        raise result
     return result
 
 
