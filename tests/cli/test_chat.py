@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ class Remembering(Screen):
 
     # -- the person
 
-    def type(self, given: str | Input) -> None:
+    def typed(self, given: str | Input) -> None:
         self._sending.send_nowait(Submitted(given) if isinstance(given, str) else given)
 
     def answer(self, answer: Any) -> None:
@@ -143,9 +144,17 @@ class Talk:
     async def say(self, text: str) -> None:
         """Say something and wait for the end of the turn."""
         before = len(self.screen.of(UserSaid))
-        self.screen.type(text)
+        self.screen.typed(text)
         await self.screen.until(lambda: len(self.screen.of(UserSaid)) > before)
         await self.screen.idle()
+
+
+def _has_mode(screen: Remembering, mode: str) -> bool:
+    return screen.live.mode == mode
+
+
+def _has_table(screen: Remembering, title: str) -> bool:
+    return any(table.title == title for table in screen.of(Table))
 
 
 @pytest.fixture
@@ -168,12 +177,12 @@ async def talking(
     async with anyio.create_task_group() as group:
         group.start_soon(chat.run)
         yield Talk(chat, screen)
-        screen.type(Left())
+        screen.typed(Left())
 
 
 async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:
     async with talking(app, "Hello.") as talk:
-        talk.screen.type("/context")
+        talk.screen.typed("/context")
         await talk.screen.until(lambda: talk.screen.of(Table))
     assert await app.sessions.list_saved() == []
 
@@ -187,9 +196,9 @@ async def test_what_is_said_and_answered_is_shown(app: App) -> None:
 
 async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> None:
     async with talking(app, "Hello.") as talk:
-        talk.screen.type("/model nope:x")
+        talk.screen.typed("/model nope:x")
         await talk.screen.until(lambda: talk.screen.of(Note))
-        talk.screen.type("a long and careful message")
+        talk.screen.typed("a long and careful message")
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "a long and careful message"
         assert "no provider 'nope'" in talk.screen.of(Note)[-1].text
@@ -208,7 +217,7 @@ async def test_leave_is_given_for_as_long_as_was_said(
     command = "date +%s%N > made"
     steps = [[call("shell", command=command)], [text("Again."), call("shell", command=command)]]
     async with talking(app, *steps, "Done.") as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.asked()
         assert talk.screen.of(Leave)[0].preview == command
         talk.screen.answer(chosen)
@@ -225,7 +234,7 @@ async def test_leave_is_given_for_as_long_as_was_said(
 
 async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
     async with talking(app, [call("shell", command="touch made")], "I see.") as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.asked()
         talk.screen.answer(3)
         await talk.screen.until(lambda: talk.screen.question == "Why not? (Enter for no reason)")
@@ -238,7 +247,7 @@ async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
 
 async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App) -> None:
     async with talking(app, [call("shell", command="touch made")], "Never.") as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.asked()
         talk.screen.answer(None)
         await talk.screen.until(
@@ -250,7 +259,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
 
 async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
     async with talking(app, [call("shell", command="touch made")], "Done.") as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.asked()
         session = talk.chat.conversation.session
         assert session is not None
@@ -262,7 +271,7 @@ async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
 async def test_the_models_question_is_put_and_answered(app: App) -> None:
     ask = call("ask", question="Which colour?", options=["red", "blue"])
     async with talking(app, [ask], "Blue it is.") as talk:
-        talk.screen.type("paint it")
+        talk.screen.typed("paint it")
         question = await talk.screen.asked()
         assert isinstance(question, Question)
         assert [row.label for row in question.rows] == ["red", "blue", "Something else"]
@@ -274,11 +283,11 @@ async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App
     async with talking(
         app, [text("word " * 10_000, 5)], "After.", "After.", pace_seconds=0.005
     ) as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
-        talk.screen.type("and also this")
+        talk.screen.typed("and also this")
         await talk.screen.until(lambda: talk.screen.live.queued)
-        talk.screen.type(Interrupted())
+        talk.screen.typed(Interrupted())
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "and also this"
         assert talk.screen.live.queued == {}
@@ -295,9 +304,9 @@ async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
         ]
     ]
     async with talking(app, *steps, "Heard you.", flags=("--yolo",)) as talk:
-        talk.screen.type("start")
+        talk.screen.typed("start")
         await talk.screen.until(lambda: talk.screen.live.running)
-        talk.screen.type("be careful")
+        talk.screen.typed("be careful")
         await talk.screen.until(lambda: talk.screen.live.queued)
         (Path(app.project_path) / "go").touch()
         await talk.screen.until(lambda: "Heard you." in talk.screen.words())
@@ -306,11 +315,11 @@ async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
 
 async def test_alt_up_takes_back_what_waits(app: App) -> None:
     async with talking(app, [text("word " * 10_000, 5)], pace_seconds=0.005) as talk:
-        talk.screen.type("go")
+        talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
-        talk.screen.type("not yet")
+        talk.screen.typed("not yet")
         await talk.screen.until(lambda: talk.screen.live.queued)
-        talk.screen.type(TakeBack())
+        talk.screen.typed(TakeBack())
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "not yet"
         assert talk.screen.live.is_busy, "the turn goes on"
@@ -318,13 +327,13 @@ async def test_alt_up_takes_back_what_waits(app: App) -> None:
 
 async def test_shift_tab_goes_through_the_modes_before_and_in_a_session(app: App) -> None:
     async with talking(app, [call("write", path="a.txt", content="x")], "Done.") as talk:
-        talk.screen.type(NextMode())
+        talk.screen.typed(NextMode())
         await talk.screen.until(lambda: talk.screen.live.mode == "accept_edits")
         await talk.say("go")
         assert (Path(app.project_path) / "a.txt").read_text() == "x"
         for mode in ("plan", "default", "accept_edits"):
-            talk.screen.type(NextMode())
-            await talk.screen.until(lambda mode=mode: talk.screen.live.mode == mode)
+            talk.screen.typed(NextMode())
+            await talk.screen.until(partial(_has_mode, talk.screen, mode))
 
 
 async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resumed(
@@ -334,16 +343,16 @@ async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resu
         await talk.say("first")
         first = talk.chat.conversation.session
         assert first is not None
-        talk.screen.type("/effort high")
+        talk.screen.typed("/effort high")
         await talk.screen.until(lambda: talk.screen.live.effort == "high")
-        talk.screen.type("/new")
+        talk.screen.typed("/new")
         await talk.screen.until(lambda: talk.chat.conversation.session is None)
         await talk.say("second")
         second = talk.chat.conversation.session
         assert second is not None
         assert second.id != first.id
         assert talk.screen.live.effort == "high"
-        talk.screen.type(f"/resume {first.id}")
+        talk.screen.typed(f"/resume {first.id}")
         await talk.screen.until(lambda: talk.chat.conversation.session is not second)
         await talk.say("third")
         assert talk.screen.words().endswith("Two.")
@@ -353,10 +362,10 @@ async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resu
 async def test_resume_offers_the_other_conversations(app: App) -> None:
     async with talking(app, "One.", "Two.", "Three.") as talk:
         await talk.say("the first one")
-        talk.screen.type("/new")
+        talk.screen.typed("/new")
         await talk.screen.until(lambda: talk.chat.conversation.session is None)
         await talk.say("the second one")
-        talk.screen.type("/resume")
+        talk.screen.typed("/resume")
         question = await talk.screen.asked()
         assert isinstance(question, Question)
         assert [row.label for row in question.rows] == ["the first one"]
@@ -369,7 +378,7 @@ async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
     async with talking(app, "One.", "Two.") as talk:
         await talk.say("first")
         old = talk.chat.conversation.session
-        talk.screen.type("/fork other way")
+        talk.screen.typed("/fork other way")
         await talk.screen.until(lambda: talk.chat.conversation.session is not old)
         await talk.say("second")
         assert talk.screen.words().endswith("Two.")
@@ -397,7 +406,7 @@ async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told
     async with talking(app, "Hello.") as talk:
         if typed == "/effort wild":
             await talk.say("hi")
-        talk.screen.type(typed)
+        talk.screen.typed(typed)
         await talk.screen.until(lambda: [n for n in talk.screen.of(Note) if n.level == "error"])
         assert told in talk.screen.of(Note)[-1].text
 
@@ -417,17 +426,15 @@ async def test_every_command_there_is_does_something(app: App) -> None:
             ("/files", "Files"),
             ("/todo", ""),
         ]:
-            talk.screen.type(typed)
-            await talk.screen.until(
-                lambda title=title: [t for t in talk.screen.of(Table) if t.title == title]
-            )
-        talk.screen.type("/export out.md")
+            talk.screen.typed(typed)
+            await talk.screen.until(partial(_has_table, talk.screen, title))
+        talk.screen.typed("/export out.md")
         path = Path(app.project_path) / "out.md"
         await talk.screen.until(
             lambda: any("written to" in note.text for note in talk.screen.of(Note))
         )
         assert "Done." in path.read_text()
-        talk.screen.type("/export out.md")
+        talk.screen.typed("/export out.md")
         await talk.screen.until(
             lambda: any("already" in note.text for note in talk.screen.of(Note))
         )

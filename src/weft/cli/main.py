@@ -56,9 +56,12 @@ def _failed(error: BaseException) -> int:
 
 
 def _complain(sentence: str) -> None:
-    from weft.cli.output import complain
+    try:
+        from weft.cli.output import complain
 
-    complain(sentence)
+        complain(sentence)
+    except ImportError:  # a broken installation: even that can be said
+        sys.stderr.write(f"weft: {sentence}\n")
 
 
 def _run(argv: list[str]) -> int:

@@ -115,18 +115,18 @@ class _Start:
             raise UsageError(
                 "there is no session in this folder; `weft session list --all` shows the others"
             )
-        self._greet(chat)
+        self._greet(chat, begins=resume is None and not picks)
         fork = self._arguments.flag("fork")
         await chat.run(first=self._first, resume=resume, fork=fork, picks=picks)
 
-    def _greet(self, chat: Chat) -> None:
+    def _greet(self, chat: Chat, *, begins: bool) -> None:
         chat.screen.show(
             Note(
                 text=f"Weft {__version__} in {self._app.project_path} (/help shows what can be typed)",
                 level="quiet",
             )
         )
-        if said := chat.conversation.stands_in:
+        if begins and (said := chat.conversation.stands_in):
             chat.screen.show(Note(text=said, level="warning"))
 
     def _make_screen(self) -> Screen:
@@ -136,7 +136,9 @@ class _Start:
         from weft.cli.chat.terminal import TerminalScreen  # only where a terminal can be drawn on
 
         history = (
-            None if self._arguments.flag("ephemeral") else str(self._app.places.home / "history")
+            None
+            if self._arguments.flag("ephemeral")
+            else str(self._app.places.home / "chat_history")
         )
         return TerminalScreen(
             folder=self._app.project_path, history=history, coloured=not os.environ.get("NO_COLOR")

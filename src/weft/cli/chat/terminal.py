@@ -41,7 +41,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.choosing import Choosing
 from weft.cli.chat.completing import ChatCompleter
-from weft.cli.chat.inflight import Fragments, in_flight, question_lines, status_line
+from weft.cli.chat.inflight import Fragments, in_flight, question_lines, status_line, wrapped
 from weft.cli.chat.paint import Painter
 from weft.cli.chat.screen import (
     LEAVE_HINT,
@@ -117,6 +117,7 @@ class TerminalScreen(Screen):
             group.start_soon(self._keep_drawing)
             group.start_soon(self._tick)
             task_status.started()
+            self._write_pending()
             try:
                 await self._app.run_async(handle_sigint=False, set_exception_handler=False)
             except (EOFError, OSError):  # the terminal is gone
@@ -239,7 +240,7 @@ class TerminalScreen(Screen):
             if text and self._clock.monotonic() >= until:
                 self._notice = ("", 0.0)
                 self._work.set()
-            if self._live.is_busy:
+            if self._live.is_busy or self._choosing is not None:
                 self._work.set()
 
     def _write_pending(self) -> None:
@@ -275,6 +276,13 @@ class TerminalScreen(Screen):
         lines = question_lines(self._choosing, width=width, is_ready=ready)
         return _without_last_newline(lines)
 
+    def _label(self) -> Fragments:
+        width = self._app.output.get_size().columns - 1
+        lines = wrapped(self._asking, width)
+        return _without_last_newline(
+            [("", "\n"), *(("class:question", f"{each}\n") for each in lines)]
+        )
+
     def _status(self) -> Fragments:
         width = self._app.output.get_size().columns - 1
         return status_line(self._live, width=width, notice=self._notice[0])
@@ -295,6 +303,9 @@ class TerminalScreen(Screen):
         return _without_last_newline(drawn)
 
     def _is_calm(self) -> bool:
+        """What is typed now can be meant for the question: nothing else was being typed, or the person has just asked for it."""
+        if self._choosing is not None and self._choosing.question.is_searched:
+            return True
         return self._clock.monotonic() - self._last_key >= CALM_SECONDS
 
     def _offers(self) -> bool:
@@ -313,10 +324,11 @@ class TerminalScreen(Screen):
                     _lines(self._in_flight),
                     _when(chooses & ~asks, Window(height=1)),
                     _when(chooses & ~asks, _lines(self._question)),
-                    _when(asks, self._input_window(self._line, lambda: f"{self._asking} ", None)),
+                    _when(asks, _lines(self._label)),
+                    _when(asks, self._input_window(self._line, None)),
                     _when(
                         ~asks & (~chooses | Condition(lambda: bool(self.buffer.text))),
-                        self._input_window(self.buffer, lambda: "› ", search),
+                        HSplit([Window(height=1), self._input_window(self.buffer, search)]),
                     ),
                     search,
                     _when(has_completions & ~chooses & ~asks, _lines(self._completions)),
@@ -344,30 +356,20 @@ class TerminalScreen(Screen):
         application.timeoutlen = 0.1
         return application
 
-    def _input_window(
-        self, buffer: Buffer, label: Callable[[], str], search: SearchToolbar | None
-    ) -> Any:
+    def _input_window(self, buffer: Buffer, search: SearchToolbar | None) -> Window:
         control = BufferControl(
             buffer=buffer, search_buffer_control=search.control if search is not None else None
         )
 
         def prefix(line_number: int, wrap_count: int) -> AnyFormattedText:
-            shown = label()
-            return [("class:prompt", shown if line_number == wrap_count == 0 else " " * len(shown))]
+            return [("class:prompt", "› " if line_number == wrap_count == 0 else "  ")]
 
-        return HSplit(
-            [
-                Window(height=1),
-                Window(
-                    control,
-                    wrap_lines=True,
-                    get_line_prefix=prefix,
-                    dont_extend_height=True,
-                    height=lambda: Dimension(
-                        min=1, max=max(3, self._app.output.get_size().rows // 3)
-                    ),
-                ),
-            ]
+        return Window(
+            control,
+            wrap_lines=True,
+            get_line_prefix=prefix,
+            dont_extend_height=True,
+            height=lambda: Dimension(min=1, max=max(3, self._app.output.get_size().rows // 3)),
         )
 
     # -- keys

@@ -1,0 +1,429 @@
+"""The chat in a real terminal, driven by keys and judged by its screen."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Weft, call, text
+from tests.cli.tmux import Terminal, needs_tmux
+
+pytestmark = needs_tmux
+
+ASK = "1-4; Esc stops the turn"
+"""The hint of a question that is ready for an answer."""
+
+
+@pytest.fixture
+def terminal(weft: Weft, tmp_path: Path) -> Iterator[Terminal]:
+    window = Terminal(weft, tmp_path)
+    yield window
+    window.close()
+
+
+def fixing(weft: Weft) -> str:
+    """A model that finds a bug, mends it and runs the test."""
+    (weft.project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    test = f"{sys.executable} -c 'import calc; assert calc.add(1, 2) == 3; print(\"passed\")'"
+    answers: list[Any] = [
+        [text("Let me look at **calc.py**.\n\n- one\n- two\n", 6), call("read", path="calc.py")],
+        [
+            text("`add` subtracts."),
+            call("edit", path="calc.py", old_string="a - b", new_string="a + b"),
+        ],
+        [call("shell", command=test)],
+        [text("Fixed:\n\n```python\nreturn a + b\n```\n\nThe test passes.")],
+        "You are welcome.",
+        "Good morning.",
+    ]
+    return weft.script(
+        *answers,
+        info={
+            "provider": "scripted",
+            "name": "m",
+            "context_window": 100_000,
+            "price_input": 1,
+            "price_output": 1,
+        },
+    )
+
+
+def slow(weft: Weft) -> str:
+    """A model that talks for ever, until it is asked again."""
+    after = {"when": {"user_says": "again"}, "steps": [text("After that.")]}
+    return weft.script(after, *[[text("word " * 20_000, 5)]] * 3, pace_seconds=0.01)
+
+
+def test_a_whole_conversation_and_the_next_day(weft: Weft, terminal: Terminal) -> None:
+    """Ask, allow an edit after seeing it, run the test, thank, leave; come back with -c and go on."""
+    terminal.start("-m", fixing(weft))
+    terminal.wait_for("›", "default ·")
+    terminal.type("Fix @calc.py")
+    terminal.keys("Space")
+    terminal.type("please")
+    terminal.keys("Enter")
+    terminal.wait_for("edit needs your leave", "-    return a - b", "+    return a + b", ASK)
+    screen = terminal.screen(history=True)
+    assert "› Fix @calc.py please" in screen
+    assert "+ calc.py" in screen, "the file was sent along"
+    assert "Let me look at calc.py." in screen
+    assert "• one" in screen
+    assert "● read calc.py  2 lines" in screen
+    assert "3. Yes, always in this session  edit(calc.py)" in screen
+    terminal.keys("1")
+    screen = terminal.wait_for("shell needs your leave", "import calc", ASK)
+    assert "● edit calc.py" in screen
+    assert (weft.project / "calc.py").read_text().endswith("a + b\n")
+    terminal.keys("3")
+    screen = terminal.wait_for("The test passes.", "allowed in this session")
+    assert "passed" in screen
+    assert " return a + b" in screen
+    terminal.wait_for("% of 100k")
+    terminal.type("thanks")
+    terminal.keys("Enter")
+    terminal.wait_for("You are welcome.")
+    terminal.keys("C-d")
+    assert terminal.exit_code() == 0
+    (session,) = weft.sessions()
+    assert f"weft -r {session['id']}" in terminal.screen()
+
+    terminal.again("-c")
+    screen = terminal.wait_for("You are welcome.", "› thanks", "default ·")
+    terminal.type("good morning")
+    terminal.keys("Enter")
+    terminal.wait_for("Good morning.")
+    assert len(weft.sessions()) == 1
+
+
+def test_a_no_is_heard_with_its_reason(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", weft.script([call("shell", command="touch made")], "As you like."), "go")
+    terminal.wait_for("touch made", ASK)
+    terminal.keys("4")
+    terminal.wait_for("Why not?")
+    terminal.type("not today")
+    terminal.keys("Enter")
+    terminal.wait_for("They said: not today", "As you like.")
+    assert not (weft.project / "made").exists()
+
+
+@pytest.mark.parametrize("key", ["Escape", "C-c", "Enter"])
+def test_no_key_but_an_answer_allows_anything(weft: Weft, terminal: Terminal, key: str) -> None:
+    terminal.start("-m", weft.script([call("shell", command="touch made")], "Never."), "go")
+    terminal.wait_for("touch made", ASK)
+    terminal.keys(key)
+    if key == "Enter":
+        terminal.type("not an answer")
+        terminal.wait_for("› not an answer")
+        terminal.keys("C-u", "Escape")
+    terminal.wait_for("● shell touch made  aborted", "! stopped")
+    assert not (weft.project / "made").exists()
+
+
+def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
+    weft: Weft, terminal: Terminal
+) -> None:
+    """Digits of a sentence that is under way belong to the sentence."""
+    waits = "while [ ! -e go ]; do sleep 0.02; done"
+    steps = [call("shell", command=waits), call("shell", command="touch made")]
+    terminal.start("-m", weft.script(steps, "Done."), "start")
+    terminal.wait_for(waits, ASK)
+    terminal.keys("1")
+    terminal.wait_for("● shell while", "working")
+    terminal.type("use ")
+    (weft.project / "go").touch()
+    terminal.wait_for("touch made", "finish what you type")
+    terminal.type("1 or 2 spaces")
+    screen = terminal.wait_for("› use 1 or 2 spaces")
+    assert "May it?" in screen
+    assert not (weft.project / "made").exists()
+    terminal.keys("C-u")
+    terminal.wait_for(ASK)
+    terminal.keys("1")
+    terminal.wait_for("Done.")
+    assert (weft.project / "made").exists()
+
+
+def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word", "thinking")
+    terminal.keys("C-c")
+    terminal.wait_for("! stopped")
+    terminal.wait_gone("thinking")
+    terminal.keys("C-c")
+    terminal.keys("C-c")
+    assert terminal.exit_code() == 0
+    assert not weft.sessions()[0]["turn_open"]
+    assert "weft -r" in terminal.screen()
+
+
+def test_esc_stops_the_turn_and_the_chat_goes_on(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    terminal.keys("Escape")
+    terminal.wait_for("! stopped")
+    terminal.type("again")
+    terminal.keys("Enter")
+    terminal.wait_for("After that.")
+
+
+def test_what_is_typed_while_it_works_waits_and_comes_back_when_it_is_stopped(
+    weft: Weft, terminal: Terminal
+) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    terminal.type("one more thing")
+    terminal.keys("Enter")
+    terminal.wait_for("› then: one more thing")
+    terminal.type("and a draft")
+    terminal.keys("Escape")
+    screen = terminal.wait_for("! stopped", "› one more thing", "and a draft")
+    assert "then:" not in screen
+
+
+def test_lines_can_be_many_and_pasted_and_recalled(weft: Weft, terminal: Terminal) -> None:
+    model = weft.script(
+        {"when": {"user_says": "a\nb\nc\nd\ne"}, "steps": [text("All five.")]}, "No."
+    )
+    terminal.start("-m", model)
+    terminal.wait_for("›")
+    terminal.type("a\\")
+    terminal.keys("Enter")
+    terminal.type("b")
+    terminal.keys("M-Enter")
+    terminal.type("c")
+    terminal.keys("C-j")
+    terminal.paste("d\ne")
+    terminal.wait_for("› a\n  b\n  c\n  d\n  e")
+    terminal.keys("Enter")
+    terminal.wait_for("All five.")
+    terminal.keys("Up")
+    terminal.wait_for("All five.\n\n› a\n  b\n  c\n  d\n  e")
+    terminal.keys("C-c", "C-d")
+    assert terminal.exit_code() == 0
+    history = weft.data / "chat_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert "+e" in history.read_text()
+
+
+def test_files_and_commands_are_completed(weft: Weft, terminal: Terminal) -> None:
+    (weft.project / "src").mkdir()
+    (weft.project / "src" / "main.py").write_text("x")
+    (weft.project / ".hidden.py").write_text("x")
+    terminal.start("-m", weft.script("Seen."))
+    terminal.wait_for("›")
+    terminal.type("see @ma")
+    terminal.wait_for("  src/main.py")
+    terminal.keys("Tab")
+    terminal.wait_for("› see @src/main.py")
+    terminal.keys("Enter")
+    terminal.wait_gone("  src/main.py\n")
+    terminal.keys("Enter")
+    terminal.wait_for("+ src/main.py", "Seen.")
+    terminal.type("/cos")
+    terminal.wait_for("/cost", "tokens and money")
+    terminal.keys("Tab", "Enter")
+    terminal.wait_for("Tokens and money")
+
+
+def test_the_mode_is_shown_and_shift_tab_changes_it(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", weft.script([call("write", path="a.txt", content="x")], "Done."))
+    terminal.wait_for(" default ·")
+    terminal.keys("BTab")
+    terminal.wait_for(" accept_edits ·")
+    terminal.type("go")
+    terminal.keys("Enter")
+    terminal.wait_for("● write a.txt", "+x", "Done.")
+    terminal.keys("BTab")
+    terminal.wait_for(" plan ·")
+
+
+def test_a_session_is_picked_from_a_list(weft: Weft, terminal: Terminal) -> None:
+    for title in ("alpha", "beta", "gamma"):
+        weft.run("-p", "-m", weft.script("One.", "Two."), "-n", title, f"about {title}")
+    terminal.start("-r")
+    terminal.wait_for("Go on with which conversation?", "alpha", "beta", "gamma")
+    terminal.type("bet")
+    terminal.wait_gone("gamma")
+    terminal.keys("Enter")
+    terminal.wait_for("› about beta", "One.")
+    terminal.type("next")
+    terminal.keys("Enter")
+    terminal.wait_for("Two.")
+
+
+def test_an_interrupted_turn_is_offered_again(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    os.kill(terminal.pid(), signal.SIGKILL)
+    assert terminal.exit_code() == 137
+    terminal.again("-c")
+    terminal.wait_for("The last turn was interrupted.", "1-2, or Esc to leave it")
+    terminal.keys("1")
+    terminal.wait_for("word word", "thinking")
+    terminal.keys("Escape")
+    terminal.wait_for("! stopped")
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_a_narrow_window_is_enough(weft: Weft, tmp_path: Path, width: int) -> None:
+    terminal = Terminal(weft, tmp_path, width=width, height=24)
+    try:
+        terminal.start("-m", fixing(weft), "Fix it")
+        screen = terminal.wait_for("edit needs your leave", "+    return a + b", "4. No")
+        assert all(len(line) <= width for line in screen.split("\n"))
+        terminal.wait_for(ASK[: width - 3])
+        terminal.keys("1")
+        terminal.wait_for("shell needs your", "4. No")
+        terminal.wait_for(ASK[: width - 3])
+        terminal.keys("4")
+        terminal.wait_for("Why not?")
+        terminal.keys("Enter")
+        terminal.wait_for("The test passes.")
+    finally:
+        terminal.close()
+
+
+def test_a_window_may_change_its_size_while_something_is_said(
+    weft: Weft, terminal: Terminal
+) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    for width, height in ((50, 20), (30, 10), (100, 30)):
+        terminal.resize(width, height)
+        terminal.wait_for("›", "thinking")
+    terminal.keys("Escape")
+    terminal.wait_for("! stopped", "›")
+
+
+def test_without_colour_nothing_is_coloured(weft: Weft, terminal: Terminal) -> None:
+    terminal.start("-m", fixing(weft), "Fix it", NO_COLOR="1")
+    terminal.wait_for("+    return a + b", ASK)
+    coloured = terminal.screen(styles=True)
+    assert not any(f"\x1b[{code}m" in coloured for code in (*range(30, 38), *range(90, 98)))
+    terminal.keys("Escape")
+    terminal.again("-m", fixing(weft), "Fix it")
+    terminal.wait_for("+    return a + b", ASK)
+    coloured = terminal.screen(styles=True)
+    assert any(f"\x1b[{code}m" in coloured for code in range(30, 38)), "with colour, something is"
+
+
+def test_foreign_escapes_do_nothing_to_a_real_terminal(weft: Weft, terminal: Terminal) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;QQ==\x07\u202etxet"
+    answers = [[text(f"safe {evil} text", 3), call("shell", command=f"printf '%s' '{evil}'; true")]]
+    terminal.start("-m", weft.script(*answers, "Done."), "go")
+    screen = terminal.wait_for("needs your leave", "<U+001B>]0;owned<U+0007>", "<U+202E>", ASK)
+    assert "safe" in screen
+    assert "text" in screen
+    terminal.keys("1")
+    terminal.wait_for("Done.")
+    assert "owned" not in terminal._tmux("display-message", "-p", "-t", "main", "#{pane_title}")
+
+
+# --- the end, however it comes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["SIGTERM", "SIGHUP"],
+)
+def test_a_signal_settles_everything_and_puts_the_terminal_back(
+    weft: Weft, terminal: Terminal, sent: int, code: int
+) -> None:
+    terminal.start("-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    assert "-echo" in terminal.tty()
+    os.kill(terminal.pid(), sent)
+    assert terminal.exit_code() == code
+    assert " echo " in terminal.tty()
+    assert " icanon" in terminal.tty()
+    assert not weft.sessions()[0]["turn_open"]
+    screen = terminal.screen()
+    assert "word word" in screen, "what was said stays on the screen"
+    assert "weft -r" in screen
+
+
+def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
+    weft: Weft, terminal: Terminal
+) -> None:
+    """Planted: drawing fails, as no drawing should."""
+    (weft.home / "sitecustomize.py").write_text(
+        "import weft.cli.chat.inflight as i\n"
+        "def broken(*a, **k): raise RuntimeError('planted')\n"
+        "i.status_line = broken\n"
+        "i.in_flight = broken\n"
+    )
+    path = f"{weft.home}:{weft.environment['PYTHONPATH']}"
+    terminal.start("-m", slow(weft), "go", PYTHONPATH=path)
+    assert terminal.exit_code() == 1
+    screen = terminal.wait_for("something went wrong inside Weft (RuntimeError: planted)")
+    assert "Traceback" not in screen
+    assert " echo " in terminal.tty()
+    assert "planted" in (weft.data / "weft.log").read_text()
+
+
+def test_suspending_and_coming_back_keeps_the_draft(weft: Weft, terminal: Terminal) -> None:
+    terminal.start_shell()
+    terminal.wait_for("$")
+    terminal.type(shlex.join(weft.argv("-m", weft.script("Hello."))))
+    terminal.keys("Enter")
+    terminal.wait_for("default ·")
+    terminal.type("a draft")
+    terminal.wait_for("› a draft")
+    terminal.keys("C-z")
+    terminal.wait_for("Stopped")
+    terminal.type("fg")
+    terminal.keys("Enter")
+    terminal.wait_for("› a draft", "default ·")
+    terminal.keys("Enter")
+    terminal.wait_for("Hello.")
+
+
+# --- terminals that cannot be drawn on ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["dumb", "--plain"])
+def test_a_simple_terminal_gets_plain_lines(weft: Weft, terminal: Terminal, how: str) -> None:
+    flags = ["--plain"] if how == "--plain" else []
+    terminal.start(*flags, "-m", fixing(weft), TERM="dumb" if how == "dumb" else "screen")
+    terminal.wait_for("\n>")
+    terminal.type("Fix it")
+    terminal.keys("Enter")
+    terminal.wait_for("edit needs your leave", "+    return a + b", "4. No", "Number")
+    terminal.keys("9", "Enter")
+    terminal.wait_for("That is none of 1 to 4.")
+    terminal.keys("1", "Enter")
+    terminal.wait_for("shell needs your leave")
+    terminal.keys("4", "Enter")
+    terminal.wait_for("Why not?")
+    terminal.type("no reason")
+    terminal.keys("Enter")
+    terminal.wait_for("They said: no reason", "The test passes.")
+    assert "\x1b" not in terminal.screen(styles=True)
+    terminal.type("/context")
+    terminal.keys("Enter")
+    terminal.wait_for("Context")
+    terminal.keys("C-d")
+    assert terminal.exit_code() == 0
+    assert "weft -r" in terminal.screen()
+
+
+def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
+    weft: Weft, terminal: Terminal
+) -> None:
+    terminal.start("--plain", "-m", slow(weft), "go")
+    terminal.wait_for("› go")
+    terminal.keys("C-c")
+    terminal.wait_for("! stopped")
+    terminal.type("again")
+    terminal.keys("Enter")
+    terminal.wait_for("After that.")
+    terminal.keys("C-c", "C-c")
+    assert terminal.exit_code() == 0
