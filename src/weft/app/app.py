@@ -18,13 +18,12 @@ import anyio.to_thread
 from weft.actors import Supervisor
 from weft.app.config import Config, load_config
 from weft.app.filework import FileWork, HistoryPlaces
-from weft.app.keys import KeyFile
 from weft.app.manager import Equipment, SessionManager, absolute
 from weft.app.models import Models
 from weft.app.paths import Places, places
 from weft.app.port import Hooking
 from weft.app.prompt import Prompter
-from weft.app.providers import Providers, endpoints_of
+from weft.app.providers import default_providers
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -308,21 +307,6 @@ class App:
 def _holds_a_home(path: str, home: Path) -> bool:
     real = os.path.realpath(home)
     return real == path or real.startswith(f"{path.rstrip('/')}/")
-
-
-def default_providers(
-    environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
-) -> Providers:
-    """Every provider, with the keys and addresses that environment, settings and the private file name."""
-    where = places(environ)
-    settings = config or load_config(user=where.config, project=Path(), environ=environ)
-    return Providers(
-        environ=environ,
-        keys=KeyFile(where.config).keys(),
-        endpoints=endpoints_of(settings.get("providers")),
-        home=where.home,
-        clock=clock or SystemClock(),
-    )
 
 
 async def open_store(where: str | os.PathLike[str]) -> Store:

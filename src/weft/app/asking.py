@@ -161,7 +161,7 @@ async def _resolved(model: str | Model) -> AsyncIterator[Model]:
     if not isinstance(model, str):
         yield model
         return
-    from weft.app.app import default_providers  # the vendors' code, only where one is named
+    from weft.app.providers import default_providers  # the vendors' code, only where one is named
 
     models = Models(default_providers(os.environ))
     try:

@@ -8,7 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.clock import Clock
+from weft.app.config import Config, load_config
+from weft.app.keys import KeyFile
+from weft.app.paths import places
+from weft.clock import Clock, SystemClock
 from weft.providers import Provider
 from weft.providers.access import Access
 from weft.providers.catalogue import shipped
@@ -143,4 +146,19 @@ def proxies_of(environ: Mapping[str, str]) -> Proxies:
         https=value("https_proxy") or value("all_proxy"),
         http=value("http_proxy") or value("all_proxy"),
         no_proxy=value("no_proxy"),
+    )
+
+
+def default_providers(
+    environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
+) -> Providers:
+    """Every provider, with the keys and addresses that environment, settings and the private file name."""
+    where = places(environ)
+    settings = config or load_config(user=where.config, project=Path(), environ=environ)
+    return Providers(
+        environ=environ,
+        keys=KeyFile(where.config).keys(),
+        endpoints=endpoints_of(settings.get("providers")),
+        home=where.home,
+        clock=clock or SystemClock(),
     )
