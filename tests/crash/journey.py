@@ -179,18 +179,22 @@ def answer_to(request: ModelRequest) -> tuple[Step, ...]:
     """The first stage whose calls are not in the request; then the end.  A request for a summary gets one."""
     if request.system == INSTRUCTIONS:
         return (SayText(text=_summary(_text(request)), chunk=8),)
-    done = {
+    done = called(request) | set(re.findall(r"\(done: ([a-z-]+)\)", _text(request)))
+    for last_call, steps in STAGES:
+        if last_call not in done:
+            return steps
+    return (SayText(text=DONE, chunk=8),)
+
+
+def called(request: ModelRequest) -> set[str]:
+    """The calls that the model is shown."""
+    return {
         part.provider_id
         for message in request.messages
         if isinstance(message, Said)
         for part in message.parts
         if isinstance(part, ToolCall)
     }
-    done |= set(re.findall(r"\(done: ([a-z-]+)\)", _text(request)))
-    for last_call, steps in STAGES:
-        if last_call not in done:
-            return steps
-    return (SayText(text=DONE, chunk=8),)
 
 
 def _summary(told: str) -> str:

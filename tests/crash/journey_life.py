@@ -27,20 +27,20 @@ from weft.errors import NoPendingRequest, SessionStopped
 from weft.events import Event, QuestionAsked, SessionStatus, ToolExecuting
 from weft.ids import CallUid
 from weft.providers import ModelInfo, ModelRequest
-from weft.providers.script import CallTool, Script, Step
+from weft.providers.script import CallTool, Fail, Script, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
 from weft.state import Request
 
 Delivery: TypeAlias = Literal["prompt", "steering", "follow_up"]
-Variant: TypeAlias = Literal["plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact"]
+Variant: TypeAlias = Literal[
+    "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind"
+]
 """What else happens: the person aborts, the program has a bug (once, or again and again), a tool does not let go of an aborted turn,
-the model's window is too narrow for the whole turn, the person has it compacted."""
+the model's window is too narrow for the whole turn, the person has it compacted, or goes back to the first message, files and all."""
 
 INPUTS_A_LIFE = 4
 CLING_SECONDS = 1.2
 """Longer than an abort waits."""
-NARROW = 4_500
-"""Tokens of a window that the journey does not fit in."""
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -160,13 +160,13 @@ def _model(life: Life) -> ScriptedModel:
             raise RuntimeError("a bug, planted")
         if life.variant == "stuck" and asked == 1:
             return (CallTool(name="cling", args={"seconds": CLING_SECONDS}),)
+        if life.variant == "narrow" and {"look-c", "act-c"} <= journey.called(request):
+            return (Fail(error="ContextTooLong"),)
         return journey.answer_to(request)
 
     info = ModelInfo(
         provider="scripted",
         name="journey",
-        context_window=NARROW if life.variant == "narrow" else 200_000,
-        max_output_tokens=500,
         price_input=3.0,
         price_output=15.0,
         thinks=True,
@@ -187,6 +187,7 @@ class Driver:
         self._planned = self._plan()
         self._abort_at = self._dice.randint(0, 60) if life.variant == "abort" else -1
         self._is_compacted = False
+        self._is_rewound = False
         self.tried: list[Input] = []
         self.accepted: set[str] = set()
 
@@ -263,7 +264,19 @@ class Driver:
         if snapshot.status == "error" or snapshot.queue or await self._last_reason() != "stop":
             await self._send(Input(f"in-{self._life.number}-more-{self._events}", "prompt"))
             return False
+        if self._life.variant == "rewind" and not self._is_rewound:
+            self._is_rewound = True
+            await self._rewind()
+            await self._send(Input(f"in-{self._life.number}-anew", "prompt"))
+            return False
         return True
+
+    async def _rewind(self) -> None:
+        """Go back to the first message, and now and then back again."""
+        first, _ = (await self._session.messages_with_ids())[0]
+        await self._session.rewind(first)
+        if self._dice.random() < 0.5:
+            await self._session.undo_rewind()
 
     async def _last_reason(self) -> str | None:
         return (await self._session._port()).state.turn.last_reason

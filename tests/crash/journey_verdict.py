@@ -27,6 +27,7 @@ from weft.events import (
     ErrorRaised,
     ModelCallStarted,
     NewMessage,
+    Rewound,
     SessionRestarted,
     SystemNote,
     ToolComplete,
@@ -210,7 +211,8 @@ class Judge:
         self.in_doubt = {uid for uid in unknown if uid not in results}
         self._judge_results(results, intents, happened)
         self._judge_doubts(facts, results)
-        self._judge_keys(results)
+        if not any(isinstance(fact, Rewound) for fact in facts):
+            self._judge_keys(results)  # who goes back does things again
 
     def _judge_results(
         self,
@@ -265,7 +267,7 @@ class Judge:
         shown = {result.call_uid: result.text for result in _results(messages)}
         if is_end and NO_RESULT in shown.values():
             self._say("a call has no result of its own")
-        for call_uid in self.doubts - self.in_doubt:
+        for call_uid in self.doubts & shown.keys() - self.in_doubt:
             if shown.get(call_uid) != INTERRUPTED:
                 self._say(f"the model is not told that {call_uid} is in doubt")
 
@@ -319,6 +321,10 @@ class Judge:
             self._say(f"the session did not complete: {last}")
         if state.queue.entries:
             self._say("something is still queued")
+        intended = {fact.seq for fact in facts if isinstance(fact, Rewound) and fact.files}
+        settled = [fact.settles for fact in facts if isinstance(fact, Rewound) and fact.settles]
+        if sorted(settled) != sorted(intended):
+            self._say(f"rewinds {sorted(intended)} are settled by {sorted(settled)}")
         if self._place.store_kind == "sqlite":
             self._judge_database()
 

@@ -151,7 +151,7 @@ def killed(place: Place, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A
 
 def _variant(dice: random.Random) -> Variant:
     """Mostly the plain turn; now and then one that is aborted or compacted besides."""
-    return dice.choice(("plain", "plain", "plain", "abort", "narrow", "compact"))
+    return dice.choice(("plain", "plain", "plain", "abort", "narrow", "compact", "rewind"))
 
 
 def _kill_at_random(process: Process, dice: random.Random) -> None:
