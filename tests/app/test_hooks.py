@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from tests.agents.cast import Written, cast, hand
@@ -25,7 +28,10 @@ from tests.app.hooking import (
     shell,
     write,
 )
+from tests.source import ROOT
 from weft.app import Session
+from weft.app.hook_book import EVENTS, read_hooks
+from weft.app.hook_process import Output
 from weft.errors import HookRefused, SessionError, UsageError
 from weft.events import (
     Compacted,
@@ -710,3 +716,28 @@ async def _until(session: Session, kind: type[Any]) -> Any:
     with anyio.fail_after(5):
         async with await session.subscribe(after=0) as events:
             return await anext(event async for event in events if isinstance(event, kind))
+
+
+# --- documented ----------------------------------------------------------------------------
+
+DOCUMENT = (ROOT / "docs" / "hooks.md").read_text("utf-8")
+
+
+def test_every_moment_and_every_field_is_documented() -> None:
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT))))
+    assert set(EVENTS) <= named
+    assert {"matcher", "command", "timeout", "must_succeed", "ask_timeout", "hooks"} <= named
+
+
+def test_the_settings_in_the_document_can_be_read() -> None:
+    [toml] = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    nested, answer = re.findall(r"```json\n(.*?)```", DOCUMENT, re.DOTALL)
+    hooks = read_hooks(tomllib.loads(toml)["hooks"], "the document")
+    assert [hook.event for hook in hooks] == ["PreToolUse", "UserPromptSubmit"]
+    [hook] = read_hooks(json.loads(nested)["hooks"], "the document")
+    assert hook.matches("edit")
+    output = msgspec.json.decode(answer, type=Output)
+    assert output.specific.updated_input == {"command": "git diff"}
+    assert set(json.loads(answer)) == {
+        field.encode_name for field in msgspec.structs.fields(Output)
+    }
