@@ -27,7 +27,7 @@ MEANINGS: dict[int, str] = {
     USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
     HUNG_UP: "The terminal went away (SIGHUP); everything was settled first.",
     INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was settled first.",
-    NOBODY_READS: "Whoever read the output went away (as with `| head`).",
+    NOBODY_READS: "Whoever read the output went away (as `head` does).",
     TERMINATED: "Terminated (SIGTERM); everything was settled first.",
 }
 """Every exit code there is."""

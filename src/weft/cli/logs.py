@@ -16,8 +16,10 @@ _SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
 
 def log_path() -> Path:
     """Where the log is, if there is one."""
-    from weft.app.paths import places
-
+    try:
+        from weft.app.paths import places
+    except Exception:  # the program itself may be what is broken
+        return Path("~/.local/share/weft/weft.log").expanduser()
     return places(os.environ).home / "weft.log"
 
 

@@ -53,6 +53,7 @@ def bash() -> str:
     files = "|".join(_taking(_FILES))
     folders = "|".join(_taking(_FOLDERS))
     cases = "\n".join(f'        "{path}") words="{_after(verb)}" ;;' for path, verb in _paths())
+    known = "|".join(f'"{path}"' for path, _ in _paths())
     return f"""\
 # Completion of weft for bash: `source <(weft completion bash)`.
 _weft() {{
@@ -64,7 +65,9 @@ _weft() {{
     esac
     local each
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        [[ $each == -* ]] || path="${{path:+$path }}$each"
+        case "${{path:+$path }}$each" in
+            {known}) path="${{path:+$path }}$each" ;;
+        esac
     done
     case $path in
         "") words="{_after(None)}" ;;

@@ -1,0 +1,108 @@
+"""Help and documentation say what the tables say."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.source import ROOT, SRC, parsed
+from weft.cli import exits
+from weft.cli.exits import MEANINGS
+from weft.cli.options import RUN, VERBS, Option, options_of
+from weft.cli.slash import COMMANDS, KEYS, find_slash
+from weft.cli.usage import main_help, topic_help, verb_help
+from weft.errors import UsageError
+
+DOCS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def row(option: Option) -> str:
+    shown = ", ".join(option.names) + (f" {option.metavar}" if option.metavar else "")
+    return f"| `{shown}` | {option.about.replace('|', chr(92) + '|')} |"
+
+
+def test_every_option_is_documented_with_its_sentence() -> None:
+    options = [
+        *(o for section in RUN for o in section.options),
+        *(o for v in VERBS for each in (v, *v.verbs) for o in each.options),
+    ]
+    assert [row(option) for option in options if row(option) not in DOCS] == []
+
+
+def test_every_command_slash_command_key_and_exit_code_is_documented() -> None:
+    missing = [verb.name for verb in VERBS if f"### `weft {verb.name}`" not in DOCS]
+    missing += [
+        f"{v.name} {e.name}"
+        for v in VERBS
+        for e in v.verbs
+        if f"`weft {v.name} {e.name}" not in DOCS
+    ]
+    missing += [command.shown for command in COMMANDS if f"| `{command.shown}` |" not in DOCS]
+    missing += [key for key, about in KEYS if f"| {key} | {about} |" not in DOCS]
+    missing += [
+        str(code) for code, meaning in MEANINGS.items() if f"| {code} | {meaning} |" not in DOCS
+    ]
+    assert missing == []
+
+
+def test_every_exit_code_in_the_source_has_a_meaning() -> None:
+    named = {
+        name: value
+        for name, value in vars(exits).items()
+        if name.isupper() and isinstance(value, int)
+    }
+    assert set(named.values()) == set(MEANINGS)
+
+
+def test_every_environment_variable_that_the_command_line_reads_is_documented() -> None:
+    read: set[str] = set()
+    for file in (SRC / "cli").rglob("*.py"):
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "os.environ.get":
+                read |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+    assert {"NO_COLOR", "TERM"} <= read
+    assert {name for name in read if f"`{name}`" not in DOCS and name not in DOCS} == set()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 110])
+def test_help_fits_every_window_and_names_everything(width: int) -> None:
+    shown = main_help(width)
+    fixed = {
+        line
+        for line in shown.split("\n")
+        if line.startswith(("  weft", "`weft", "In the chat", "Weft:", "A word"))
+    }
+    assert [line for line in shown.split("\n") if len(line) > width and line not in fixed] == []
+    for section in RUN:
+        assert f"{section.title}:" in shown
+        for option in section.options:
+            assert all(name in shown for name in option.names)
+    assert all(re.search(rf"^  {verb.name}\b", shown, re.MULTILINE) for verb in VERBS)
+
+
+def test_every_command_has_a_help_of_its_own() -> None:
+    for verb in VERBS:
+        for each in (verb, *verb.verbs):
+            words = (verb.name,) if each is verb else (verb.name, each.name)
+            shown = verb_help(words, 80)
+            assert f"weft {' '.join(words)}" in shown
+            if not each.verbs and not each.is_run:
+                assert all(option.names[0] in shown for option in options_of(each))
+
+
+def test_topics_explain_codes_commands_and_keys() -> None:
+    assert "130" in topic_help(("exit-codes",), 80)
+    assert "/resume" in topic_help(("slash",), 80)
+    assert "Shift+Tab" in topic_help(("keys",), 80)
+    with pytest.raises(UsageError, match="no command 'nonsense'"):
+        topic_help(("nonsense",), 80)
+
+
+def test_no_two_slash_commands_share_a_name() -> None:
+    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    assert len(names) == len(set(names))
+    found = find_slash("/q")
+    assert found is not None
+    assert found.name == "/quit"

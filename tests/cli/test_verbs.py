@@ -1,0 +1,264 @@
+"""The small commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Weft, call
+from weft.cli.options import VERBS
+
+
+def said(weft: Weft, prompt: str, title: str) -> str:
+    """A session with one turn; returns its id."""
+    weft.run("-p", "-m", weft.script("An answer.", "Another."), "-n", title, prompt)
+    return str(next(row["id"] for row in weft.sessions() if row["title"] == title))
+
+
+def test_sessions_are_listed_per_folder_newest_first_and_searched(
+    weft: Weft, tmp_path: Path
+) -> None:
+    said(weft, "about apples", "First")
+    said(weft, "about pears", "Second")
+    listed = weft.run("session", "list").stdout
+    assert listed.index("Second") < listed.index("First")
+    assert "Second" not in weft.run("session", "list", "apples").stdout
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    nothing = weft.run("session", "list", cwd=elsewhere)
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "--all" in nothing.stderr
+    assert "First" in weft.run("session", "list", "--all", cwd=elsewhere).stdout
+    assert "First" in weft.run("session", "list", "-C", str(weft.project), cwd=elsewhere).stdout
+    assert len(json.loads(weft.run("session", "list", "--json", "--limit", "1").stdout)) == 1
+
+
+def test_a_session_is_shown_renamed_forked_and_deleted(weft: Weft) -> None:
+    session = said(weft, "hello there", "Old")
+    assert "hello there" in weft.run("session", "show", "old").stdout
+    shown = json.loads(weft.run("session", "show", session, "--json").stdout)
+    assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
+    assert weft.run("session", "rename", session, "New", "title").returncode == 0
+    assert weft.sessions()[0]["title"] == "New title"
+    forked = weft.run("session", "fork", session, "--at", "0", "-n", "Forked").stdout.strip()
+    assert weft.run("-p", "-r", forked, "go on").stdout == "An answer.\n", (
+        "it shares the question, not the answer"
+    )
+    refused = weft.run("session", "delete", session)
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    assert weft.run("session", "rm", "-y", session).returncode == 0
+    assert [row["title"] for row in weft.sessions()] == ["Forked"]
+    assert "hello there" in weft.run("session", "show", forked).stdout, "what a fork shares stays"
+
+
+@pytest.mark.parametrize("format_", ["json", "jsonl"])
+def test_an_export_can_be_imported(weft: Weft, tmp_path: Path, format_: str) -> None:
+    session = said(weft, "hello there", "Title")
+    path = tmp_path / f"out.{format_}"
+    assert weft.run("session", "export", session, "-o", str(path)).returncode == 0
+    imported = weft.run("session", "import", str(path), "-n", "Back").stdout.strip()
+    assert "hello there" in weft.run("session", "show", imported).stdout
+    assert weft.run("-p", "-r", "back", "more").stdout == "Another.\n"
+
+
+def test_an_export_for_people_goes_to_standard_output(weft: Weft) -> None:
+    session = said(weft, "hello there", "Title")
+    assert "# Title" in weft.run("session", "export", session).stdout
+    assert weft.run("session", "export", session, "-f", "html").stdout.startswith("<!")
+
+
+def test_stats_add_up(weft: Weft) -> None:
+    said(weft, "a", "A")
+    said(weft, "b", "B")
+    numbers = json.loads(weft.run("stats", "--json").stdout)
+    assert (numbers["sessions"], numbers["turns"], numbers["messages"]) == (2, 2, 4)
+    assert numbers["cost_usd"] > 0
+    assert "2 sessions, 2 turns" in weft.run("stats").stdout
+
+
+def test_config_shows_each_value_with_its_source(weft: Weft) -> None:
+    weft.config.mkdir(parents=True)
+    (weft.config / "config.toml").write_text("[session]\nmax_turns = 7\n[model]\ndefault = 'a:b'\n")
+    (weft.project / ".weft").mkdir()
+    (weft.project / ".weft" / "config.toml").write_text("[model]\ndefault = 'c:d'\n")
+    shown = json.loads(weft.run("config", "--json", env={"WEFT_PERMISSIONS_MODE": "plan"}).stdout)
+    assert shown["session.max_turns"]["value"] == 7
+    assert shown["session.max_turns"]["source"].endswith("config.toml")
+    assert (shown["model.default"]["value"], ".weft" in shown["model.default"]["source"]) == (
+        "c:d",
+        True,
+    )
+    assert shown["permissions.mode"]["source"] == "WEFT_PERMISSIONS_MODE"
+    assert shown["session.idle_unload"]["source"] == "default"
+    line = weft.run("config", "session.max_turns", "--set", "session.max_turns=3").stdout
+    assert "caller" in line
+
+
+def test_models_are_listed_with_window_and_price(weft: Weft) -> None:
+    listed = weft.run("models").stdout
+    assert "anthropic:claude-sonnet-4-6" in listed
+    found = json.loads(weft.run("models", "list", "sonnet", "--json").stdout)
+    assert found
+    assert all("sonnet" in model["name"] for model in found)
+    assert "smollm2" in weft.run("models", "pull").stdout, (
+        "without a name it says what could be fetched"
+    )
+
+
+# --- keys ------------------------------------------------------------------------------------
+
+
+def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: Weft) -> None:
+    secret = "sk-ant-planted-0123456789"
+    done = weft.run("auth", "login", "anthropic", stdin=f"{secret}\n")
+    path = weft.config / "auth.json"
+    assert done.returncode == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert secret in path.read_text()
+    everything = [
+        weft.run("auth", "list"),
+        weft.run("auth", "list", "--json"),
+        weft.run("doctor"),
+        weft.run("config"),
+        done,
+    ]
+    assert all(secret not in each.stdout + each.stderr for each in everything)
+    assert "anthropic" in everything[0].stdout
+    assert weft.run("auth", "logout", "anthropic").returncode == 0
+    assert secret not in path.read_text()
+
+
+def test_a_key_in_the_environment_counts_first_and_that_is_said(weft: Weft) -> None:
+    env = {"ANTHROPIC_API_KEY": "from-env"}
+    told = weft.run("auth", "login", "anthropic", stdin="kept\n", env=env).stderr
+    assert "ANTHROPIC_API_KEY is set" in told
+    listed = json.loads(weft.run("auth", "list", "--json", env=env).stdout)
+    assert listed["anthropic"] == "ANTHROPIC_API_KEY"
+
+
+@pytest.mark.parametrize("key", ["", "two words", "caf\u00e9", "a\x1b[31m", "x" * 9000])
+def test_what_is_no_key_is_not_kept(weft: Weft, key: str) -> None:
+    done = weft.run("auth", "login", "anthropic", stdin=f"{key}\n")
+    assert done.returncode == 2
+    assert not (weft.config / "auth.json").exists()
+
+
+def test_a_damaged_key_file_is_said_without_its_content(weft: Weft) -> None:
+    weft.config.mkdir(parents=True)
+    (weft.config / "auth.json").write_text('{"anthropic": {"key": "sk-secret"')
+    done = weft.run("auth", "list")
+    assert done.returncode == 2
+    assert "damaged" in done.stderr
+    assert "sk-secret" not in done.stderr
+
+
+# --- doctor ----------------------------------------------------------------------------------
+
+
+def findings(weft: Weft, **env: str) -> dict[str, dict[str, str]]:
+    done = weft.run("doctor", "--json", env=env)
+    return {each["what"]: each for each in json.loads(done.stdout)}
+
+
+def test_doctor_finds_out_what_is_there(weft: Weft) -> None:
+    found = findings(weft)
+    assert {
+        "weft",
+        "python",
+        "settings",
+        "data",
+        "store",
+        "keys",
+        "terminal",
+        "git",
+        "sandbox",
+    } <= set(found)
+    assert found["data"]["state"] == found["store"]["state"] == "ok"
+    assert found["keys"]["state"] == "missing"
+    assert weft.run("doctor").returncode == 0, "what is missing is no failure"
+
+
+def test_doctor_notices_a_sandbox_that_does_not_hold(weft: Weft, tmp_path: Path) -> None:
+    """Planted: a bwrap that runs the command without any wall."""
+    (tmp_path / "bwrap").write_text(
+        '#!/bin/sh\nwhile [ "$1" != touch ]; do shift; done\nexec "$@"\n'
+    )
+    (tmp_path / "bwrap").chmod(0o755)
+    found = findings(weft, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert found["sandbox"]["state"] == "wrong"
+
+
+def test_doctor_fails_when_something_is_wrong(weft: Weft, tmp_path: Path) -> None:
+    weft.run("-p", "-m", weft.script("x"), "hi")
+    database = weft.data / "weft.db"
+    content = bytearray(database.read_bytes())
+    content[5000:9000] = b"\xff" * 4000
+    for leftover in weft.data.glob("weft.db-*"):
+        leftover.unlink()
+    database.write_bytes(content)
+    done = weft.run("doctor")
+    assert done.returncode == 1
+    assert "✗ store" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+# --- completion --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["weft", "sess"], "session"),
+        (["weft", "session", "ex"], "export"),
+        (["weft", "--permission-mode", "pl"], "plan"),
+        (["weft", "session", "list", "--li"], "--limit"),
+        (["weft", "-m", "a:b", "--output-f"], "--output-format"),
+    ],
+)
+def test_bash_completes(weft: Weft, words: list[str], expected: str) -> None:
+    script = weft.run("completion", "bash").stdout
+    shell = f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weft; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", shell, "bash", *words], capture_output=True, text=True, check=True
+    )
+    assert expected in done.stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_scripts_name_every_command_and_parse_where_the_shell_is(
+    weft: Weft, shell: str
+) -> None:
+    script = weft.run("completion", shell).stdout
+    assert all(verb.name in script for verb in VERBS)
+    if shutil.which(shell) is not None:
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_version_and_help_go_to_standard_output(weft: Weft) -> None:
+    assert weft.run("--version").stdout.startswith("weft ")
+    assert weft.run("-V").stdout == weft.run("-v").stdout
+    for flags in (["--help"], ["-h"], ["help"], ["session", "--help"], ["session", "list", "-h"]):
+        done = weft.run(*flags)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "weft" in done.stdout
+
+
+def test_the_installed_program_is_the_same(weft: Weft) -> None:
+    program = Path(sys.executable).with_name("weft")
+    if not program.exists():
+        pytest.skip("not installed; `make ready` installs it")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == weft.run("--version").stdout
+
+
+def test_a_tool_result_with_windows_line_ends_reads_well(weft: Weft) -> None:
+    (weft.project / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    model = weft.script([call("read", path="dos.txt")], "Read.\r\nReally.")
+    assert weft.run("-p", "-m", model, "hi").stdout == "Read.\r\nReally.\n"
