@@ -60,6 +60,9 @@ async def test_a_runner_that_knows_better_is_believed(root: Path) -> None:
     exact = (Touched(path="b", action="created"),)
 
     class Knowing(Runner):
+        def knows_changes(self, command: Command) -> bool:
+            return True
+
         async def run(
             self, command: Command, on_output: Callable[[str], None] | None = None
         ) -> RunResult:

@@ -64,9 +64,12 @@ class FileWork(FileDoor, Runner):
     async def run(
         self, command: Command, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
-        if command.only_reads or not self._watches:
+        if command.only_reads or not self._watches or self._runner.knows_changes(command):
             return await self._runner.run(command, on_output)
         return await self._watching().run(command, on_output)
+
+    def knows_changes(self, command: Command) -> bool:
+        return self._watches or self._runner.knows_changes(command)
 
     def unclaimed(self) -> tuple[Touched, ...]:
         """What commands changed that were cancelled before they could tell; told once."""

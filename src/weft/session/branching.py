@@ -16,6 +16,8 @@ from weft.state import SessionState
 
 FIRST_BRANCH: Final = "main"
 LONGEST_NAME: Final = 100
+_REWOUND: Final = "rewound"
+"""How the names of lines begin that a rewind left."""
 
 
 def current_branch(state: SessionState) -> str:
@@ -131,7 +133,16 @@ def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
     refs = ((name, ref) for name, ref in state.tree.refs.items() if ref.ref == "branch")
     if any(name != present and ref.node == head for name, ref in refs):
         return []
-    return [RefMoved(name=_next_name(state, "rewound"), node=head)]
+    return [RefMoved(name=_next_name(state, _REWOUND), node=head)]
+
+
+def spare_lines(state: SessionState, to: NodeId | None) -> list[Fact]:
+    """The facts that forget the names which rewinds gave to the line that ends at `to`: it is the present one again."""
+    return [
+        RefDeleted(name=name)
+        for name, ref in state.tree.refs.items()
+        if ref.ref == "branch" and ref.node == to and name.startswith(f"{_REWOUND}-")
+    ]
 
 
 def _keep_current(state: SessionState) -> list[Fact]:

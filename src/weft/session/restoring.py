@@ -18,7 +18,7 @@ from weft.errors import ToolError, UsageError
 from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemNote
 from weft.ids import BlobId, NodeId
 from weft.loop import Commit
-from weft.session.branching import keep_line
+from weft.session.branching import keep_line, spare_lines
 from weft.session.commands import Rewind, RewindItem, RewindPlan, UndoRewind
 from weft.session.line import read_places
 from weft.session.rewinding import (
@@ -213,7 +213,9 @@ class Rewinder:
         )
         facts: list[Fact] = [rewound]
         if plan.conversation:
-            facts = [*keep_line(state, plan.to), rewound]
+            kept = keep_line(state, plan.to)
+            spare = spare_lines(state, plan.to) if draft.undoes else []
+            facts = [*kept, *spare, rewound]
         elif any(not step.target.is_folder for step in acting):
             told = told_to_model(acting)
             facts.append(SystemNote(text=told, to_model=True, node=state.tree.head))

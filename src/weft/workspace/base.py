@@ -121,6 +121,10 @@ class Runner(Protocol):
         """
         ...
 
+    def knows_changes(self, command: Command) -> bool:
+        """True when the result of this command will say what it changed, so that nobody else has to find out."""
+        return False
+
 
 class Workspace(Protocol):
     """Files below the project (and the folders added to it)."""

@@ -99,7 +99,7 @@ class WatchedRunner(Runner):
     async def run(
         self, command: Command, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
-        if command.only_reads:
+        if command.only_reads or self._inner.knows_changes(command):
             return await self._inner.run(command, on_output)
         runs = await self._begin()
         try:
@@ -110,8 +110,6 @@ class WatchedRunner(Runner):
                 self._unclaimed += await self._end(runs)
             raise
         found = await self._end(runs)
-        if result.changes is not None:
-            return result  # whoever ran it knows exactly
         return msgspec.structs.replace(
             result, changes=found.changes, left_out=result.left_out + found.left_out
         )

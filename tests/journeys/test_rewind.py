@@ -1,0 +1,571 @@
+"""Going back: files and conversation, together or alone, to any message, and back again."""
+
+from __future__ import annotations
+
+import os
+
+import anyio
+import pytest
+
+from tests.journeys.rewinding import (
+    actions,
+    add_submodule,
+    furnish,
+    last_id,
+    now,
+    opened,
+    shell,
+    start,
+    turns,
+    write,
+)
+from tests.journeys.world import World, facts, running, said, told, until
+from weft import faults
+from weft.errors import SessionBusy, UsageError
+from weft.events import FileTouched, Rewound, SystemNote, ToolOutput
+from weft.providers.script import SayText, Stall
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+EVERYTHING = (
+    "echo more >> a.txt; sed -i 's/two/2/' dos.txt; rm d/b.txt; mv d/deep elsewhere; "
+    "chmod 644 secret; ln -sfn d link; rm away; rmdir empty; mkdir -p new/er; echo x > new/er/file; "
+    "printf '\\0\\1' > binary; mkdir away; echo y > away/y"
+)
+
+
+@pytest.mark.parametrize("kind", ["no git", "submodule"])
+async def test_files_go_back_to_what_they_were_at_a_message_whoever_changed_them(
+    world: World, kind: str
+) -> None:
+    furnish(world)
+    if kind == "submodule":
+        add_submodule(world)
+    script = EVERYTHING + ("; echo 2 > sub/m.txt; rm -r d" if kind == "submodule" else "")
+    model = turns(write("made/by/tool.txt", "1"), shell(script), write("late.txt", "2"))
+    async with opened(world, model) as app:
+        session = await start(app)
+        seen = [now(world)]
+        places: list[str | None] = [None]
+        for prompt in ("first", "second", "third"):
+            await session.send_message(prompt)
+            seen.append(now(world))
+            places.append(await last_id(session))
+        assert len({str(each) for each in seen}) == 4
+        for number in (3, 2, 1, 0, 2, 3, 0):
+            plan = await session.rewind(places[number])
+            assert plan.is_done
+            assert now(world) == seen[number], f"at {number}"
+            assert not plan.conflicts
+
+
+async def test_the_conversation_goes_back_too_and_the_line_that_was_left_keeps_a_name(
+    world: World,
+) -> None:
+    model = turns(write("a", "1"), write("b", "2"), write("c", "3"))
+    async with opened(world, model) as app:
+        session = await start(app)
+        await session.send_message("first")
+        place = await last_id(session)
+        await session.send_message("second")
+        left = await last_id(session)
+        await session.rewind(place)
+        assert await said(session) == [
+            "user: first",
+            *(await said(session))[1:3],
+            "assistant: done",
+        ]
+        assert {branch.name: branch.node for branch in await session.list_branches()} == {
+            "main": place,
+            "rewound-1": left,
+        }
+        await session.send_message("another second")
+        assert "user: second" not in told(model.requests[-1])
+        assert "user: another second" in told(model.requests[-1])
+        assert sorted(now(world)) == ["a", "c"]
+
+
+async def test_a_preview_names_every_file_and_touches_nothing(world: World) -> None:
+    furnish(world)
+    async with opened(world, turns(shell(EVERYTHING))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        before, seq = now(world), (await session.editor_snapshot()).seq
+        plan = await session.rewind(None, preview=True)
+        assert not plan.is_done
+        assert actions(plan) == {
+            "a.txt": "restore",
+            "away": "restore",
+            "away/y": "delete",
+            "binary": "restore",
+            "d/b.txt": "recreate",
+            "d/deep": "recreate",
+            "d/deep/c.txt": "recreate",
+            "dos.txt": "restore",
+            "elsewhere": "delete",
+            "elsewhere/c.txt": "delete",
+            "empty": "recreate",
+            "link": "restore",
+            "new": "delete",
+            "new/er": "delete",
+            "new/er/file": "delete",
+            "secret": "restore",
+        }
+        assert (now(world), (await session.editor_snapshot()).seq) == (before, seq)
+        assert actions(await session.rewind(None)) == actions(plan)
+
+
+async def test_a_rewind_can_be_taken_back_and_so_on(world: World) -> None:
+    furnish(world)
+    async with opened(world, turns(shell(EVERYTHING), write("late.txt", "2"))) as app:
+        session = await start(app)
+        with pytest.raises(UsageError, match="no rewind to undo"):
+            await session.undo_rewind()
+        await session.send_message("first")
+        place = await last_id(session)
+        await session.send_message("second")
+        line, after = await said(session), now(world)
+        await session.rewind(place)
+        await session.rewind(None)
+        preview = await session.undo_rewind(preview=True)
+        assert actions(preview)["a.txt"] == "restore"
+        await session.undo_rewind()
+        assert await last_id(session) == place
+        await session.undo_rewind()
+        assert (await said(session), now(world)) == (line, after)
+        assert [branch.name for branch in await session.list_branches()] == ["main"]
+        with pytest.raises(UsageError, match="no rewind to undo"):
+            await session.undo_rewind()
+
+
+async def test_files_alone_go_back_and_the_model_is_told(world: World) -> None:
+    world.write("a.txt", "one\n")
+    model = turns(shell("echo 2 > a.txt"), shell("true"))
+    async with opened(world, model) as app:
+        session = await start(app)
+        await session.send_message("first")
+        line = await said(session)
+        await session.rewind(0, conversation=False)
+        assert world.read("a.txt") == "one\n"
+        assert [text for text in await said(session) if text in line] == line
+        await session.send_message("second")
+        assert any(
+            "put files back" in text and "a.txt" in text for text in told(model.requests[-1])
+        )
+
+
+async def test_the_conversation_alone_goes_back_and_files_stay(world: World) -> None:
+    world.write("a.txt", "one\n")
+    async with opened(world, turns(shell("echo 2 > a.txt"))) as app:
+        session = await start(app)
+        await session.send_message("first")
+        await session.rewind(0, files=False)
+        assert (world.read("a.txt"), await said(session)) == ("2\n", ["user: first"])
+        with pytest.raises(UsageError, match="files, the conversation or both"):
+            await session.rewind(0, files=False, conversation=False)
+        await session.undo_rewind()
+        assert len(await said(session)) == 4
+
+
+async def test_a_checkpoint_is_the_moment_it_was_set_not_only_its_message(world: World) -> None:
+    world.write("a.txt", "one\n")
+    model = turns(shell("echo 2 > a.txt"), shell("echo 3 > a.txt"), shell("echo 4 > a.txt"))
+    async with opened(world, model) as app:
+        session = await start(app)
+        await session.send_message("first")
+        place = await last_id(session)
+        await session.send_message("second")
+        await session.branch_at(place, "other")
+        await session.checkpoint("here")
+        assert world.read("a.txt") == "3\n", "moving in the tree does not touch files"
+        await session.send_message("third")
+        await session.rewind("here")
+        assert (world.read("a.txt"), await last_id(session)) == ("3\n", place)
+        await session.rewind(place)
+        assert world.read("a.txt") == "2\n"
+
+
+async def test_switching_branches_touches_no_file(world: World) -> None:
+    async with opened(world, turns(write("a", "1"), write("b", "2"))) as app:
+        session = await start(app)
+        await session.send_message("first")
+        await session.branch_at(0, "other")
+        await session.send_message("second")
+        before = now(world)
+        await session.switch_branch("main")
+        await session.switch_branch("other")
+        assert now(world) == before
+
+
+# --- other people's work ---------------------------------------------------------------------
+
+
+async def test_what_somebody_changed_since_is_left_and_named_unless_it_may_be_overwritten(
+    world: World,
+) -> None:
+    for name in "abcde":
+        world.write(name, "0\n")
+    async with opened(world, turns(shell("for f in a b c d; do echo 1 > $f; done; rm e"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        world.write("a", "by hand\n")
+        (world.project / "b").unlink()
+        (world.project / "c").chmod(0o600)
+        world.write("e", "by hand\n")
+        plan = await session.rewind(None)
+        assert {item.path: (item.action, item.reason) for item in plan.files} == {
+            "a": ("conflict", "it was changed since"),
+            "b": ("conflict", "it was removed since"),
+            "c": ("conflict", "it was changed since"),
+            "d": ("restore", ""),
+            "e": ("conflict", "somebody else has made it since"),
+        }
+        assert plan.conflicts == ("a", "b", "c", "e")
+        assert (world.read("a"), world.read("d"), world.read("e")) == (
+            "by hand\n",
+            "0\n",
+            "by hand\n",
+        )
+        with pytest.raises(UsageError, match="'z' would not be touched"):
+            await session.rewind(None, overwrite=["z"])
+        await session.rewind(None, overwrite=["a", "b"])
+        assert [world.read(name) for name in "abe"] == ["0\n", "0\n", "by hand\n"]
+        await session.undo_rewind()
+        assert world.read("a") == "by hand\n", "what was overwritten can be had back"
+        assert not (world.project / "b").exists()
+
+
+async def test_what_the_session_did_not_make_is_never_removed(world: World) -> None:
+    world.write("data/mine.bin", "mine")
+    async with opened(
+        world, turns(shell("mkdir -p out/deep; touch out/x out/deep/y data/z"))
+    ) as app:
+        session = await start(app)
+        await session.send_message("go")
+        world.write("out/deep/mine", "mine")
+        plan = await session.rewind(None)
+        assert {item.path: item.action for item in plan.files} == {
+            "data/z": "delete",
+            "out": "conflict",
+            "out/deep": "conflict",
+            "out/deep/y": "delete",
+            "out/x": "delete",
+        }
+        kept = ["data", "data/mine.bin", "out", "out/deep", "out/deep/mine"]
+        assert sorted(now(world)) == kept
+
+
+async def test_a_change_by_hand_between_two_of_the_sessions_own_is_kept_or_named(
+    world: World,
+) -> None:
+    world.write("a", "0\n")
+    async with opened(world, turns(shell("echo 1 > a"), shell("echo 3 > a"))) as app:
+        session = await start(app)
+        await session.send_message("first")
+        place = await last_id(session)
+        world.write("a", "by hand\n")
+        await session.send_message("second")
+        preview = await session.rewind(None, preview=True)
+        assert preview.files[0].reason == "takes back what somebody else changed in between, too"
+        await session.rewind(place)
+        assert world.read("a") == "by hand\n"
+
+
+async def test_two_sessions_on_one_project_leave_each_others_files_alone(world: World) -> None:
+    world.write("a", "0\n")
+    world.write("b", "0\n")
+    model = turns(shell("echo 1 > a; echo 1 > b"), shell("echo 2 > b"))
+    async with opened(world, model) as app:
+        one = await start(app)
+        other = await app.sessions.start_session(session_id="t", auto_approve=True)
+        await one.send_message("go")
+        await other.send_message("go")
+        plan = await one.rewind(None)
+        assert actions(plan) == {"a": "restore", "b": "conflict"}
+        assert (world.read("a"), world.read("b")) == ("0\n", "2\n")
+        await other.rewind(None)
+        assert world.read("b") == "1\n"
+
+
+async def test_files_that_programs_obey_are_not_put_back_by_us(world: World) -> None:
+    world.write(".vscode/tasks.json", "{}")
+    async with opened(world, turns(shell("echo '{1}' > .vscode/tasks.json; touch x"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None, overwrite=[".vscode/tasks.json"])
+        assert actions(plan) == {".vscode/tasks.json": "conflict", "x": "delete"}
+        assert world.read(".vscode/tasks.json") == "{1}\n"
+
+
+async def test_what_was_moved_in_from_an_ignored_folder_is_not_taken_away(world: World) -> None:
+    world.write(".gitignore", "cache/\n")
+    world.write("cache/precious", "the only copy")
+    old = 1_500_000_000
+    async with opened(world, turns(shell("sleep 0.2; mv cache/precious here"))) as app:
+        session = await start(app)
+        os.utime(world.project / "cache" / "precious", (old, old))
+        await anyio.sleep(0.2)  # older than the command by more than the disk's clock can err
+        await session.send_message("go")
+        plan = await session.rewind(None)
+        assert actions(plan) == {"here": "conflict"}
+        assert world.read("here") == "the only copy"
+
+
+# --- what is not there -----------------------------------------------------------------------
+
+
+async def test_what_is_too_large_or_ignored_is_named_and_not_touched(world: World) -> None:
+    world.write(".gitignore", "cache/\n")
+    world.write("cache/x", "0")
+    world.write("big", "x" * 5_000)
+    script = "echo 1 >> big; echo 1 > cache/x; head -c 6000 /dev/zero > huge; echo 1 > small"
+    async with opened(world, turns(shell(script)), history__max_file=4_096) as app:
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None)
+        assert {item.path: (item.action, item.reason) for item in plan.files} == {
+            "big": ("unavailable", "what it was is gone: too large"),
+            "huge": (
+                "unavailable",
+                "it is too large to be kept, so taking it away could not be undone",
+            ),
+            "small": ("delete", ""),
+        }
+        assert "cache/: ignored" in plan.left_out
+        assert (world.project / "huge").stat().st_size == 6_000
+        assert world.read("cache/x") == "1\n"
+        await session.rewind(None, overwrite=["huge"])
+        assert not (world.project / "huge").exists()
+
+
+async def test_the_oldest_history_goes_when_there_is_too_much_and_is_named(world: World) -> None:
+    for name in "abcdefgh":
+        world.write(name, name * 1_000)
+    commands = [shell(f"echo 1 > {name}") for name in "abcdefgh"]
+    async with opened(world, turns(*commands), history__quota=10_000 * 2) as app:
+        session = await start(app)
+        for name in "abcdefgh":
+            await session.send_message(name)
+        await app.store.trim_history(str(world.project), 5_000)
+        plan = await session.rewind(None)
+        gone = [item.path for item in plan.files if item.action == "unavailable"]
+        assert gone == ["a", "b", "c"]
+        assert (
+            plan.files[0].reason == "what it was is gone: it was dropped to stay within the quota"
+        )
+        assert (world.read("a"), world.read("d")) == ("1\n", "d" * 1_000)
+
+
+async def test_a_session_holds_its_project_to_the_quota_by_itself(world: World) -> None:
+    commands = [shell("head -c 4000 /dev/urandom > f") for _ in range(30)]
+    async with opened(world, turns(*commands), history__quota=100_000) as app:
+        session = await start(app)
+        for number in range(30):
+            await session.send_message(str(number))
+        touched = [fact.before for fact in await facts(session, FileTouched) if fact.before]
+        with anyio.fail_after(5):
+            while True:
+                held = [each for each in touched if await app.store.blob(each) is not None]
+                if len(held) * 4_000 <= 50_000:
+                    break
+                await anyio.sleep(0.01)
+        assert held == touched[-len(held) :], "the newest are kept"
+        assert len(held) >= 10
+
+
+async def test_without_a_quota_commands_are_not_watched_and_edits_still_go_back(
+    world: World,
+) -> None:
+    world.write("a", "0\n")
+    async with opened(
+        world, turns([shell("echo 1 > a"), write("b", "1")]), history__quota=0
+    ) as app:
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None)
+        assert actions(plan) == {"b": "delete"}
+        assert plan.left_out == (".: what commands changed is not known: history.quota is 0",)
+        assert world.read("a") == "1\n"
+
+
+# --- the session around it -------------------------------------------------------------------
+
+
+async def test_nothing_is_put_back_while_a_turn_runs(world: World) -> None:
+    model = ScriptedModel([[SayText(text="one"), Stall(), SayText(text="two")]])
+    async with opened(world, model) as app:
+        session = await start(app)
+        await session.send_prompt("go")
+        for preview in (True, False):
+            with pytest.raises(SessionBusy):
+                await session.rewind(None, preview=preview)
+        await session.abort()
+
+
+async def test_what_an_aborted_command_had_changed_goes_back_too(world: World) -> None:
+    world.write("a", "0\n")
+    model = turns(shell("echo 1 > a; echo 2 > b; echo ready; sleep 60"))
+    async with opened(world, model) as app:
+        session = await start(app)
+
+        async def abort_when_ready() -> None:
+            await until(session, ToolOutput)
+            await session.abort()
+
+        async with running(abort_when_ready):
+            reply = await session.send_message("go")
+        assert reply.finish_reason == "aborted"
+        assert {each.path for each in await session.touched_files()} == {"a", "b"}
+        await session.rewind(None)
+        assert (world.read("a"), (world.project / "b").exists()) == ("0\n", False)
+
+
+async def test_touched_files_counts_commands_and_forgets_what_went_back(world: World) -> None:
+    furnish(world)
+    async with opened(
+        world, turns(shell("echo 1 > a.txt; rm d/b.txt"), write("new/x", "1"))
+    ) as app:
+        session = await start(app)
+        await session.send_message("first")
+        place = await last_id(session)
+        await session.send_message("second")
+        touched = {each.path: each.action for each in await session.touched_files()}
+        assert touched == {"new/x": "created", "d/b.txt": "deleted", "a.txt": "modified"}
+        await session.rewind(place)
+        touched = {each.path: each.action for each in await session.touched_files()}
+        assert touched == {"d/b.txt": "deleted", "a.txt": "modified"}
+        await session.rewind(None)
+        assert await session.touched_files() == []
+        await session.undo_rewind()
+        touched = {each.path: each.action for each in await session.touched_files()}
+        assert touched == {"d/b.txt": "deleted", "a.txt": "modified"}
+
+
+async def test_a_fork_has_the_file_history_of_its_past(world: World) -> None:
+    world.write("a", "0\n")
+    async with opened(world, turns(shell("echo 1 > a"), shell("echo 2 > a; touch b"))) as app:
+        session = await start(app)
+        await session.send_message("first")
+        place = await last_id(session)
+        await session.send_message("second")
+        fork = await app.sessions.fork_session("s")
+        assert actions(await fork.rewind(place)) == {"a": "restore", "b": "delete"}
+        assert world.read("a") == "1\n"
+        await fork.rewind(None)
+        assert (sorted(now(world)), world.read("a")) == (["a"], "0\n")
+        assert (await session.rewind(place, preview=True)).conflicts == ("a",)
+        await fork.undo_rewind()
+        assert world.read("a") == "1\n"
+
+
+async def test_the_same_rewind_sent_twice_is_one(world: World) -> None:
+    world.write("a", "0\n")
+    async with opened(world, turns(shell("echo 1 > a"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        one = await session.rewind(None, input_id="x")
+        world.write("a", "by hand\n")
+        assert await session.rewind(None, input_id="x") == one
+        assert len([each for each in await facts(session, Rewound) if not each.settles]) == 1
+
+
+async def test_the_past_is_known_to_the_next_process_too(shared_world: World) -> None:
+    world = shared_world
+    furnish(world)
+    before = now(world)
+    async with opened(world, turns(shell(EVERYTHING))) as app:
+        await (await start(app)).send_message("go")
+        after = now(world)
+    async with opened(world, turns()) as app:
+        session = await app.sessions.get("s")
+        await session.rewind(None)
+        assert now(world) == before
+    async with opened(world, turns()) as app:
+        session = await app.sessions.get("s")
+        await session.undo_rewind()
+        assert now(world) == after
+
+
+async def test_a_session_that_another_process_owns_is_rewound_by_it(shared_world: World) -> None:
+    world = shared_world
+    world.write("a", "0\n")
+    async with opened(world, turns(shell("echo 1 > a"))) as owner, opened(world, turns()) as other:
+        await (await start(owner)).send_message("go")
+        session = await other.sessions.get("s")
+        assert actions(await session.rewind(None, preview=True)) == {"a": "restore"}
+        plan = await session.rewind(None)
+        assert (plan.is_done, world.read("a")) == (True, "0\n")
+        await session.undo_rewind()
+        assert world.read("a") == "1\n"
+
+
+# --- when it is cut short --------------------------------------------------------------------
+
+
+class Cut(Exception):
+    """Stands for whatever ends the work in the middle."""
+
+
+def cut(name: str) -> None:
+    raise Cut(name)
+
+
+@pytest.mark.parametrize(
+    ("point", "at", "is_begun"),
+    [
+        ("session.rewind.before", 1, False),
+        ("session.rewind.after", 1, True),
+        ("session.rewind.between_files", 1, True),
+        ("session.rewind.between_files", 5, True),
+        ("session.rewind.between_files", 9, True),
+        ("workspace.restore.before_rename", 3, True),
+        ("workspace.restore.after_rename", 3, True),
+        ("session.rewound.before", 1, True),
+        ("session.rewound.after", 1, True),
+    ],
+)
+async def test_a_rewind_that_was_cut_short_is_finished_or_never_was(
+    world: World, point: str, at: int, is_begun: bool
+) -> None:
+    furnish(world)
+    before = now(world)
+    async with opened(world, turns(shell(EVERYTHING), shell("true"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        after = now(world)
+        faults.arm(point, at=at, action=cut)
+        try:
+            with pytest.raises(Exception, match=point):
+                await session.rewind(None)
+        finally:
+            faults.disarm_all()
+        await session.add_system_message("the next command")
+        assert now(world) == (before if is_begun else after)
+        rewinds = await facts(session, Rewound)
+        assert [bool(each.settles) for each in rewinds] == ([False, True] if is_begun else [])
+        await session.rewind(None)
+        assert now(world) == before
+
+
+async def test_what_somebody_did_while_a_rewind_was_cut_short_is_left_and_named(
+    world: World,
+) -> None:
+    for name in "abc":
+        world.write(name, "0\n")
+    async with opened(world, turns(shell("for f in a b c; do echo 1 > $f; done"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+        faults.arm("session.rewind.between_files", at=2, action=cut)
+        try:
+            with pytest.raises(Exception, match="between_files"):
+                await session.rewind(None)
+        finally:
+            faults.disarm_all()
+        world.write("c", "by hand\n")
+        await session.add_system_message("the next command")
+        assert [world.read(name) for name in "abc"] == ["0\n", "0\n", "by hand\n"]
+        notes = [each.text for each in await facts(session, SystemNote) if each.level == "warning"]
+        assert any("c: it was changed while the rewind was interrupted" in text for text in notes)
+        await session.undo_rewind()
+        assert [world.read(name) for name in "abc"] == ["1\n", "1\n", "by hand\n"]
