@@ -122,7 +122,8 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
         return "unknown"
     if all(hashes.get(path) == digest for path, digest in intent.post_hashes.items()):
         return "done"
-    if all(hashes.get(path) == digest for path, digest in intent.pre_hashes.items()):
+    # Each file that it would have written must be known to be as before: one that is not told of may have been written.
+    if all(hashes.get(path, "?") == intent.pre_hashes.get(path) for path in intent.post_hashes):
         return "not_begun"
     return "unknown"
 

@@ -1,0 +1,129 @@
+"""From the pieces of a stream to the parts of a node."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.loop.answer import ARGS_LIMIT, Answer, AnswerBuilder
+from weft.messages import Text, Thinking, ToolCall, Usage
+from weft.providers import (
+    CallArgs,
+    CallStarted,
+    Finished,
+    StreamEvent,
+    TextPiece,
+    ThinkingDone,
+    ThinkingPiece,
+    UsageSeen,
+)
+
+
+def built(*events: StreamEvent) -> AnswerBuilder:
+    builder = AnswerBuilder("vendor", "model")
+    for event in events:
+        builder.add(event)
+    return builder
+
+
+def answer(*events: StreamEvent) -> Answer:
+    return built(*events).answer(1.0)
+
+
+def test_pieces_join_in_the_order_they_came() -> None:
+    got = answer(
+        ThinkingPiece("hm"),
+        ThinkingDone(signature="sig"),
+        TextPiece("a"),
+        TextPiece("b"),
+        CallStarted(index=0, name="read", provider_id="p"),
+        CallArgs(0, '{"path":'),
+        CallArgs(0, ' "x"}'),
+        TextPiece("c"),
+        UsageSeen(Usage(input_tokens=1)),
+        UsageSeen(Usage(input_tokens=2)),
+        Finished(reason="tool_calls"),
+    )
+    thinking, text, call, more = got.parts
+    assert thinking == Thinking(text="hm", signature="sig", provider="vendor", model="model")
+    assert text == Text(text="ab")
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.args, call.provider_id) == ("read", {"path": "x"}, "p")
+    assert more == Text(text="c")
+    assert (got.usage, got.stop) == (Usage(input_tokens=2), "tool_calls")
+
+
+def test_interleaved_calls_keep_their_own_arguments() -> None:
+    got = answer(
+        CallStarted(index=0, name="a"),
+        CallStarted(index=1, name="b"),
+        CallArgs(1, '{"n":2}'),
+        CallArgs(0, '{"n":1}'),
+        CallArgs(7, '{"n":7}'),
+        Finished(),
+    )
+    assert [(call.name, call.args) for call in got.calls] == [("a", {"n": 1}), ("b", {"n": 2})]
+    assert len({call.call_uid for call in got.calls}) == 2
+
+
+@pytest.mark.parametrize("raw", ["{", "[]", "7", '"x"', "{}{}", "{'a': 1}", "{" * 100_000, " "])
+def test_what_is_no_object_is_kept_to_be_shown_and_never_run_with_nothing(raw: str) -> None:
+    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), Finished()).calls
+    assert call.args == {}
+    assert call.raw_args
+    assert len(call.raw_args) <= 2_000
+
+
+def test_arguments_beyond_the_limit_are_malformed() -> None:
+    raw = '{"a": "' + "x" * ARGS_LIMIT + '"}'
+    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), Finished()).calls
+    assert call.raw_args
+
+
+def test_a_broken_answer_keeps_its_text_and_drops_reasoning_and_half_calls() -> None:
+    builder = built(
+        ThinkingPiece("hm"),
+        TextPiece("so far"),
+        CallStarted(index=0, name="a"),
+        CallArgs(0, '{"x'),
+    )
+    assert builder.partial() == (Text(text="so far"),)
+    assert builder.answer(1.0).stop is None
+
+
+@pytest.mark.parametrize(
+    ("events", "says"),
+    [
+        ((), False),
+        ((TextPiece(" \n"),), False),
+        ((ThinkingPiece("hm"), ThinkingDone()), False),
+        ((TextPiece("x"),), True),
+        ((CallStarted(index=0, name="a"),), True),
+    ],
+)
+def test_only_text_and_calls_say_something(events: tuple[StreamEvent, ...], says: bool) -> None:
+    assert answer(*events, Finished()).says_something == says
+
+
+pieces: st.SearchStrategy[StreamEvent] = st.one_of(
+    st.builds(TextPiece, st.text(max_size=5)),
+    st.builds(ThinkingPiece, st.text(max_size=5)),
+    st.builds(ThinkingDone, signature=st.text(max_size=3), redacted=st.text(max_size=3)),
+    st.builds(CallStarted, index=st.integers(0, 3), name=st.text(max_size=4)),
+    st.builds(CallArgs, st.integers(0, 4), st.text(max_size=6)),
+    st.builds(UsageSeen, st.just(Usage())),
+)
+
+
+@given(events=st.lists(pieces, max_size=30))
+def test_whatever_a_vendor_streams_becomes_an_answer_without_loss_of_text(
+    events: list[StreamEvent],
+) -> None:
+    got = answer(*events, Finished())
+    said = "".join(event.text for event in events if isinstance(event, TextPiece))
+    kept = "".join(part.text for part in got.parts if isinstance(part, Text))
+    assert kept.encode() == said.encode("utf-8", "replace") or "\ufffd" in kept
+    assert len(got.calls) == sum(isinstance(event, CallStarted) for event in events)
+    for part in got.parts:
+        assert not (isinstance(part, Text) and not part.text)

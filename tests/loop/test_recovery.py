@@ -1,0 +1,165 @@
+"""What a dead process left open: one test for each sentence about coming back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.loop.scenes import NODE, TURN, Scene
+from weft.events import (
+    NewMessage,
+    PermissionResolved,
+    SystemNote,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+    UsageRecorded,
+)
+from weft.ids import CallUid, NodeId
+from weft.loop import Evidence, Leftover, end_interrupted, hashes_wanted, judge, settle_interrupted
+
+CALL = CallUid("cal_1")
+
+
+def intent(effect: Any, pre: dict[str, str], post: dict[str, str]) -> ToolExecuting:
+    return ToolExecuting(
+        call_uid=CALL,
+        node=NODE,
+        tool_name="t",
+        target="x",
+        effect=effect,
+        pre_hashes=pre,
+        post_hashes=post,
+    )
+
+
+# --- judging -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("effect", "pre", "post", "now", "verdict"),
+    [
+        ("pure", {}, {}, {}, "not_begun"),
+        ("unknown", {"a": "1"}, {"a": "2"}, {"a": "2"}, "unknown"),
+        ("checkable", {"a": "1"}, {"a": "2"}, {"a": "2"}, "done"),
+        ("checkable", {"a": "1"}, {"a": "2"}, {"a": "1"}, "not_begun"),
+        ("checkable", {"a": "1"}, {"a": "2"}, {"a": "3"}, "unknown"),
+        ("checkable", {"a": ""}, {"a": "2"}, {"a": ""}, "not_begun"),
+        ("checkable", {"a": "1"}, {"a": ""}, {"a": ""}, "done"),
+        ("checkable", {"a": "1"}, {"a": "1"}, {"a": "1"}, "done"),
+        ("checkable", {"a": "1", "b": "1"}, {"a": "2", "b": "2"}, {"a": "2", "b": "1"}, "unknown"),
+        ("checkable", {"a": "1"}, {"a": "2"}, {}, "unknown"),
+        ("checkable", {"a": "1"}, {"a": "2"}, {"a": "unreadable"}, "unknown"),
+        ("checkable", {}, {}, {}, "unknown"),
+        ("checkable", {}, {"a": "2"}, {"a": "1"}, "unknown"),
+        ("checkable", {"a": "1"}, {"a": "2", "b": "2"}, {"a": "1", "b": "5"}, "unknown"),
+    ],
+)
+def test_the_files_tell_what_became_of_an_effect(
+    effect: str, pre: dict[str, str], post: dict[str, str], now: dict[str, str], verdict: str
+) -> None:
+    assert judge(intent(effect, pre, post), now) == verdict
+
+
+hashes = st.dictionaries(st.sampled_from("ab"), st.sampled_from(["", "1", "2"]), max_size=2)
+
+
+@given(pre=hashes, post=hashes, now=hashes)
+def test_an_effect_runs_again_only_where_every_file_it_would_write_is_as_before(
+    pre: dict[str, str], post: dict[str, str], now: dict[str, str]
+) -> None:
+    if judge(intent("checkable", pre, post), now) == "not_begun":
+        assert post
+        assert all(path in pre and now.get(path) == pre[path] for path in post)
+
+
+# --- settling ------------------------------------------------------------------------------
+
+
+def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
+    scene = Scene().prompt("hi").answered("first", tokens=100).prompt("more").called_model()
+    leftover = Leftover(node=scene.in_flight, text="Half of it")
+    found = Evidence(leftover=leftover, cost=lambda model, usage: usage.input_tokens / 100)
+    partial, used = settle_interrupted(scene.state, found)
+    assert isinstance(partial, NewMessage)
+    assert (partial.node.id, partial.node.text) == (scene.in_flight, "Half of it")
+    assert partial.node.is_partial
+    assert partial.node.parent == scene.state.tree.head
+    assert isinstance(used, UsageRecorded)
+    assert used.estimated
+    assert (used.usage.input_tokens, used.usage.cost_usd) == (100, 1.0)
+    assert used.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize("text", ["", "  \n", None])
+def test_a_call_that_brought_nothing_leaves_no_node_but_its_cost(text: str | None) -> None:
+    scene = Scene().prompt("hi").called_model()
+    leftover = None if text is None else Leftover(node=scene.in_flight, text=text)
+    [used] = settle_interrupted(scene.state, Evidence(leftover=leftover))
+    assert isinstance(used, UsageRecorded)
+    assert (used.estimated, used.usage.input_tokens) == (True, 0)
+
+
+def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
+    scene = Scene().prompt("hi").called_model()
+    stale = Leftover(node=NodeId("nod_of_long_ago"), text="old words")
+    assert not any(
+        isinstance(fact, NewMessage)
+        for fact in settle_interrupted(scene.state, Evidence(leftover=stale))
+    )
+
+
+def test_an_effect_that_is_unknown_is_told_to_model_and_person() -> None:
+    scene = Scene().prompt("hi").answered("", calls=[CALL]).intended(CALL, effect="unknown")
+    complete, note = settle_interrupted(scene.state, Evidence())
+    assert isinstance(complete, ToolComplete)
+    assert (complete.result.status, complete.is_error) == ("interrupted", True)
+    assert isinstance(note, SystemNote)
+    assert (note.level, note.to_model) == ("warning", False)
+
+
+def test_an_effect_that_took_place_is_settled_as_done() -> None:
+    scene = Scene().prompt("hi").answered("", calls=[CALL])
+    scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
+    assert hashes_wanted(scene.state) == {"a"}
+    complete = settle_interrupted(scene.state, Evidence(hashes={"a": "2"}))[0]
+    assert isinstance(complete, ToolComplete)
+    assert (complete.result.status, complete.is_error) == ("done", False)
+
+
+def test_an_effect_that_had_not_begun_stays_open_to_run() -> None:
+    scene = Scene().prompt("hi").answered("", calls=[CALL])
+    scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
+    assert settle_interrupted(scene.state, Evidence(hashes={"a": "1"})) == []
+
+
+def test_a_request_to_a_person_stays_open() -> None:
+    scene = Scene().prompt("hi").answered("", calls=[CALL]).asked(CALL)
+    assert settle_interrupted(scene.state, Evidence()) == []
+
+
+# --- ending --------------------------------------------------------------------------------
+
+
+def test_ending_settles_every_call_and_request_and_then_the_turn() -> None:
+    others = [CallUid("cal_2"), CallUid("cal_3")]
+    scene = Scene().prompt("hi").answered("", calls=[CALL, *others])
+    scene.intended(CALL, effect="unknown").asked(others[0])
+    facts = end_interrupted(scene.state, Evidence(), "something else came first")
+    settled = [fact.call_uid for fact in facts if isinstance(fact, ToolComplete)]
+    assert settled == [CALL, *others]
+    assert [fact.action for fact in facts if isinstance(fact, PermissionResolved)] == ["deny"]
+    last = facts[-1]
+    assert isinstance(last, TurnFinished)
+    assert (last.turn_id, last.reason) == (TURN, "halted")
+    scene.take(facts)
+    assert scene.state.turn.open is None
+    assert scene.state.turn.intents == {}
+    assert scene.state.tree.unsettled(NODE) == ()
+
+
+def test_there_is_nothing_to_end_where_no_turn_is_open() -> None:
+    assert end_interrupted(Scene().state, Evidence(), "why") == []
