@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,8 @@ from weft.providers.base import ModelRequest
 from weft.providers.script import Answer, CallTogether, CallTool, Step, as_answer
 from weft.providers.scripted import ScriptedModel, assistant_turns
 
-Written = str | Step | Sequence[Step]
+Written: TypeAlias = str | Step | Sequence[Step]
+Roles: TypeAlias = Mapping[str, Sequence[Written]]
 
 
 def first_words(request: ModelRequest) -> str:
@@ -25,7 +26,7 @@ def first_words(request: ModelRequest) -> str:
     return ""
 
 
-def cast(roles: dict[str, Sequence[Written]], name: str = "script") -> ScriptedModel:
+def cast(roles: Roles, name: str = "script") -> ScriptedModel:
     """A model that plays several sessions: a session whose first words hold a role's name gets that role's answers, one a round.
 
     It needs no memory, so another process goes on at the right answer.

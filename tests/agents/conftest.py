@@ -13,4 +13,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A journey that hangs has found something; it need not hang for long."""
     for item in items:
         if "agents" in item.path.parts and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(30))
+            item.add_marker(pytest.mark.timeout(20))

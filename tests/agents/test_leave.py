@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.cast import cast, hand, only_child
+from tests.agents.cast import Roles, cast, hand, only_child
 from tests.journeys.world import World, crash, facts, told, until, until_idle, until_status
 from weft.app import App, Session
 from weft.errors import NoPendingRequest
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 WRITE = CallTool(name="write", args={"path": "a.txt", "content": "new\n"})
 SHELL = CallTool(name="shell", args={"command": "echo hi > made.txt"})
-TASK = {"ask": [hand("do it"), "Done."], "do": [WRITE, "Written."]}
+TASK: Roles = {"ask": [hand("do it"), "Done."], "do": [WRITE, "Written."]}
 
 
 async def start(app: App, **settings: Any) -> Session:

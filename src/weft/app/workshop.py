@@ -355,7 +355,7 @@ def tool_table(
     names: list[str] = []
     for each in wanted:
         if each == "all":
-            names += table
+            names += [*table, *(() if AGENT in table else (AGENT,))]
             continue
         if isinstance(each, str):
             if each not in table and each != AGENT:
