@@ -47,8 +47,8 @@ async def test_the_line_ends_where_it_is_branched_and_the_model_sees_that(
         session = await start(app)
         await talk(session, "one", "two", "three")
         before = await session.messages_with_ids()
-        place: str | int = {"index": 1, "negative": -5, "id": before[1][0]}[by]
-        branch = await session.branch_at(place)
+        places: dict[str, str | int] = {"index": 1, "negative": -5, "id": before[1][0]}
+        branch = await session.branch_at(places[by])
         assert (branch.name, branch.node, branch.is_current, branch.length) == (
             "branch-1",
             before[1][0],
