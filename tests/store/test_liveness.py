@@ -67,6 +67,19 @@ def test_asking_about_ourselves_does_not_drop_our_own_lock(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_socket_of_a_dead_process_goes_with_its_lock(tmp_path: Path) -> None:
+    child = _child(tmp_path)
+    socket = lock_path(tmp_path, "prc_child").with_suffix(".sock")
+    socket.touch()
+    try:
+        tidy(tmp_path)
+        assert socket.exists(), "its process lives"
+    finally:
+        _end(child)
+    tidy(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_two_askers_do_not_take_each_other_for_the_owner(tmp_path: Path) -> None:
     lock_path(tmp_path, "prc_dead").touch()
     asker = subprocess.Popen(

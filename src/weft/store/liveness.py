@@ -88,11 +88,17 @@ def is_alive(directory: Path, process_id: str) -> bool:
 
 
 def tidy(directory: Path) -> None:
-    """Remove the lock files of the dead."""
+    """Remove the files of the dead."""
     with contextlib.suppress(OSError):
         for file in directory.glob("*.lock"):
             if not is_alive(directory, file.stem):
-                file.unlink(missing_ok=True)
+                forget(directory, file.stem)
+
+
+def forget(directory: Path, process_id: str) -> None:
+    """Remove what a dead process left: the lock, and the socket it may have had beside it."""
+    for suffix in (".lock", ".sock"):
+        lock_path(directory, process_id).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def this_process(process_id: str, *, started: float) -> Owner:

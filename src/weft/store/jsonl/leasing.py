@@ -10,7 +10,7 @@ from weft.store.checks import check_reader
 from weft.store.jsonl import files
 from weft.store.jsonl.ground import Ground
 from weft.store.jsonl.names import stream_name
-from weft.store.liveness import Presence, is_alive, lock_path, tidy
+from weft.store.liveness import Presence, forget, is_alive, tidy
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def register(ground: Ground, owner: Owner, presence: Presence) -> None:
 def bury(ground: Ground, process_id: str) -> None:
     """Forget a dead process."""
     files.remove(ground.places.process(process_id))
-    lock_path(ground.places.run, process_id).unlink(missing_ok=True)
+    forget(ground.places.run, process_id)
 
 
 def release(ground: Ground, lease: Lease, owner: Owner) -> None:

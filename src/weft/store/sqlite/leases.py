@@ -9,7 +9,7 @@ import apsw
 from weft.errors import Owned
 from weft.store.base import Lease, Owner
 from weft.store.checks import check_reader
-from weft.store.liveness import Presence, is_alive, lock_path, tidy
+from weft.store.liveness import Presence, forget, is_alive, tidy
 from weft.store.sqlite.appends import Place, decode_row, find, find_or_add
 from weft.store.sqlite.query import fetch
 
@@ -82,7 +82,7 @@ def bury(db: apsw.Connection, process_id: str, directory: Path) -> None:
     """Forget a dead process and free what it held."""
     db.execute("update streams set process_id = null where process_id = ?", (process_id,))
     db.execute("delete from processes where process_id = ?", (process_id,))
-    lock_path(directory, process_id).unlink(missing_ok=True)
+    forget(directory, process_id)
 
 
 def release(db: apsw.Connection, lease: Lease, owner: Owner) -> None:
