@@ -22,6 +22,7 @@ def talker(*texts: str, name: str = "talker") -> ScriptedModel:
     return ScriptedModel([[SayText(text=text)] for text in texts], info=info)
 
 
+@pytest.mark.requirement("session:cycle_model", "session:cycle_thinking_level")
 async def test_the_rotation_goes_round_and_carries_the_thinking_level(tmp_path: Path) -> None:
     config = {"model.rotation": ["scripted:a", "scripted:b:high"]}
     async with weft.open(tmp_path, store="memory", config=config) as app:
@@ -40,6 +41,7 @@ async def test_without_a_rotation_cycling_says_what_to_set(tmp_path: Path) -> No
             await session.cycle_model()
 
 
+@pytest.mark.requirement("session:summarize")
 async def test_a_handover_is_kept_under_the_sessions_id_and_its_cost_counts(
     tmp_path: Path,
 ) -> None:
@@ -60,6 +62,7 @@ async def test_a_handover_is_kept_under_the_sessions_id_and_its_cost_counts(
     assert after.cost_usd > before.cost_usd
 
 
+@pytest.mark.requirement("session:summarize_branch")
 async def test_what_was_learned_on_another_branch_is_told_to_the_model(tmp_path: Path) -> None:
     model = talker("one", "tried the red door", "the red door is locked", "ok")
     async with weft.open(tmp_path, store="memory") as app:
@@ -76,6 +79,7 @@ async def test_what_was_learned_on_another_branch_is_told_to_the_model(tmp_path:
             await session.summarize_branch((await session.messages_with_ids())[0][0])
 
 
+@pytest.mark.requirement("session:new_session", "session:load_session")
 async def test_readers_of_a_replaced_handle_are_told_where_to_go(tmp_path: Path) -> None:
     async with weft.open(tmp_path, store="memory") as app:
         session = await app.sessions.start_session(model=talker("hello"))

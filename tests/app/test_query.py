@@ -39,6 +39,7 @@ def said(model: ScriptedModel) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.requirement("entry:query")
 async def test_a_query_is_one_call_without_tools_or_history() -> None:
     model = ScriptedModel([[Think(text="hm"), SayText(text="Four.")]], info=PRICED)
     answer = await weft.query("2 + 2?", model=model, system="Be brief.")
@@ -123,6 +124,7 @@ async def test_a_schema_with_free_keys_is_told_in_words_alone() -> None:
     assert model.last_request.schema is None
 
 
+@pytest.mark.requirement("entry:query")
 async def test_a_misfit_is_repaired_with_what_was_wrong() -> None:
     model = ScriptedModel(["Sure!", '{"x": 1}', '{"x": 1, "y": 2}'], info=PRICED)
     answer = await weft.query("where?", model=model, schema=Point)
@@ -145,6 +147,7 @@ async def test_a_third_misfit_fails_with_the_answer_at_hand() -> None:
 # --- streams -----------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("entry:stream")
 async def test_a_stream_hands_out_pieces_and_then_holds_the_answer() -> None:
     model = ScriptedModel([[Think(text="hm"), SayText(text="hello", chunk=2)]])
     stream = weft.stream("?", model=model)

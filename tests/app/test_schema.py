@@ -59,6 +59,7 @@ def submit(**args: Any) -> CallTool:
     return CallTool(name="submit", args=args)
 
 
+@pytest.mark.requirement("reason:submitted")
 async def test_a_submitted_result_ends_the_turn_and_is_the_deliverable(app: App) -> None:
     reply = await ask(app, [submit(name="a", size=2), "never asked for"])
     assert reply.finish_reason == "submitted"
@@ -74,6 +75,7 @@ async def test_the_model_is_told_of_the_tool_and_its_schema(app: App) -> None:
     assert model.last_request.tools[1].schema == SCHEMA
 
 
+@pytest.mark.requirement("result:deliverable")
 @pytest.mark.parametrize("kind", [Thing, Plain, Typed])
 async def test_a_type_gives_a_value_of_that_type(app: App, kind: Any) -> None:
     reply = await ask(app, [submit(name="a", size=2)], kind)
@@ -98,6 +100,7 @@ async def test_a_misfit_is_told_to_the_model_and_may_be_repaired_twice(app: App)
     assert "name: 1 is not of type 'string'" in told[1]
 
 
+@pytest.mark.requirement("reason:schema_failed")
 async def test_a_third_misfit_ends_with_schema_failed(app: App) -> None:
     reply = await ask(app, [submit(name="a")] * 3 + ["never asked for"])
     assert reply.finish_reason == "schema_failed"
@@ -209,6 +212,7 @@ async def test_a_queued_message_keeps_its_schema(app: App) -> None:
             return
 
 
+@pytest.mark.requirement("entry:run:schema")
 async def test_run_delivers_a_type(tmp_path: Path) -> None:
     model = ScriptedModel([submit(name="a", size=1)])
     result = await weft.run("go", model=model, tools=[], cwd=tmp_path, schema=Thing)

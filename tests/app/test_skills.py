@@ -52,6 +52,9 @@ async def test_only_name_and_description_are_told_until_the_skill_is_used(tmp_pa
     assert any(BODY in message.content for message in reply.messages if message.role == "tool")
 
 
+@pytest.mark.requirement(
+    "session:list_skills", "session:activate_skill", "session:deactivate_skill"
+)
 async def test_an_active_skill_is_in_the_prompt_and_survives_reopening(tmp_path: Path) -> None:
     write_skill(tmp_path / ".agents/skills", "polite", "disable-model-invocation: true\n")
     model = ScriptedModel([[SayText(text=str(i))] for i in range(4)])

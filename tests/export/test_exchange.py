@@ -139,6 +139,7 @@ async def test_an_imported_session_is_found_by_its_words(app: App, tmp_path: Pat
 # --- what is left behind -----------------------------------------------------------------
 
 
+@pytest.mark.requirement("manager:import_session")
 async def test_nothing_but_the_conversation_is_taken_over_and_the_rest_is_named(
     app: App, tmp_path: Path
 ) -> None:

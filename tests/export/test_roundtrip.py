@@ -61,6 +61,7 @@ def renamed(document: Export) -> Export:
     return msgspec.structs.replace(document, session=about)
 
 
+@pytest.mark.requirement("manager:export_session")
 @pytest.mark.parametrize("form", FORMS)
 @given(history=st.one_of(histories(), forks()))
 def test_the_export_of_an_import_equals_the_import_but_for_the_id(

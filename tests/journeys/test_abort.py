@@ -37,6 +37,7 @@ from weft.store import Append, MemoryStore
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("session:abort:partial")
 async def test_partial_text_is_kept_and_the_model_sees_it_again(world: World) -> None:
     model = ScriptedModel([(SayText(text="Half of an ans"), Stall(gate="g")), "I see."])
     async with world.open(model) as app:
@@ -73,6 +74,7 @@ async def test_an_abort_before_the_first_word_leaves_no_empty_answer(world: Worl
     assert told(model.last_request) == ["user: explain", "user: again"]
 
 
+@pytest.mark.requirement("session:abort:kills")
 async def test_the_whole_process_group_of_a_running_command_is_killed(world: World) -> None:
     command = "sleep 1000 & echo $! > child; echo started; wait"
     model = ScriptedModel([CallTool(name="shell", args={"command": command}), "ok"])
@@ -116,6 +118,7 @@ async def test_an_abort_while_a_permission_is_awaited_withdraws_the_request(worl
     assert not (world.project / "a").exists()
 
 
+@pytest.mark.requirement("session:abort:receipt")
 async def test_aborting_an_idle_session_is_a_receipt_and_nothing_else(world: World) -> None:
     async with world.open(ScriptedModel(["hi"])) as app:
         session = await app.sessions.start_session()
@@ -126,6 +129,7 @@ async def test_aborting_an_idle_session_is_a_receipt_and_nothing_else(world: Wor
         assert (await session.editor_snapshot()).seq == before
 
 
+@pytest.mark.requirement("session:abort:receipt")
 async def test_the_receipt_names_the_queued_messages_that_survive(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await app.sessions.start_session()
@@ -138,6 +142,7 @@ async def test_the_receipt_names_the_queued_messages_that_survive(world: World) 
         assert [entry.text for entry in (*steering, *follow_up)] == ["steer", "later"]
 
 
+@pytest.mark.requirement("reason:aborted")
 async def test_whoever_waits_for_the_aborted_turn_gets_its_result(world: World) -> None:
     model = ScriptedModel([(SayText(text="so far"), Stall(gate="g"))])
     async with world.open(model) as app:
@@ -164,6 +169,7 @@ async def test_two_aborts_at_once_are_one(world: World) -> None:
         assert await session.get_status() == "idle"
 
 
+@pytest.mark.requirement("session:abort:settles")
 async def test_calls_behind_the_running_one_are_settled_as_not_run(world: World) -> None:
     started = anyio.Event()
     ran: list[str] = []
@@ -206,6 +212,7 @@ class Stubborn:
         return "done after all"
 
 
+@pytest.mark.requirement("session:abort:settles")
 @pytest.mark.parametrize("effect", ["unknown", "pure"])
 async def test_a_tool_that_ignores_the_abort_is_left_behind_and_its_late_result_refused(
     world: World, effect: str
@@ -276,6 +283,7 @@ async def test_the_work_stops_at_once_even_while_the_disk_stands_still(
         assert (await session.send_message("next")).text == "ok"
 
 
+@pytest.mark.requirement("session:wait", "session:stop")
 async def test_stopping_aborts_the_turn_and_says_why(world: World) -> None:
     model = ScriptedModel([(SayText(text="half"), Stall(gate="g"))])
     async with world.open(model) as app:
@@ -297,6 +305,7 @@ async def test_stopping_aborts_the_turn_and_says_why(world: World) -> None:
         assert not record.row.turn_open
 
 
+@pytest.mark.requirement("command:cancel")
 async def test_cancelling_a_wait_stops_nothing(world: World) -> None:
     model = ScriptedModel([(Stall(gate="g"), SayText(text="done"))])
     async with world.open(model) as app:

@@ -52,6 +52,7 @@ async def test_a_prompt_that_cannot_be_stored_is_refused_and_nothing_is_changed(
         assert await said(session) == ["user: a", "assistant: one"]
 
 
+@pytest.mark.requirement("store:fails")
 async def test_a_store_that_fails_in_the_middle_of_a_turn_costs_nothing_that_was_accepted(
     plain_world: World,
 ) -> None:
@@ -116,6 +117,7 @@ async def test_an_effect_whose_result_cannot_be_stored_is_told_as_unknown(
     assert "its effect is unknown" in told(model.last_request)[-1]
 
 
+@pytest.mark.requirement("store:fails")
 async def test_no_effect_takes_place_that_could_not_be_announced(plain_world: World) -> None:
     """The intent is stored before the tool starts; where it cannot be, the tool does not start."""
     store = FullStore()
@@ -199,6 +201,7 @@ def damage(database: Path, session_id: str, seq: int) -> None:
     db.close()
 
 
+@pytest.mark.requirement("manager:list_saved:damaged")
 async def test_one_damaged_session_hides_no_other(shared_world: World) -> None:
     world = shared_world
     await three_sessions(world)
@@ -230,6 +233,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(shared_wo
     assert path.read_bytes() == before
 
 
+@pytest.mark.requirement("store:too-new")
 async def test_a_session_of_a_newer_program_is_listed_and_refused_and_not_touched() -> None:
     data = MemoryData()
     async with weft.open(".", MemoryStore(data=data), environ={"HOME": "/nonexistent"}) as app:

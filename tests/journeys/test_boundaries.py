@@ -36,6 +36,7 @@ async def lines(session: Session, path: str = "code.py") -> tuple[int, int] | No
     return None if found is None else (found.first, found.last)
 
 
+@pytest.mark.requirement("session:set_boundary", "session:boundary_for")
 async def test_edits_inside_are_made_and_edits_outside_are_not(world: World) -> None:
     world.write("code.py", CODE)
     model = ScriptedModel(
@@ -189,6 +190,7 @@ async def test_several_edits_of_one_answer_move_the_range_one_after_the_other(
         assert await lines(session) == (4, 8)
 
 
+@pytest.mark.requirement("session:clear_boundary", "session:clear_all_boundaries")
 async def test_a_lifted_boundary_is_lifted(world: World) -> None:
     world.write("code.py", CODE)
     world.write("more.py", CODE)

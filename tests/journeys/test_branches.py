@@ -26,6 +26,7 @@ async def names(session: Session) -> list[str]:
 # --- branching -------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("session:list_branches")
 async def test_a_session_has_one_branch_from_the_start(world: World) -> None:
     teller = Teller()
     async with world.open(teller.model) as app:
@@ -38,6 +39,7 @@ async def test_a_session_has_one_branch_from_the_start(world: World) -> None:
         assert main.length == 2
 
 
+@pytest.mark.requirement("session:branch_at")
 @pytest.mark.parametrize("by", ["index", "negative", "id"])
 async def test_the_line_ends_where_it_is_branched_and_the_model_sees_that(
     world: World, by: str
@@ -176,6 +178,7 @@ async def test_made_up_names_are_never_taken(world: World) -> None:
 # --- switching, renaming, deleting -----------------------------------------------------
 
 
+@pytest.mark.requirement("session:switch_branch")
 async def test_switching_goes_on_with_that_line_and_loses_none(world: World) -> None:
     teller = Teller()
     async with world.open(teller.model) as app:
@@ -228,6 +231,7 @@ async def test_a_branch_that_is_none_is_refused(world: World, which: str | int) 
             await session.rename_branch(which, "other")
 
 
+@pytest.mark.requirement("session:rename_branch")
 async def test_a_renamed_branch_is_the_same_branch(world: World) -> None:
     teller = Teller()
     async with world.open(teller.model) as app:
@@ -251,6 +255,7 @@ async def test_a_renamed_branch_is_the_same_branch(world: World) -> None:
         assert len(await session.messages()) == 6
 
 
+@pytest.mark.requirement("session:delete_branch")
 async def test_deleting_forgets_the_name_and_keeps_the_messages(world: World) -> None:
     teller = Teller()
     async with world.open(teller.model) as app:
@@ -268,6 +273,7 @@ async def test_deleting_forgets_the_name_and_keeps_the_messages(world: World) ->
         assert (await said(session))[-2:] == ["user: aside", "assistant: answer 2"]
 
 
+@pytest.mark.requirement("session:checkpoint")
 async def test_a_checkpoint_is_a_place_to_go_back_to(world: World) -> None:
     teller = Teller()
     async with world.open(teller.model) as app:
@@ -312,6 +318,7 @@ async def restore_first(session: Session) -> None:
     await session.restore_revision((await session.messages_with_ids())[0][0], 0)
 
 
+@pytest.mark.requirement("command:busy")
 @pytest.mark.parametrize("move", MOVES)
 async def test_a_running_turn_keeps_its_line(world: World, move: str) -> None:
     teller = Teller()
@@ -402,6 +409,7 @@ async def edit(session: Session, node: str, text: str) -> None:
     await port.call(EditNode(node=node, parts=(Text(text=text),)))  # type: ignore[arg-type]  # an id
 
 
+@pytest.mark.requirement("session:revisions", "session:restore_revision")
 async def test_an_edited_message_keeps_its_id_its_place_and_every_earlier_text(
     world: World,
 ) -> None:
@@ -489,6 +497,7 @@ async def test_a_fork_and_a_branch_at_the_same_index_end_at_the_same_message(wor
 # --- view ------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("session:toggle_tool_collapse", "session:toggle_all_tool_collapses")
 async def test_folding_is_kept_with_the_session_and_changes_nothing_that_the_model_sees(
     world: World,
 ) -> None:

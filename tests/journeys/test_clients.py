@@ -13,6 +13,7 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("session:attach")
 async def test_a_viewer_reads_and_changes_nothing(world: World) -> None:
     async with world.open(ScriptedModel(["one"])) as app:
         session = await app.sessions.start_session()
@@ -36,6 +37,7 @@ async def test_a_viewer_reads_and_changes_nothing(world: World) -> None:
         assert await viewer.get_status() == "idle"
 
 
+@pytest.mark.requirement("session:detach", "session:claim_driver")
 async def test_the_driver_drives_and_can_be_relieved(world: World) -> None:
     async with world.open(ScriptedModel(["one", "two"])) as app:
         session = await app.sessions.start_session()

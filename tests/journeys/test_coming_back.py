@@ -77,6 +77,7 @@ async def start(app: App, *tools: FunctionTool, **settings: str) -> Session:
 # --- in the same process -------------------------------------------------------------------
 
 
+@pytest.mark.requirement("session:continue_turn")
 async def test_an_aborted_turn_goes_on_with_its_partial_answer_in_view(world: World) -> None:
     model = ScriptedModel([(SayText(text="Half"), Stall(gate="g")), "the other half"])
     async with world.open(model) as app:
@@ -95,6 +96,7 @@ async def test_an_aborted_turn_goes_on_with_its_partial_answer_in_view(world: Wo
     assert model.last_request.messages[-1].role == "user"  # type: ignore[union-attr]
 
 
+@pytest.mark.requirement("session:continue_turn")
 async def test_a_turn_that_reached_its_limit_goes_on(world: World) -> None:
     counter = Counter()
     model = ScriptedModel([CallTool(name="count"), "Counted."])
@@ -108,6 +110,7 @@ async def test_a_turn_that_reached_its_limit_goes_on(world: World) -> None:
     assert counter.runs == 1
 
 
+@pytest.mark.requirement("session:continue_turn")
 async def test_a_turn_that_the_vendor_failed_goes_on(world: World) -> None:
     model = ScriptedModel([(SayText(text="so f"), Break(times=1)), "All of it."])
     async with world.open(model) as app:
@@ -136,6 +139,7 @@ async def test_a_running_turn_cannot_be_continued(world: World) -> None:
 # --- in a new process ----------------------------------------------------------------------
 
 
+@pytest.mark.requirement("manager:start_session:resume")
 async def test_opening_an_interrupted_session_calls_no_model_and_runs_no_tool(world: World) -> None:
     counter = Counter(waits=True)
     model = ScriptedModel([CallTool(name="count")])
@@ -152,6 +156,7 @@ async def test_opening_an_interrupted_session_calls_no_model_and_runs_no_tool(wo
     assert (model.request_count, counter.runs) == (1, 1)
 
 
+@pytest.mark.requirement("session:continue_turn")
 async def test_a_crash_in_the_middle_of_text_keeps_what_had_arrived(world: World) -> None:
     """The draft beside the log becomes a partial message, its cost is estimated and marked, and the turn ends as it should."""
     model = ScriptedModel(
@@ -197,6 +202,7 @@ async def test_a_money_budget_still_counts_after_a_crash(world: World) -> None:
         assert (await session.continue_and_wait()).finish_reason == "stop"
 
 
+@pytest.mark.requirement("session:continue_turn:effects")
 async def test_a_tool_with_an_effect_is_not_run_again_and_everybody_is_told(world: World) -> None:
     counter = Counter(waits=True)
     model = ScriptedModel([CallTool(name="count"), "I will look first."])
@@ -232,6 +238,7 @@ async def test_a_pure_tool_is_run_again(world: World) -> None:
         assert (await session.continue_and_wait()).finish_reason == "stop"
 
 
+@pytest.mark.requirement("session:continue_turn:effects")
 @pytest.mark.parametrize("written", [True, False])
 async def test_a_write_whose_effect_can_be_checked_is_checked(world: World, written: bool) -> None:
     """The file tells: with the new content it was done and is not repeated; with the old one it runs now, after all."""
@@ -310,6 +317,7 @@ async def test_an_answer_given_before_the_turn_goes_on_counts(world: World) -> N
     assert world.read("a") == "x"
 
 
+@pytest.mark.requirement("session:respond_to_permission:shown")
 async def test_an_answer_is_void_when_what_was_shown_has_changed(world: World) -> None:
     """An answer counts for exactly what was shown: another preview is another question."""
     world.write("plan", "delete one file")
@@ -376,6 +384,7 @@ async def test_follow_ups_wait_for_the_person_after_a_crash(world: World) -> Non
         assert (await said(session))[-2:] == ["user: b", "assistant: two"]
 
 
+@pytest.mark.requirement("reason:halted")
 async def test_another_prompt_ends_the_interrupted_turn_and_starts_its_own(world: World) -> None:
     counter = Counter(waits=True)
     model = ScriptedModel([CallTool(name="count"), "Hello again."])
@@ -392,6 +401,7 @@ async def test_another_prompt_ends_the_interrupted_turn_and_starts_its_own(world
     assert told(model.last_request)[-1] == "user: hello"
 
 
+@pytest.mark.requirement("manager:start_session:resume")
 async def test_an_interrupted_session_can_go_on_by_itself(world: World) -> None:
     model = ScriptedModel([Stall(gate="g"), "Here I am."])
     app = await world.open(model).__aenter__()

@@ -85,6 +85,7 @@ async def test_what_is_taken_back_from_the_queue_comes_back_whole(world: World) 
         assert follow_up[0].parts == (Text(text=LONG), PICTURE)
 
 
+@pytest.mark.requirement("session:send_message:parts")
 async def test_pictures_and_files_reach_the_model_and_survive(world: World) -> None:
     notes = File(name="notes.md", text="# Notes\n")
     content = (Text(text="What is this?"), PICTURE, notes)
@@ -176,6 +177,7 @@ NONSENSE: dict[str, Change] = {
 }
 
 
+@pytest.mark.requirement("command:errors", "session:set_thinking_level")
 @pytest.mark.parametrize("change", NONSENSE.values(), ids=NONSENSE)
 async def test_a_wrong_call_is_refused_with_a_sentence_and_changes_nothing(
     plain_world: World, change: Change
@@ -226,6 +228,7 @@ START: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.requirement("command:errors")
 @pytest.mark.parametrize("settings", START.values(), ids=START)
 async def test_a_wrong_start_is_refused_with_a_sentence_and_leaves_nothing_behind(
     plain_world: World, settings: dict[str, Any]
@@ -238,6 +241,7 @@ async def test_a_wrong_start_is_refused_with_a_sentence_and_leaves_nothing_behin
         assert await app.sessions.list_active() == []
 
 
+@pytest.mark.requirement("session:send_message:options", "session:set_thinking_level")
 async def test_options_hold_for_one_message(world: World) -> None:
     model = ScriptedModel(["one", "two"])
     other = ScriptedModel(["other"], info=weft_info("other"))

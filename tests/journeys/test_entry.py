@@ -32,6 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- run ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("entry:run")
 async def test_a_run_goes_to_its_end_and_keeps_nothing(home: Path) -> None:
     (home / "a.txt").write_text("text of a")
     model = ScriptedModel([CallTool(name="read", args={"path": "a.txt"}), "It says text."])
@@ -55,6 +56,7 @@ async def test_a_run_asks_nobody(home: Path) -> None:
     assert (home / "a").exists()
 
 
+@pytest.mark.requirement("entry:run")
 async def test_a_run_is_kept_where_a_store_is_given(home: Path, tmp_path: Path) -> None:
     result = await weft.run("hi", model=ScriptedModel(["Hello."]), cwd=home, store=tmp_path / "db")
     async with weft.open(home, tmp_path / "db") as app:
@@ -62,6 +64,7 @@ async def test_a_run_is_kept_where_a_store_is_given(home: Path, tmp_path: Path) 
         assert [message.content for message in record.messages] == ["hi", "Hello."]
 
 
+@pytest.mark.requirement("entry:run:on-event")
 async def test_a_run_tells_its_events_and_survives_a_callback_that_fails(home: Path) -> None:
     seen: list[Event] = []
 
@@ -84,6 +87,7 @@ async def test_a_run_ends_at_its_limits(home: Path) -> None:
     assert result.finish_reason == "max_budget"
 
 
+@pytest.mark.requirement("result:always")
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize(
     "wrong",
@@ -98,6 +102,7 @@ async def test_what_keeps_a_run_from_starting_is_an_exception_with_a_sentence(
         await weft.run(**given, on_event=(lambda event: None) if watched else None)
 
 
+@pytest.mark.requirement("result:always")
 async def test_a_run_that_started_always_ends_in_a_result(home: Path) -> None:
     reply = await weft.run("x", model=ScriptedModel([]), cwd=home)
     assert reply.finish_reason == "provider_error"
@@ -109,6 +114,7 @@ async def test_a_run_that_started_always_ends_in_a_result(home: Path) -> None:
 # --- open --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("app:config")
 async def test_settings_come_from_files_environment_and_caller_in_this_order(
     tmp_path: Path, home: Path
 ) -> None:
@@ -125,6 +131,7 @@ async def test_settings_come_from_files_environment_and_caller_in_this_order(
     assert app.config.get("session.max_turns") == 3
 
 
+@pytest.mark.requirement("app:config")
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -157,6 +164,7 @@ async def test_a_project_may_not_widen_what_is_allowed(home: Path) -> None:
         assert not (home / "b").exists()
 
 
+@pytest.mark.requirement("entry:open:store")
 @pytest.mark.parametrize("kind", ["memory", "jsonl", "sqlite", "a store of one's own"])
 async def test_any_store_serves(home: Path, tmp_path: Path, kind: str) -> None:
     own = MemoryData()
@@ -177,6 +185,7 @@ async def test_any_store_serves(home: Path, tmp_path: Path, kind: str) -> None:
 # --- tools -------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("entry:tool")
 async def test_a_typed_function_becomes_a_tool(plain_world: World) -> None:
     @weft.tool
     def weather(city: str, days: int = 1, units: list[str] | None = None) -> dict[str, Any]:
@@ -200,6 +209,7 @@ async def test_a_typed_function_becomes_a_tool(plain_world: World) -> None:
     assert weather("Bern") == {"city": "Bern", "days": 1, "sun": True}
 
 
+@pytest.mark.requirement("entry:tool")
 async def test_a_tool_shows_its_preview_and_may_use_its_context(plain_world: World) -> None:
     plain_world.write("a.txt", "content")
 

@@ -78,6 +78,7 @@ async def test_a_turn_is_told_live_as_it_happens(world: World) -> None:
             assert event.after_seq >= durable[0].seq - 1  # type: ignore[union-attr]
 
 
+@pytest.mark.requirement("session:subscribe")
 async def test_a_cursor_replays_what_was_missed_and_then_follows(world: World) -> None:
     model = ScriptedModel(["one", (Stall(gate="g"), SayText(text="two"))])
     async with world.open(model) as app:
@@ -99,6 +100,7 @@ async def test_a_cursor_replays_what_was_missed_and_then_follows(world: World) -
         assert seen == list(range(1, seen[-1] + 1))
 
 
+@pytest.mark.requirement("session:subscribe")
 async def test_a_reader_that_comes_back_with_its_cursor_misses_nothing(world: World) -> None:
     model = ScriptedModel(["one", "two", "three"])
     async with world.open(model) as app:
@@ -137,6 +139,7 @@ async def test_a_reader_of_facts_alone_gets_no_live_event(world: World) -> None:
                 assert isinstance(event, FactBase)
 
 
+@pytest.mark.requirement("session:subscribe:break")
 async def test_leaving_the_loop_is_safe_and_frees_the_reader(world: World) -> None:
     async with world.open(ScriptedModel(["one", "two"])) as app:
         session = await app.sessions.start_session()
@@ -149,6 +152,7 @@ async def test_leaving_the_loop_is_safe_and_frees_the_reader(world: World) -> No
         assert await app.sessions.unload_idle(0) == 1
 
 
+@pytest.mark.requirement("session:unsubscribe")
 async def test_unsubscribing_ends_the_iteration(world: World) -> None:
     async with world.open() as app:
         session = await app.sessions.start_session()
@@ -177,6 +181,7 @@ async def test_stopping_the_session_ends_its_readers(world: World) -> None:
             await session.stop()
 
 
+@pytest.mark.requirement("session:subscribe:slow")
 async def test_a_reader_that_never_reads_slows_nothing_and_misses_nothing(world: World) -> None:
     model = ScriptedModel([SayText(text="x" * 3_000, chunk=1), "two"])
     async with world.open(model) as app:
@@ -203,6 +208,7 @@ async def test_two_readers_see_the_same(world: World) -> None:
         assert await read_to_end(session, after=0) == await read_to_end(other, after=0)
 
 
+@pytest.mark.requirement("session:editor_snapshot")
 async def test_a_snapshot_and_its_cursor_are_enough_to_draw_a_screen(world: World) -> None:
     """Text in flight is in the snapshot; events after its `seq` bring it on, without a gap."""
     model = ScriptedModel(

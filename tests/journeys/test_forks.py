@@ -17,6 +17,7 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("manager:fork_session")
 async def test_a_fork_shares_the_past_by_reference_and_both_go_on_alone(world: World) -> None:
     model = ScriptedModel(["one", "two", "fork three", "parent three"])
     async with world.open(model) as app:
@@ -41,6 +42,7 @@ async def test_a_fork_shares_the_past_by_reference_and_both_go_on_alone(world: W
     assert told(model.requests[3]) == [*shared, "user: c in the parent"]
 
 
+@pytest.mark.requirement("manager:fork_session")
 @pytest.mark.parametrize("by", ["index", "id", "negative"])
 async def test_a_fork_ends_at_the_message_it_was_made_at(world: World, by: str) -> None:
     model = ScriptedModel(["one", "two", "again"])
@@ -58,6 +60,7 @@ async def test_a_fork_ends_at_the_message_it_was_made_at(world: World, by: str) 
     assert told(model.last_request) == ["user: a", "assistant: one", "user: c"]
 
 
+@pytest.mark.requirement("manager:delete_session")
 async def test_forks_of_forks_survive_reopening_and_deletion_of_their_parents(
     world: World,
 ) -> None:
@@ -121,6 +124,7 @@ async def test_a_fork_inherits_files_todos_and_settings_but_no_money_and_no_queu
         assert [row.id for row in await app.sessions.list_saved()] == [fork.id]
 
 
+@pytest.mark.requirement("manager:fork_session:effects")
 async def test_a_fork_of_a_running_session_does_not_repeat_what_runs(world: World) -> None:
     """The call that the parent is in the middle of is the parent's: the fork is told that its effect is unknown."""
     runs = 0
@@ -221,6 +225,7 @@ async def test_forking_where_nothing_is_says_so(world: World) -> None:
 # --- a conversation that is brought along ----------------------------------------------------
 
 
+@pytest.mark.requirement("manager:start_session:messages")
 async def test_a_conversation_can_be_brought_along(world: World) -> None:
     model = ScriptedModel(["Still 4."])
     brought: list[dict[str, Any]] = [

@@ -63,6 +63,7 @@ async def test_the_person_is_shown_exactly_what_would_happen(world: World) -> No
     assert world.read("a.txt") == "hello\n"
 
 
+@pytest.mark.requirement("session:respond_to_permission")
 async def test_leave_for_once_is_for_once(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok"])
     async with world.open(model) as app:
@@ -81,6 +82,7 @@ async def until_asked_again(session: Session, before: PermissionRequest) -> Perm
     return await until(session, PermissionRequest, after=before.seq)
 
 
+@pytest.mark.requirement("session:respond_to_permission")
 async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok", shell("echo 1"), "ok"])
     async with world.open(model) as app:
@@ -96,6 +98,7 @@ async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
         await until_idle(session)
 
 
+@pytest.mark.requirement("session:respond_to_permission", "session:respond_to_approval")
 async def test_leave_for_always_covers_that_very_action_and_no_other(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), shell("echo 2"), "ok"])
     async with world.open(model) as app:
@@ -142,6 +145,7 @@ async def test_leave_and_mode_outlive_the_unloading_of_an_idle_session(world: Wo
         assert (await free.editor_snapshot()).permission_mode == "bypass"
 
 
+@pytest.mark.requirement("session:respond_to_permission")
 async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world: World) -> None:
     model = ScriptedModel([shell("touch made"), "I will not."])
     async with world.open(model) as app:
@@ -157,6 +161,7 @@ async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world
     assert told(model.last_request)[-1] == "result: Denied by the person. They said: too risky"
 
 
+@pytest.mark.requirement("session:respond_to_permission:late")
 async def test_late_unknown_and_second_answers_approve_nothing(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("touch made"), "ok"])
     async with world.open(model) as app:
@@ -244,6 +249,7 @@ async def outcome(world: World, call: Step, **settings: Any) -> str:
         return "denied" if came.result.status == "denied" else "ran"
 
 
+@pytest.mark.requirement("session:set_permission_mode")
 @pytest.mark.parametrize(
     ("mode", "reads", "writes", "runs"),
     [
@@ -275,6 +281,7 @@ async def test_deny_beats_ask_beats_allow_in_every_mode(plain_world: World, mode
     assert await outcome(plain_world, write("b"), config=allowed, **settings) == "ran"
 
 
+@pytest.mark.requirement("manager:start_session:auto_approve")
 async def test_auto_approve_answers_every_ask_but_no_deny(plain_world: World) -> None:
     rules = {"permissions.deny": ["shell"]}
     settings = {"config": rules, "auto_approve": True}
@@ -293,6 +300,7 @@ async def test_where_nobody_is_there_to_ask_the_model_is_told_at_once(world: Wor
     assert not (world.project / "made").exists()
 
 
+@pytest.mark.requirement("session:set_permission_mode")
 @pytest.mark.parametrize("mode", ["auto", "bypass"])
 async def test_a_mode_that_asks_nothing_does_not_outlive_its_process(
     world: World, mode: str
@@ -313,6 +321,7 @@ async def test_a_mode_that_asks_nothing_does_not_outlive_its_process(
         assert (await session.editor_snapshot()).permission_mode == mode
 
 
+@pytest.mark.requirement("session:set_permission_mode")
 async def test_the_mode_can_be_changed_while_the_session_runs(world: World) -> None:
     model = ScriptedModel([write("a"), "ok", write("b"), "ok"])
     async with world.open(model) as app:

@@ -25,6 +25,7 @@ def model() -> ScriptedModel:
     return ScriptedModel(["I see.", "I see.", "I see.", "more"])
 
 
+@pytest.mark.requirement("manager:start_session:id")
 async def test_an_id_is_made_where_none_is_given_and_ids_sort_by_time(world: World) -> None:
     async with world.open(clock=world.clock) as app:
         first = await app.sessions.start_session()
@@ -33,6 +34,7 @@ async def test_an_id_is_made_where_none_is_given_and_ids_sort_by_time(world: Wor
         assert first.id < second.id
 
 
+@pytest.mark.requirement("manager:start_session:known")
 async def test_a_known_id_is_resumed_and_a_running_one_is_the_same_session(world: World) -> None:
     async with world.open(ScriptedModel(["one", "two"])) as app:
         session = await app.sessions.start_session(session_id="s", title="Mine")
@@ -47,6 +49,7 @@ async def test_a_known_id_is_resumed_and_a_running_one_is_the_same_session(world
         assert len(await again.messages()) == 4
 
 
+@pytest.mark.requirement("manager:start_session:known")
 async def test_two_that_start_the_same_id_at_once_get_the_same_session(world: World) -> None:
     async with world.open(ScriptedModel(["one"])) as app:
         started: list[str] = []
@@ -63,6 +66,7 @@ async def test_two_that_start_the_same_id_at_once_get_the_same_session(world: Wo
         assert await said(session) == ["user: hello", "assistant: one"]
 
 
+@pytest.mark.requirement("manager:find_session")
 async def test_running_sessions_are_found_by_id_and_unique_prefix(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -88,6 +92,7 @@ async def test_an_exact_id_is_never_ambiguous(world: World) -> None:
         assert (await app.sessions.get("s")).id == "s"
 
 
+@pytest.mark.requirement("manager:get")
 async def test_stored_sessions_are_got_by_id_and_prefix_without_calling_a_model(
     world: World,
 ) -> None:
@@ -105,6 +110,7 @@ async def test_stored_sessions_are_got_by_id_and_prefix_without_calling_a_model(
     assert scripted.request_count == 3
 
 
+@pytest.mark.requirement("manager:read_session")
 async def test_reading_a_session_starts_nothing(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -117,6 +123,7 @@ async def test_reading_a_session_starts_nothing(world: World) -> None:
             await app.sessions.read_session("nope")
 
 
+@pytest.mark.requirement("manager:list_active")
 async def test_running_sessions_are_listed_with_what_they_do(world: World) -> None:
     scripted = ScriptedModel([Stall(), "x"])
     async with world.open(scripted) as app:
@@ -134,6 +141,7 @@ async def test_running_sessions_are_listed_with_what_they_do(world: World) -> No
         assert info.last_active > 0
 
 
+@pytest.mark.requirement("manager:list_saved")
 async def test_stored_sessions_are_listed_newest_first(world: World) -> None:
     async with world.open(model(), clock=world.clock) as app:
         for name in ("a", "b", "c"):
@@ -144,6 +152,7 @@ async def test_stored_sessions_are_listed_newest_first(world: World) -> None:
         assert [row.id for row in await app.sessions.list_saved(limit=1)] == ["a"]
 
 
+@pytest.mark.requirement("manager:list_saved")
 async def test_stored_sessions_are_listed_by_project(world: World) -> None:
     other = world.base / "other"
     other.mkdir()
@@ -155,6 +164,7 @@ async def test_stored_sessions_are_listed_by_project(world: World) -> None:
         assert len(await app.sessions.list_saved()) == 2
 
 
+@pytest.mark.requirement("manager:list_saved")
 async def test_titles_and_words_are_searched(world: World) -> None:
     world.write("secret", "unsearchable tool output")
     async with world.open(model()) as app:
@@ -176,6 +186,7 @@ async def test_tool_output_is_not_searched(world: World) -> None:
         assert await app.sessions.list_saved(query="unsearchable") == []
 
 
+@pytest.mark.requirement("manager:rename_session")
 async def test_a_session_is_renamed_running_or_not(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -189,6 +200,7 @@ async def test_a_session_is_renamed_running_or_not(world: World) -> None:
         assert titles == {"ab1": "Red", "ab2": "About ab2", "xy": "Other"}
 
 
+@pytest.mark.requirement("manager:archive_session")
 async def test_an_archived_session_leaves_the_list_and_comes_back(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -201,6 +213,7 @@ async def test_an_archived_session_leaves_the_list_and_comes_back(world: World) 
         assert len(await app.sessions.list_saved()) == 3
 
 
+@pytest.mark.requirement("manager:delete_session")
 async def test_a_deleted_session_is_gone_for_good(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -217,6 +230,7 @@ async def test_a_deleted_session_is_gone_for_good(world: World) -> None:
         assert await fresh.messages() == []
 
 
+@pytest.mark.requirement("manager:stop_session")
 async def test_a_stopped_session_comes_back_with_the_next_call(world: World) -> None:
     async with world.open(model()) as app:
         await three(app)
@@ -229,6 +243,7 @@ async def test_a_stopped_session_comes_back_with_the_next_call(world: World) -> 
             await app.sessions.stop_session("nope")
 
 
+@pytest.mark.requirement("entry:open")
 async def test_an_app_may_be_opened_in_one_task_and_left_in_another(world: World) -> None:
     app = world.open(ScriptedModel(["one"]))
     async with running(app.__aenter__):

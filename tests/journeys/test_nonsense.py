@@ -158,6 +158,7 @@ async def test_three_empty_answers_in_a_row_end_the_turn_and_it_is_no_success(
     assert model.request_count == 3
 
 
+@pytest.mark.requirement("reason:mistakes")
 async def test_three_answers_that_cannot_be_acted_on_end_the_turn(world: World) -> None:
     answers = tuple(Answer(steps=(CallTool(name=f"nope{i}"),)) for i in range(5))
     model = ScriptedModel(Script(answers=answers))
@@ -178,6 +179,7 @@ async def test_a_good_answer_forgives_the_mistakes_before_it(world: World) -> No
         assert (await session.send_message("go")).finish_reason == "stop"
 
 
+@pytest.mark.requirement("reason:no_progress")
 async def test_the_same_call_with_the_same_result_is_nudged_once_and_then_stopped(
     world: World,
 ) -> None:
@@ -218,6 +220,7 @@ async def test_a_refusal_ends_the_turn_without_nagging(world: World) -> None:
 # --- limits --------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("reason:max_turns")
 async def test_a_turn_ends_at_its_limit_of_answers_with_every_call_settled(world: World) -> None:
     model = ScriptedModel(Script(answers=(Answer(steps=(CallTool(name="list"),)),), loop=True))
     async with world.open(model) as app:
@@ -237,6 +240,7 @@ async def test_the_configured_limit_holds_where_no_other_is_given(world: World) 
         assert (await longer.send_message("go")).iterations == 2
 
 
+@pytest.mark.requirement("session:set_budget")
 async def test_a_token_budget_stops_the_session_and_can_be_raised(world: World) -> None:
     spend = Spend(usage=Usage(input_tokens=600, output_tokens=0))
     model = ScriptedModel([(spend, CallTool(name="list")), (spend, SayText(text="Done.")), "more"])
@@ -251,6 +255,7 @@ async def test_a_token_budget_stops_the_session_and_can_be_raised(world: World) 
         assert (await session.send_message("again")).text == "Done."
 
 
+@pytest.mark.requirement("reason:max_budget")
 async def test_a_money_budget_stops_the_session(world: World) -> None:
     spend = Spend(usage=Usage(input_tokens=1_000_000))
     model = ScriptedModel([(spend, CallTool(name="list")), "never"])
@@ -261,6 +266,7 @@ async def test_a_money_budget_stops_the_session(world: World) -> None:
         assert "$1" in reply.detail
 
 
+@pytest.mark.requirement("reason:max_budget")
 async def test_a_model_of_unknown_price_shows_unknown_and_a_money_budget_refuses_it(
     world: World,
 ) -> None:

@@ -27,6 +27,7 @@ async def asked(session: weft.Session) -> QuestionAsked:
     raise AssertionError
 
 
+@pytest.mark.requirement("session:answer_question")
 async def test_the_answer_reaches_the_model_and_only_the_first_counts(tmp_path: Path) -> None:
     model = ScriptedModel([[ASK], [SayText(text="spaces it is")]])
     async with weft.open(tmp_path, store="memory") as app:

@@ -48,6 +48,7 @@ async def busy(app: App, session_id: str = "s") -> Session:
     return session
 
 
+@pytest.mark.requirement("session:queue_steering")
 async def test_steering_reaches_the_model_after_the_running_batch_and_before_its_next_call(
     world: World,
 ) -> None:
@@ -78,6 +79,7 @@ async def test_steering_reaches_the_model_after_the_running_batch_and_before_its
     assert model.request_count == 2
 
 
+@pytest.mark.requirement("session:queue_steering")
 async def test_steering_that_comes_during_the_last_answer_is_still_delivered(world: World) -> None:
     model = ScriptedModel([(SayText(text="Done."), Stall(gate="g")), "And now that too."])
     async with world.open(model) as app:
@@ -95,6 +97,7 @@ async def test_steering_that_comes_during_the_last_answer_is_still_delivered(wor
         assert len(await facts(session, TurnStarted)) == 1
 
 
+@pytest.mark.requirement("session:queue_follow_up")
 async def test_follow_ups_wait_for_the_end_and_each_has_a_turn_of_its_own(world: World) -> None:
     model = ScriptedModel([(Stall(gate="g"), SayText(text="one")), "two", "three"])
     async with world.open(model) as app:
@@ -115,6 +118,12 @@ async def test_follow_ups_wait_for_the_end_and_each_has_a_turn_of_its_own(world:
     assert told(model.requests[1])[-1] == "user: b"
 
 
+@pytest.mark.requirement(
+    "session:get_queued_messages",
+    "session:edit_queued",
+    "session:remove_queued",
+    "session:reorder_queue",
+)
 async def test_the_queue_can_be_looked_at_edited_thinned_and_reordered(world: World) -> None:
     model = ScriptedModel([(Stall(gate="g"), SayText(text="w")), "x", "y"])
     async with world.open(model) as app:
@@ -135,6 +144,7 @@ async def test_the_queue_can_be_looked_at_edited_thinned_and_reordered(world: Wo
         assert (await said(session))[::2] == ["user: start", "user: c", "user: a, but better"]
 
 
+@pytest.mark.requirement("session:queue:durable")
 async def test_changes_of_the_queue_survive_a_crash(world: World) -> None:
     app = await world.open(ScriptedModel([Stall()])).__aenter__()
     session = await busy(app)
@@ -148,6 +158,7 @@ async def test_changes_of_the_queue_survive_a_crash(world: World) -> None:
         assert [entry.text for entry in follow_up] == ["c", "A"]
 
 
+@pytest.mark.requirement("session:recall_queues")
 async def test_recalling_returns_both_queues_and_empties_them(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
@@ -161,6 +172,7 @@ async def test_recalling_returns_both_queues_and_empties_them(world: World) -> N
         assert await session.recall_queues() == ((), ())
 
 
+@pytest.mark.requirement("session:dequeue_steering", "session:clear_queues")
 async def test_steering_can_be_taken_back_one_by_one(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
@@ -213,6 +225,7 @@ async def test_whoever_waits_for_a_message_that_is_taken_back_is_told(world: Wor
             await session.recall_queues()
 
 
+@pytest.mark.requirement("session:combine_queue_entries_to_text")
 async def test_entries_are_shown_as_one_text_with_images_named(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
@@ -258,6 +271,7 @@ async def test_a_message_that_somebody_waits_for_is_sent_even_after_an_abort(wor
         assert replies == ["reply to the waiting one"]
 
 
+@pytest.mark.requirement("session:get_status")
 async def test_a_busy_session_says_what_it_is_doing(world: World) -> None:
     held = Held()
     model = ScriptedModel([(Stall(gate="g"), CallTool(name="hold")), "done"])

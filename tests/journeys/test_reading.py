@@ -14,6 +14,7 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("session:messages", "session:get_history")
 async def test_history_has_calls_with_their_results_right_behind(world: World) -> None:
     world.write("a", "text of a")
     calls = CallTogether(
@@ -36,6 +37,7 @@ async def test_history_has_calls_with_their_results_right_behind(world: World) -
         assert "text of a" in second.content
 
 
+@pytest.mark.requirement("session:messages_with_ids")
 async def test_ids_never_change(world: World) -> None:
     model = ScriptedModel([CallTool(name="list"), "one", "two"])
     async with world.open(model) as app:
@@ -56,6 +58,7 @@ async def test_ids_never_change(world: World) -> None:
         )
 
 
+@pytest.mark.requirement("session:usage")
 async def test_usage_counts_every_call_by_model_by_turn_and_by_line(world: World) -> None:
     def spending(tokens: int, *steps: object) -> tuple[object, ...]:
         return (
@@ -91,6 +94,7 @@ async def test_usage_counts_every_call_by_model_by_turn_and_by_line(world: World
         assert await (await app.sessions.get("s")).usage() == report
 
 
+@pytest.mark.requirement("session:metadata")
 async def test_metadata_says_what_a_list_shows(world: World) -> None:
     async with world.open(ScriptedModel(["Hello."]), clock=world.clock) as app:
         session = await app.sessions.start_session(title="Mine")
@@ -115,6 +119,7 @@ async def test_metadata_says_what_a_list_shows(world: World) -> None:
         assert (row.title, row.message_count, row.cost_usd) == ("Mine", 2, found.cost_usd)
 
 
+@pytest.mark.requirement("manager:start_session:title")
 async def test_a_session_without_a_title_gets_one_after_its_first_turn(world: World) -> None:
     async with world.open(ScriptedModel(["a", "b"]), clock=world.clock) as app:
         session = await app.sessions.start_session()
@@ -128,6 +133,7 @@ async def test_a_session_without_a_title_gets_one_after_its_first_turn(world: Wo
         assert row.title == title
 
 
+@pytest.mark.requirement("session:add_system_message")
 async def test_a_system_message_is_shown_and_kept_and_told_to_the_model_only_if_asked(
     world: World,
 ) -> None:
@@ -156,6 +162,12 @@ async def test_a_system_message_is_shown_and_kept_and_told_to_the_model_only_if_
     ]
 
 
+@pytest.mark.requirement(
+    "session:get_provider",
+    "session:get_available_models",
+    "session:get_commands",
+    "session:update_model",
+)
 async def test_the_model_can_be_changed_and_history_stays(world: World) -> None:
     model = ScriptedModel(["from the first"])
     other = ScriptedModel(["from the other"], info=ModelInfo(provider="scripted", name="other"))
@@ -176,6 +188,7 @@ async def test_the_model_can_be_changed_and_history_stays(world: World) -> None:
         assert (await (await app.sessions.get("s")).metadata()).model == "scripted:other"
 
 
+@pytest.mark.requirement("session:todos")
 async def test_todos_are_what_the_model_last_wrote(world: World) -> None:
     listed = {"todos": [{"text": "a", "status": "done"}, {"text": "b"}]}
     async with world.open(ScriptedModel([CallTool(name="todo", args=listed), "ok"])) as app:
@@ -187,6 +200,7 @@ async def test_todos_are_what_the_model_last_wrote(world: World) -> None:
         assert await (await app.sessions.get("s")).todos() == todos
 
 
+@pytest.mark.requirement("session:pin")
 async def test_a_pinned_message_is_marked(world: World) -> None:
     async with world.open(ScriptedModel(["one"])) as app:
         session = await app.sessions.start_session()

@@ -199,6 +199,7 @@ async def test_pictures_that_a_tool_answers_reach_the_model_and_survive(world: W
 # --- files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("session:touched_files")
 async def test_touched_files_name_what_differs_from_before_newest_first(world: World) -> None:
     world.write("old.txt", "old\n")
 

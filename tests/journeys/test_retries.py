@@ -75,6 +75,7 @@ async def test_a_stream_that_just_ends_has_broken(world: World) -> None:
     assert len(world.waits) == 1
 
 
+@pytest.mark.requirement("reason:context_overflow", "reason:auth_error")
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -99,6 +100,7 @@ async def test_what_will_not_change_is_not_tried_again(
     assert (model.request_count, world.waits) == (1, [])
 
 
+@pytest.mark.requirement("reason:provider_error")
 async def test_when_no_retry_helps_the_text_so_far_is_kept(world: World) -> None:
     model = ScriptedModel([*[(SayText(text="So far"), Break())] * 7, "Fine now."])
     async with world.open(model) as app:
@@ -136,6 +138,7 @@ async def test_a_call_of_a_broken_answer_is_never_run(world: World) -> None:
     assert not (world.project / "a").exists()
 
 
+@pytest.mark.requirement("session:usage")
 async def test_what_broken_attempts_used_is_counted(world: World) -> None:
     """The vendor bills them, so the ledger shows them."""
     spent = Spend(usage=Usage(input_tokens=1000, output_tokens=10))

@@ -35,6 +35,7 @@ EVERYTHING = (
 )
 
 
+@pytest.mark.requirement("session:rewind")
 @pytest.mark.parametrize("kind", ["no git", "submodule"])
 async def test_files_go_back_to_what_they_were_at_a_message_whoever_changed_them(
     world: World, kind: str

@@ -49,6 +49,7 @@ async def empty() -> AsyncIterator[StreamEvent]:
         yield each
 
 
+@pytest.mark.requirement("supervision:restart")
 async def test_a_session_that_crashes_goes_on_by_itself(world: World) -> None:
     model = Buggy(2, ["Here after all."])
     async with world.open(model) as app:
@@ -61,6 +62,7 @@ async def test_a_session_that_crashes_goes_on_by_itself(world: World) -> None:
         assert await said(session) == ["user: go", "assistant: Here after all."]
 
 
+@pytest.mark.requirement("reason:halted", "supervision:restart")
 async def test_a_session_that_keeps_crashing_stays_down_until_it_is_spoken_to(
     world: World,
 ) -> None:
@@ -93,6 +95,7 @@ async def test_the_budget_of_restarts_is_for_a_minute(world: World) -> None:
         assert (await session.send_message("b")).finish_reason == "stop"
 
 
+@pytest.mark.requirement("supervision:alone")
 async def test_other_sessions_never_notice(world: World) -> None:
     buggy = Buggy(100, [])
     fine = ScriptedModel(["fine"] * 10)
@@ -143,6 +146,7 @@ async def test_an_effect_that_a_crash_interrupted_is_not_repeated(world: World) 
     assert runs == 1
 
 
+@pytest.mark.requirement("supervision:unload")
 async def test_an_idle_session_is_unloaded_and_comes_back_with_the_next_call(world: World) -> None:
     model = ScriptedModel(["one", "two"])
     async with world.open(model, clock=world.clock) as app:
@@ -187,6 +191,7 @@ async def test_a_call_that_meets_an_unloading_is_carried_out(world: World) -> No
         assert len(await session.messages()) == 20
 
 
+@pytest.mark.requirement("session:get_status")
 async def test_the_status_is_told_as_it_changes(world: World) -> None:
     model = Buggy(4, [])
     async with world.open(model) as app:

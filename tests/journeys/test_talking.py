@@ -23,6 +23,7 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("result:fields", "reason:stop", "session:send_message")
 async def test_a_message_gets_the_reply_of_its_turn(world: World) -> None:
     world.write("notes.txt", "the answer is 42\n")
     model = ScriptedModel([CallTool(name="read", args={"path": "notes.txt"}), "It says 42."])
@@ -61,6 +62,7 @@ async def test_the_second_message_is_asked_with_the_first_in_context(world: Worl
     ]
 
 
+@pytest.mark.requirement("session:send_prompt")
 async def test_a_prompt_is_durable_before_it_is_acknowledged(world: World) -> None:
     app = await world.open(ScriptedModel([Stall()])).__aenter__()
     session = await app.sessions.start_session(session_id="s")
@@ -71,6 +73,7 @@ async def test_a_prompt_is_durable_before_it_is_acknowledged(world: World) -> No
         assert await said(await later.sessions.get("s")) == ["user: Do not forget this."]
 
 
+@pytest.mark.requirement("session:queue:durable")
 async def test_steering_and_follow_ups_are_durable_before_they_are_acknowledged(
     world: World,
 ) -> None:
@@ -87,6 +90,7 @@ async def test_steering_and_follow_ups_are_durable_before_they_are_acknowledged(
         assert [entry.text for entry in queued[1]] == ["then this"]
 
 
+@pytest.mark.requirement("session:queue:idle")
 async def test_queueing_on_an_idle_session_starts_a_turn(world: World) -> None:
     async with world.open(ScriptedModel(["one", "two"])) as app:
         session = await app.sessions.start_session()
@@ -98,6 +102,7 @@ async def test_queueing_on_an_idle_session_starts_a_turn(world: World) -> None:
         assert await said(session) == ["user: a", "assistant: one", "user: b", "assistant: two"]
 
 
+@pytest.mark.requirement("command:input-id")
 async def test_a_repeated_input_id_repeats_nothing_and_answers_the_same(world: World) -> None:
     model = ScriptedModel(["Done."])
     async with world.open(model) as app:
@@ -125,6 +130,7 @@ async def test_a_repeated_message_gets_the_same_reply_even_after_reopening(world
     assert model.request_count == 1
 
 
+@pytest.mark.requirement("command:input-id")
 async def test_an_input_id_with_other_content_is_refused(world: World) -> None:
     async with world.open(ScriptedModel(["Done."])) as app:
         session = await app.sessions.start_session(session_id="s")
@@ -141,6 +147,7 @@ async def test_an_input_id_with_other_content_is_refused(world: World) -> None:
         assert len(await facts(session, TurnStarted)) == 1
 
 
+@pytest.mark.requirement("session:send_message")
 async def test_a_busy_session_queues_a_message_and_the_call_returns_its_own_reply(
     world: World,
 ) -> None:
@@ -160,6 +167,7 @@ async def test_a_busy_session_queues_a_message_and_the_call_returns_its_own_repl
         assert replies == ["first reply", "2nd"]
 
 
+@pytest.mark.requirement("session:send_message:busy")
 async def test_a_message_that_must_not_wait_is_refused_while_busy(world: World) -> None:
     model = ScriptedModel([Stall(gate="g")])
     async with world.open(model) as app:

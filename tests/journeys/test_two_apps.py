@@ -54,6 +54,7 @@ async def two(world: World, model: ScriptedModel, **settings: object) -> AsyncGe
         yield Two(owner, guest, here, there)
 
 
+@pytest.mark.requirement("processes:drive")
 async def test_the_guest_talks_to_the_owners_session(shared_world: World) -> None:
     model = ScriptedModel(["one", "two"])
     async with two(shared_world, model) as both:
@@ -71,6 +72,7 @@ async def test_the_guest_talks_to_the_owners_session(shared_world: World) -> Non
         assert msgspec.structs.asdict(there) == msgspec.structs.asdict(here)
 
 
+@pytest.mark.requirement("processes:drive")
 async def test_the_guest_hears_the_owners_live_events(shared_world: World) -> None:
     model = ScriptedModel([(SayText(text="Hello "), Stall(gate="g"), SayText(text="there"))])
     async with two(shared_world, model) as both:
@@ -170,6 +172,7 @@ async def test_both_list_the_session_and_only_its_owner_runs_it(shared_world: Wo
         assert await said(fork) == ["user: hi", "assistant: x"]
 
 
+@pytest.mark.requirement("processes:take-over")
 async def test_the_guest_takes_over_when_the_owner_closes(shared_world: World) -> None:
     world = shared_world
     owner = await world.open(ScriptedModel(["one"])).__aenter__()
@@ -186,6 +189,7 @@ async def test_the_guest_takes_over_when_the_owner_closes(shared_world: World) -
     assert told(model.last_request) == ["user: a", "assistant: one", "user: b"]
 
 
+@pytest.mark.requirement("processes:take-over")
 async def test_the_guest_takes_over_at_once_when_the_owner_dies(shared_world: World) -> None:
     world = shared_world
     dying = ScriptedModel([(SayText(text="half"), Stall(gate="g"))])

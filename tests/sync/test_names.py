@@ -21,6 +21,7 @@ def public(cls: type) -> set[str]:
     return {name for name in dir(cls) if not name.startswith("_")}
 
 
+@pytest.mark.requirement("sync:names")
 @pytest.mark.parametrize(("waiting", "blocking"), PAIRS)
 def test_every_public_name_is_there_and_none_is_a_coroutine(waiting: type, blocking: type) -> None:
     assert public(waiting) <= public(blocking)

@@ -28,6 +28,7 @@ def test_every_step_of_a_script_is_at_hand() -> None:
     assert steps <= set(weft.testing.__all__)
 
 
+@pytest.mark.requirement("entry:store-contract")
 def test_the_contracts_are_modules_to_subclass_from() -> None:
     assert weft.testing.store_contract.StoreContract is StoreContract
     assert weft.testing.model_contract.ModelContract is ModelContract

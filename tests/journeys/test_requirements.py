@@ -1,0 +1,86 @@
+"""The manifest and the tests agree."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests import requirements
+from tests.requirements import FACTS, LIVE, REQUIREMENTS
+from tests.source import ROOT
+from weft import app as api
+from weft import events
+
+FOR_HOSTS = {
+    *("aclose", "available_models", "children", "command_names", "commands", "continue_and_wait"),
+    *("default_model", "expand_command", "keep_handover", "lend_tools", "list_commands"),
+    *("local_port", "model", "normal_model", "now", "port", "rotation", "row", "set_model"),
+    *("shape", "skills", "undo_compaction", "undo_rewind", "unload_idle", "session_id", "id"),
+}
+"""Public names that are no row: what screens and servers ask for, other spellings, and the way back."""
+
+
+def names_in(call: ast.Call) -> list[str]:
+    """The rows that a mark names: strings, or a tuple of the manifest's."""
+    found: list[str] = []
+    for argument in call.args:
+        match argument:
+            case ast.Constant(value=str(name)):
+                found.append(name)
+            case ast.Starred(value=ast.Name(id=variable)):
+                found += getattr(requirements, variable)
+            case _:
+                raise AssertionError(f"line {call.lineno}: a mark names its rows")
+    return found
+
+
+@cache
+def marked() -> dict[str, list[str]]:
+    """For each row, the tests that show it."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for mark in node.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func).endswith(".requirement"):
+                    assert node.name.startswith("test_")
+                    for name in names_in(mark):
+                        found.setdefault(name, []).append(f"{shown(file)}::{node.name}")
+    return found
+
+
+def shown(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_a_row_has_a_test_or_a_reason_to_wait(name: str) -> None:
+    row = REQUIREMENTS[name]
+    assert row.sentence.endswith(".")
+    if row.deferred:
+        assert name not in marked(), f"it is shown by {marked()[name]}: take the deferral away"
+        assert len(row.deferred.split()) >= 3
+    else:
+        assert marked().get(name), "no test shows it"
+
+
+def test_every_mark_names_a_row() -> None:
+    assert sorted(set(marked()) - set(REQUIREMENTS)) == []
+
+
+def test_every_kind_of_event_is_a_row() -> None:
+    assert sorted(FACTS) == sorted(kind.__name__ for kind in events.FACTS.values())
+    assert sorted(LIVE) == sorted(kind.__name__ for kind in events.SIGNALS.values())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "cls"), [("session", api.Session), ("manager", api.SessionManager)]
+)
+def test_every_public_name_is_a_row(prefix: str, cls: type) -> None:
+    rows = {name.split(":")[1] for name in REQUIREMENTS if name.startswith(f"{prefix}:")}
+    public = {name for name in dir(cls) if not name.startswith("_")}
+    assert sorted(public - rows - FOR_HOSTS) == []
