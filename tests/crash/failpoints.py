@@ -50,6 +50,7 @@ SCENARIOS = (
     Scenario(variant="narrow"),
     Scenario(variant="compact"),
     Scenario(variant="rewind"),
+    Scenario(variant="broken"),
     Scenario(comes_back="continue"),
     Scenario(comes_back="prompt"),
     Scenario(store_kind="jsonl"),

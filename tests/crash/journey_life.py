@@ -27,16 +27,17 @@ from weft.errors import NoPendingRequest, SessionStopped
 from weft.events import Event, QuestionAsked, SessionStatus, ToolExecuting
 from weft.ids import CallUid
 from weft.providers import ModelInfo, ModelRequest
-from weft.providers.script import CallTool, Fail, Script, Step
+from weft.providers.script import Break, CallTool, Fail, SayText, Script, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
 from weft.state import Request
 
 Delivery: TypeAlias = Literal["prompt", "steering", "follow_up"]
 Variant: TypeAlias = Literal[
-    "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind"
+    "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind", "broken"
 ]
 """What else happens: the person aborts, the program has a bug (once, or again and again), a tool does not let go of an aborted turn,
-the model's window is too narrow for the whole turn, the person has it compacted, or goes back to the first message, files and all."""
+the model's window is too narrow for the whole turn, the person has it compacted, or goes back to the first message, files and
+all, or a stream breaks and the answer begins again."""
 
 INPUTS_A_LIFE = 4
 CLING_SECONDS = 1.2
@@ -151,6 +152,7 @@ def _model(life: Life) -> ScriptedModel:
     """The journey's model, with what is to go wrong in it."""
     dice = random.Random(f"model {life.seed}")
     crashes = {"crash": {dice.randint(1, 4)}, "crash_often": {2, 3, 4, 5}}.get(life.variant, set())
+    breaks = dice.randint(1, 4)
     asked = 0
 
     def choose(request: ModelRequest) -> Sequence[Step]:
@@ -162,7 +164,10 @@ def _model(life: Life) -> ScriptedModel:
             return (CallTool(name="cling", args={"seconds": CLING_SECONDS}),)
         if life.variant == "narrow" and {"look-c", "act-c"} <= journey.called(request):
             return (Fail(error="ContextTooLong"),)
-        return journey.answer_to(request)
+        steps = journey.answer_to(request)
+        if life.variant == "broken" and asked == breaks:
+            return tuple(part for step in steps for part in _broken(step))
+        return steps
 
     info = ModelInfo(
         provider="scripted",
@@ -173,6 +178,13 @@ def _model(life: Life) -> ScriptedModel:
     )
     script = Script(answers=(), pace_seconds=journey.PACE_SECONDS)
     return ScriptedModel(script, choose=choose, info=info)
+
+
+def _broken(step: Step) -> tuple[Step, ...]:
+    """A step with a break in the midst of its text."""
+    if not isinstance(step, SayText):
+        return (step,)
+    return (SayText(text=step.text[:40], chunk=4), Break())
 
 
 class Driver:
