@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -332,15 +333,16 @@ async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: Pla
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("kind", ["pipe", "huge"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "huge"])
 def test_settings_that_are_no_plain_file_are_refused_at_once(place: Place, kind: str) -> None:
     path = place.write(".weft/config.toml", "")
-    if kind == "pipe":
-        path.unlink()
-        os.mkfifo(path)
-    else:
+    if kind == "huge":
         os.truncate(path, 1 << 30)
-    with pytest.raises(UsageError, match="no settings file"):
+    else:
+        path.unlink()
+        (os.mkfifo if kind == "pipe" else os.mkdir)(path)
+    assert look(place.project).files == {}
+    with pytest.raises(UsageError, match=re.escape(str(path))):
         place.open()
 
 

@@ -110,11 +110,14 @@ def read_regular(path: str, most: int = LARGEST_FILE) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
+    try:
+        about = os.fstat(handle)  # first: a folder cannot even be made a file object
         if not stat.S_ISREG(about.st_mode) or about.st_size > most:
             return None
-        return file.read(most + 1)[:most]
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(handle)
 
 
 def commands_in(files: Mapping[str, bytes]) -> list[str]:
