@@ -306,11 +306,14 @@ def _read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise UsageError(f"cannot read the settings in {path}: {error.strerror}") from error
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
+    try:
+        about = os.fstat(handle)  # first: a folder cannot even be made a file object
         if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_FILE:
             raise UsageError(f"{path} is no settings file: it is no plain file, or too large")
-        return file.read(LARGEST_FILE)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(LARGEST_FILE)
+    finally:
+        os.close(handle)
 
 
 def _values(data: bytes, source: str, may_set: Callable[[str, Any], bool]) -> dict[str, Value]:
