@@ -296,7 +296,7 @@ async def test_siblings_cannot_each_spend_the_last_of_it(world: World) -> None:
         await session.send_prompt("ask")
         await model.gate("g").reached.wait()
         with anyio.fail_after(5):
-            while model.request_count < 3 and not await somebody_ended(session):
+            while model.request_count < 3 and not await somebody_ended(app, session):
                 await anyio.lowlevel.checkpoint()
         assert model.request_count == 2
         model.gate("g").opened.set()
@@ -305,9 +305,12 @@ async def test_siblings_cannot_each_spend_the_last_of_it(world: World) -> None:
         assert reasons == ["max_budget", "stop"]
 
 
-async def somebody_ended(session: Session) -> bool:
+async def somebody_ended(app: App, session: Session) -> bool:
     """Whether a child of the session is through with its turn."""
-    return any(child.model and child.status == "idle" for child in await session.children())
+    for child in await session.children():
+        if child.model and await facts(await app.sessions.get(child.id), TurnFinished):
+            return True
+    return False
 
 
 # --- stopping ------------------------------------------------------------------------------

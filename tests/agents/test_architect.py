@@ -28,7 +28,6 @@ from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
     ArchitectStep,
-    BoundaryChanged,
     ChildFinished,
     ChildStarted,
     ModeChanged,
@@ -588,21 +587,41 @@ async def test_what_is_said_during_a_step_starts_the_next_turn(world: World) -> 
 # --- the rest ------------------------------------------------------------------------------
 
 
-async def test_a_step_has_its_boundary_set_and_is_a_child_of_the_session(world: World) -> None:
+async def test_a_step_is_a_child_of_the_session_and_held_to_its_boundary(world: World) -> None:
     world.write("1.txt", "a\nb\nc\n")
     bounded = step(1, action="edit", boundary={"first": 1, "last": 1})
     strong = planner(submit(bounded))
-    async with world.open(strong, editor(make_1=["Nothing to do."]), config=FAST) as app:
+    read = CallTool(name="read", args={"path": "1.txt"})
+    outside = CallTool(name="edit", args={"path": "1.txt", "old_string": "a", "new_string": "A"})
+    inside = CallTool(name="edit", args={"path": "1.txt", "old_string": "b", "new_string": "B"})
+    fast = editor(make_1=[read, outside, inside, "Done."])
+    async with world.open(strong, fast, config=FAST) as app:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
         [info] = await session.children()
         assert (info.purpose, info.name, info.reason) == ("step", "step 1", "stop")
         child = await app.sessions.get(info.id)
-        [boundary] = await facts(child, BoundaryChanged)
-        assert (boundary.path, boundary.first, boundary.last) == ("1.txt", 1, 1)
         [created] = await facts(child, SessionCreated)
         assert created.parent is not None
         assert created.parent.session_id == "s"
+        assert [fact.is_error for fact in await facts(child, ToolComplete)] == [False, True, False]
+        assert world.read("1.txt") == "a\nB\nc\n"
+
+
+async def test_a_boundary_of_the_session_holds_for_its_steps(world: World) -> None:
+    world.write("1.txt", "a\nb\nc\n")
+    strong = planner(submit(step(1, action="edit")))
+    read = CallTool(name="read", args={"path": "1.txt"})
+    outside = CallTool(name="edit", args={"path": "1.txt", "old_string": "a", "new_string": "A"})
+    fast = editor(make_1=[read, outside, "I may not."])
+    async with world.open(strong, fast, config=FAST) as app:
+        session = await start(app, auto_approve=True)
+        await session.set_boundary("1.txt", 1, 1)
+        await session.send_message("make it")
+        child = await app.sessions.get((await session.children())[0].id)
+        refused = (await facts(child, ToolComplete))[-1]
+        assert "only line 2" in refused.result.text
+        assert world.read("1.txt") == "a\nb\nc\n"
 
 
 async def test_the_phases_are_shown_as_they_come(world: World) -> None:

@@ -324,6 +324,21 @@ async def test_a_child_has_its_parents_tools_and_of_them_those_it_is_defined_wit
         assert not (world.project / "made.txt").exists()
 
 
+async def test_a_boundary_of_the_parent_holds_for_its_child(plain_world: World) -> None:
+    world = plain_world
+    world.write("a.txt", "a\nb\n")
+    read = CallTool(name="read", args={"path": "a.txt"})
+    edit = CallTool(name="edit", args={"path": "a.txt", "old_string": "a", "new_string": "A"})
+    model = cast({"ask": [hand("do it"), "Done."], "do": [read, edit, "I may not."]})
+    async with world.open(model) as app:
+        session = await start(app, auto_approve=True)
+        await session.set_boundary("a.txt", 1, 1)
+        await session.send_message("ask")
+        refused = (await facts(await child_of(app, session), ToolComplete))[-1]
+        assert "only line 2" in refused.result.text
+        assert world.read("a.txt") == "a\nb\n"
+
+
 async def test_options_of_the_message_hold_for_the_children_of_its_turn(plain_world: World) -> None:
     model = cast({"ask": [hand("one"), "Done."], "one": ["1"]})
     async with plain_world.open(model) as app:

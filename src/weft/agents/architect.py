@@ -37,7 +37,6 @@ from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
     ArchitectStep,
-    BoundaryChanged,
     ChildStarted,
     Fact,
     FinishReason,
@@ -47,7 +46,16 @@ from weft.events import (
     ToolComplete,
     TurnFinished,
 )
-from weft.ids import CallUid, NodeId, SessionId, TurnId, new_id, new_node_id, new_session_id
+from weft.ids import (
+    CallUid,
+    InputId,
+    NodeId,
+    SessionId,
+    TurnId,
+    new_id,
+    new_node_id,
+    new_session_id,
+)
 from weft.loop import (
     Commit,
     Turn,
@@ -59,6 +67,7 @@ from weft.loop import (
 )
 from weft.messages import Node, Text, ToolResult
 from weft.permissions import Action
+from weft.session import SetBoundary
 from weft.state import PlanState, SessionState
 
 ENDS_ALL: Final[frozenset[FinishReason]] = frozenset({"max_budget", "auth_error", "provider_error"})
@@ -232,10 +241,15 @@ class Architect(Work):
 
     def _wanted(self, plan: Plan, index: int, child: SessionId) -> Wanted:
         step = plan.steps[index]
-        boundary: tuple[Fact, ...] = ()
+        bounded: tuple[SetBoundary, ...] = ()
         if step.boundary is not None:
-            first, last = step.boundary.first, step.boundary.last
-            boundary = (BoundaryChanged(path=step.file, first=first, last=last),)
+            bound = SetBoundary(
+                path=step.file,
+                first=step.boundary.first,
+                last=step.boundary.last,
+                input_id=InputId(f"boundary-{child}"),
+            )
+            bounded = (bound,)
         return Wanted(
             child=child,
             origin=Origin(session_id=self._home.session_id, node=tip_after(self._state, ())),
@@ -246,7 +260,8 @@ class Architect(Work):
             depth=depth_of(self._state) + 1,
             append_system_prompt=EDITOR,
             max_turns=self._editor.max_turns,
-            facts=(*self._home.inherited(), *boundary),
+            facts=self._home.inherited(),
+            first=bounded,
         )
 
     async def _checked(self, plan: Plan, index: int) -> Verdict:

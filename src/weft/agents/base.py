@@ -68,6 +68,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """None: the parent's."""
     facts: tuple[Fact, ...] = ()
     """What else its log begins with."""
+    first: tuple[Command, ...] = ()
+    """What is to be carried out there before its task; each with an `input_id`, so that it is done once."""
 
 
 class Household(Protocol):

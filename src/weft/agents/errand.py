@@ -154,6 +154,8 @@ class Errand:
             return _turn_of(await handle.call(ContinueTurn()))
         if turn.last_turn is not None:
             return turn.last_turn
+        for command in self._wanted.first:
+            await handle.call(command)
         said = Say(
             parts=self._prompt,
             when_busy="refuse",

@@ -25,7 +25,7 @@ Look at the code with your tools first; you cannot change anything yourself. The
 - a step is about one file (create, edit, delete) or runs something (run);
 - order the steps so that each can be done and checked when those before it are done;
 - give a step a check, a shell command that fails when the step is not done right (a test, a type check), wherever there is one;
-- give a boundary (first and last line, counted from 0) where an edit must stay within some lines of the file.
+- give a boundary (first and last line, counted from 0: one less than `read` shows) where an edit must stay within some lines of the file.
 When nothing has to be changed, submit a plan without steps whose summary is your answer."""
 
 EDITOR: Final = """\
@@ -146,7 +146,7 @@ def step_prompt(plan: Plan, index: int) -> str:
         lines.append(f"File: {step.file}")
     if step.boundary is not None:
         lines.append(
-            f"Change only the lines {step.boundary.first} to {step.boundary.last} of it (counted from 0)."
+            f"Change only the lines {step.boundary.first + 1} to {step.boundary.last + 1} of it."
         )
     lines += ["", step.details]
     if step.check:

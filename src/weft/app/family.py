@@ -22,7 +22,7 @@ from weft.app.models import Models
 from weft.app.port import LocalPort, Port
 from weft.clock import Clock
 from weft.errors import SessionStopped
-from weft.events import Fact, Origin, PermissionResolved, QuestionAnswered
+from weft.events import BoundaryChanged, Fact, Origin, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
 from weft.loop import Build, Limits
 from weft.permissions import Mode
@@ -264,7 +264,10 @@ class Desk:
         return self._families.models.normal(name)
 
     def inherited(self) -> tuple[Fact, ...]:
-        return ()
+        return tuple(
+            BoundaryChanged(path=path, first=held.first, last=held.last, base=held.base)
+            for path, held in self.state.boundaries.held.items()
+        )
 
     async def open_child(self, wanted: Wanted) -> Port:
         port = await self._families.open_child(self.session_id, wanted)

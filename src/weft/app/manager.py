@@ -19,8 +19,8 @@ import msgspec
 
 from weft.actors import Supervisor
 from weft.app.config import Config
-from weft.app.filework import FileWork
 from weft.app.family import Desk, Families
+from weft.app.filework import FileWork
 from weft.app.models import Models
 from weft.app.port import UNLOADED, Hooking, LocalPort, Port
 from weft.app.prompt import Prompter
