@@ -61,7 +61,11 @@ def test_every_environment_variable_that_the_command_line_reads_is_documented() 
     for file in (SRC / "cli").rglob("*.py"):
         for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "os.environ.get":
-                read |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+                read |= {
+                    a.value
+                    for a in node.args[:1]
+                    if isinstance(a, ast.Constant) and isinstance(a.value, str)
+                }
     assert {"NO_COLOR", "TERM"} <= read
     assert {name for name in read if f"`{name}`" not in DOCS and name not in DOCS} == set()
 

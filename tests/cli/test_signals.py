@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -47,25 +52,35 @@ def test_a_signal_settles_the_turn_and_ends_with_its_code(weft: Weft, sent: int,
 
 
 def test_a_command_that_runs_is_killed_with_everything_it_started(weft: Weft) -> None:
-    loop = "sh -c 'echo $$ > pid; while :; do sleep 0.1; done' & echo ready; wait"
-    model = weft.script([text("Go."), call("shell", command=loop)], "Never.")
+    """Found from outside by what they run: the command has no other way to be heard from in its sandbox."""
+    seconds = f"9{uuid.uuid4().int % 10**12:012}"
+    model = weft.script(
+        [text("Go."), call("shell", command=f"sleep {seconds} & sleep {seconds}")], "Never."
+    )
     running = started(weft, model, "--yolo")
-    pid = weft.project / "pid"
-    while not (pid.exists() and pid.read_text().strip()):
-        assert running.poll() is None
+    with deadline(20) as is_over:
+        while count(seconds) < 2:
+            assert running.poll() is None
+            assert not is_over()
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=5)
+    running.communicate(timeout=10)
     assert running.returncode == 143
-    assert not is_alive(int(pid.read_text()))
+    assert count(seconds) == 0
 
 
-def is_alive(pid: int) -> bool:
-    """A process that is there and no zombie."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+def count(seconds: str) -> int:
+    """Living processes `sleep SECONDS`."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found += (process / "cmdline").read_bytes() == f"sleep\0{seconds}\0".encode()
+    return found
+
+
+@contextlib.contextmanager
+def deadline(seconds: float) -> Iterator[Callable[[], bool]]:
+    until = time.monotonic() + seconds
+    yield lambda: time.monotonic() > until
 
 
 def test_a_second_signal_ends_it_at_once_even_if_something_hangs(weft: Weft) -> None:
