@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -82,7 +83,7 @@ async def hold(path: Path, voice: Voice, ears: int) -> None:
 
 async def want(path: Path, voice: Voice, ears: int, name: str, *, holder_lives: bool) -> None:
     """Take the session, politely first, then by force; write a little; lose it to the next one."""
-    async with await open_sqlite(path, busy_seconds=PATIENCE_SECONDS) as store:
+    async with await _open_impatiently(path) as store:
         voice.say("ready")
         await asyncio.to_thread(os.read, ears, 1)
         lease = await _take(store, voice, steal=False)
@@ -95,6 +96,13 @@ async def want(path: Path, voice: Voice, ears: int, name: str, *, holder_lives: 
         for number in range(5):
             if not await _append(store, lease, f"{name}-{number}", voice):
                 break
+
+
+async def _open_impatiently(path: Path) -> SqliteStore:
+    """The store with little patience for a stopped process; opening it may take as many tries as a busy machine needs."""
+    while True:
+        with contextlib.suppress(StoreUnavailable):
+            return await open_sqlite(path, busy_seconds=PATIENCE_SECONDS)
 
 
 async def _take(store: SqliteStore, voice: Voice, *, steal: bool) -> Lease | None:
