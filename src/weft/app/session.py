@@ -344,18 +344,20 @@ class Session:
         steering, follow_up = queue.waiting("steering"), queue.waiting("follow_up")
         return await port.in_full(steering), await port.in_full(follow_up)
 
-    async def recall_queues(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    async def recall_queues(
+        self, *, input_id: str | None = None
+    ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         """Both queues, emptied."""
-        queued = msgspec.convert(await self._call(RecallQueues(client=self._client)), Queued)
+        queued = msgspec.convert(await self._call(RecallQueues(**self._by(input_id))), Queued)
         return queued.steering, queued.follow_up
 
-    async def clear_queues(self) -> None:
+    async def clear_queues(self, *, input_id: str | None = None) -> None:
         """Empty both queues."""
-        await self.recall_queues()
+        await self.recall_queues(input_id=input_id)
 
-    async def dequeue_steering(self) -> Entry | None:
+    async def dequeue_steering(self, *, input_id: str | None = None) -> Entry | None:
         """Take back the next steering message; None when there is none."""
-        answer = await self._call(DequeueSteering(client=self._client))
+        answer = await self._call(DequeueSteering(**self._by(input_id)))
         return None if answer is None else msgspec.convert(answer, Entry)
 
     @staticmethod
@@ -363,34 +365,36 @@ class Session:
         """One string for showing entries or putting them back into an input box."""
         return combine_queue_entries_to_text(entries)
 
-    async def edit_queued(self, entry_id: str, content: Content) -> None:
+    async def edit_queued(
+        self, entry_id: str, content: Content, *, input_id: str | None = None
+    ) -> None:
         """Change what a queued message says."""
         parts = as_parts(content)
-        await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, client=self._client))
+        await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, **self._by(input_id)))
 
-    async def remove_queued(self, entry_id: str) -> None:
+    async def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None:
         """Take a message out of the queue."""
-        await self._call(RemoveQueued(entry_id=EntryId(entry_id), client=self._client))
+        await self._call(RemoveQueued(entry_id=EntryId(entry_id), **self._by(input_id)))
 
-    async def reorder_queue(self, ids: Sequence[str]) -> None:
+    async def reorder_queue(self, ids: Sequence[str], *, input_id: str | None = None) -> None:
         """Put the named messages first, in this order."""
         entries = tuple(EntryId(each) for each in ids)
-        await self._call(ReorderQueue(entries=entries, client=self._client))
+        await self._call(ReorderQueue(entries=entries, **self._by(input_id)))
 
-    async def abort(self, reason: str = "") -> AbortReceipt:
+    async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
-        receipt = await (await self._port()).abort(Abort(reason=reason, client=self._client))
+        receipt = await (await self._port()).abort(Abort(reason=reason, **self._by(input_id)))
         return msgspec.convert(receipt, AbortReceipt)
 
-    async def continue_turn(self, **options: Any) -> Accepted:
+    async def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted:
         """Go on from exactly what is stored, after an interruption, an abort or a limit."""
-        command = ContinueTurn(options=self._options(options), client=self._client)
+        command = ContinueTurn(options=self._options(options), **self._by(input_id))
         return _accepted(await self._call(command))
 
-    async def continue_and_wait(self, **options: Any) -> Reply:
+    async def continue_and_wait(self, *, input_id: str | None = None, **options: Any) -> Reply:
         """`continue_turn`, and wait for the turn's end."""
         port = await self._port()
-        command = ContinueTurn(options=self._options(options), client=self._client)
+        command = ContinueTurn(options=self._options(options), **self._by(input_id))
         return await self._reply(port, _accepted(await port.call(command)), continued=True)
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
@@ -483,7 +487,9 @@ class Session:
             info, title=row.title, model=row.model, cost_usd=row.cost_usd, status=status
         )
 
-    async def set_budget(self, usd: float | None = None, tokens: int | None = None) -> None:
+    async def set_budget(
+        self, usd: float | None = None, tokens: int | None = None, *, input_id: str | None = None
+    ) -> None:
         """Limit what the session may spend; no limit where None."""
         for limit in (usd, tokens):
             if limit is not None and not isinstance(limit, int | float):
@@ -492,11 +498,11 @@ class Session:
                 raise UsageError("a budget must be more than nothing")
         budget = {"max_budget_usd": usd, "max_tokens": tokens}
         value = {name: limit for name, limit in budget.items() if limit is not None}
-        await self._set("budget", value or None)
+        await self._set("budget", value or None, input_id)
 
-    async def pin(self, message_id: str) -> None:
+    async def pin(self, message_id: str, *, input_id: str | None = None) -> None:
         """Keep a message in the model's context whatever is compacted."""
-        command = MarkNode(node=NodeId(message_id), mark="pin", client=self._client)
+        command = MarkNode(node=NodeId(message_id), mark="pin", **self._by(input_id))
         await self._call(command)
 
     async def todos(self) -> tuple[Todo, ...]:
@@ -509,9 +515,10 @@ class Session:
         level: Literal["info", "warning", "error"] = "info",
         *,
         to_model: bool = False,
+        input_id: str | None = None,
     ) -> None:
         """Say something as the system: shown and kept; with `to_model`, in the model's context too."""
-        await self._call(AddNote(text=text, level=level, to_model=to_model, client=self._client))
+        await self._call(AddNote(text=text, level=level, to_model=to_model, **self._by(input_id)))
 
     async def respond_to_permission(
         self,
@@ -519,6 +526,7 @@ class Session:
         *,
         request_id: str | None = None,
         meta: dict[str, Any] | None = None,
+        input_id: str | None = None,
     ) -> None:
         """Answer a request for leave.  `meta` may carry a `reason` for the model.
 
@@ -536,7 +544,7 @@ class Session:
                 request_id=RequestId(request_id) if request_id else None,
                 reason=str((meta or {}).get("reason", "")),
                 save=bool((meta or {}).get("save", False)),
-                client=self._client,
+                **self._by(input_id),
             )
         )
 
@@ -545,6 +553,7 @@ class Session:
         decision: Literal["approve", "reject", "approve_all"],
         *,
         request_id: str | None = None,
+        input_id: str | None = None,
     ) -> None:
         """The other spelling of `respond_to_permission`."""
         actions: dict[str, PermissionAction] = {
@@ -554,12 +563,16 @@ class Session:
         }
         if decision not in actions:
             raise UsageError(f"no decision {decision!r}; there are {', '.join(actions)}")
-        await self.respond_to_permission(actions[decision], request_id=request_id)
+        await self.respond_to_permission(
+            actions[decision], request_id=request_id, input_id=input_id
+        )
 
-    async def answer_question(self, request_id: str, answer: str) -> None:
+    async def answer_question(
+        self, request_id: str, answer: str, *, input_id: str | None = None
+    ) -> None:
         """Answer what the model asked."""
         await self._call(
-            AnswerQuestion(request_id=RequestId(request_id), answer=answer, client=self._client)
+            AnswerQuestion(request_id=RequestId(request_id), answer=answer, **self._by(input_id))
         )
 
     # -- reading
@@ -699,27 +712,27 @@ class Session:
 
     # -- steering the model
 
-    async def update_model(self, model: Any) -> None:
+    async def update_model(self, model: Any, *, input_id: str | None = None) -> None:
         """Use another model from the next call on; history stays."""
-        await self._set("model", self._host.normal_model(model))
+        await self._set("model", self._host.normal_model(model), input_id)
 
     set_model = update_model
 
-    async def set_thinking_level(self, level: str) -> None:
+    async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
         """How hard the model thinks: off, low, medium, high or max."""
-        await self._set("thinking", level)
+        await self._set("thinking", level, input_id)
 
-    async def set_mode(self, mode: str) -> None:
+    async def set_mode(self, mode: str, *, input_id: str | None = None) -> None:
         """Work as `normal` or as `architect` (a strong model plans, a fast one carries out) from the next turn on."""
-        await self._call(SetMode(mode=mode, client=self._client))
+        await self._call(SetMode(mode=mode, **self._by(input_id)))
 
     async def get_mode(self) -> str:
         """`normal` or `architect`."""
         return (await self._port()).state.settings.mode
 
-    async def set_permission_mode(self, mode: str) -> None:
+    async def set_permission_mode(self, mode: str, *, input_id: str | None = None) -> None:
         """plan, default, accept_edits, auto or bypass."""
-        await self._set("permission_mode", mode)
+        await self._set("permission_mode", mode, input_id)
 
     async def cycle_model(self) -> str:
         """Go on with the next model of the configured rotation; returns its name.
@@ -797,7 +810,7 @@ class Session:
         known = self._host.skills(state.about.project_path).found
         return list(known.values()), list(state.skills.names)
 
-    async def activate_skill(self, name: str) -> None:
+    async def activate_skill(self, name: str, *, input_id: str | None = None) -> None:
         """Put a skill into the prompt in full.
 
         Raises:
@@ -808,16 +821,18 @@ class Session:
             raise UsageError(
                 f"no skill {name!r}; there are {', '.join(skill.name for skill in known) or 'none'}"
             )
-        await self._call(SwitchSkill(name=name, client=self._client))
+        await self._call(SwitchSkill(name=name, **self._by(input_id)))
 
-    async def deactivate_skill(self, name: str) -> None:
+    async def deactivate_skill(self, name: str, *, input_id: str | None = None) -> None:
         """Take a skill out of the prompt again."""
         _, active = await self.list_skills()
         if name not in active:
             raise UsageError(f"the skill {name!r} is not switched on")
-        await self._call(SwitchSkill(name=name, active=False, client=self._client))
+        await self._call(SwitchSkill(name=name, active=False, **self._by(input_id)))
 
-    async def set_boundary(self, path: str, first: int, last: int) -> None:
+    async def set_boundary(
+        self, path: str, first: int, last: int, *, input_id: str | None = None
+    ) -> None:
         """Hold edits of a file to a range of lines (from 0, both included), whoever of the session makes them and by whatever tool.
 
         The range follows: it grows and shrinks with edits inside, and shifts with what others change above it.  A `last` beyond the
@@ -826,20 +841,20 @@ class Session:
         Raises:
             UsageError: there is no such file in the project, or no such lines in it.
         """
-        await self._call(SetBoundary(path=path, first=first, last=last, client=self._client))
+        await self._call(SetBoundary(path=path, first=first, last=last, **self._by(input_id)))
 
     async def boundary_for(self, path: str) -> Boundary | None:
         """The lines of a file that may be edited, as they were after the last edit; None when all may."""
         state = (await self._port()).state
         return state.boundaries.held.get(_name_in(state.about.project_path, path))
 
-    async def clear_boundary(self, path: str) -> None:
+    async def clear_boundary(self, path: str, *, input_id: str | None = None) -> None:
         """Lift the boundary of a file, if it has one."""
-        await self._call(ClearBoundary(path=path, client=self._client))
+        await self._call(ClearBoundary(path=path, **self._by(input_id)))
 
-    async def clear_all_boundaries(self) -> None:
+    async def clear_all_boundaries(self, *, input_id: str | None = None) -> None:
         """Lift every boundary of the session."""
-        await self._call(ClearBoundary(client=self._client))
+        await self._call(ClearBoundary(**self._by(input_id)))
 
     async def new_session(self, **settings: Any) -> Session:
         """Another session like this one; this one stays, and can be resumed."""
@@ -858,7 +873,9 @@ class Session:
         self._subscriptions = []
         return other
 
-    async def compact(self, focus: str | None = None) -> CompactionReport:
+    async def compact(
+        self, focus: str | None = None, *, input_id: str | None = None
+    ) -> CompactionReport:
         """Tell the model the older part of the conversation as a summary from now on; the log is untouched.
 
         Raises:
@@ -866,7 +883,7 @@ class Session:
             SessionError: the model could not write the summary; nothing has changed.
         """
         port = await self._port()
-        after = await port.call(Compact(focus=focus or "", client=self._client))
+        after = await port.call(Compact(focus=focus or "", **self._by(input_id)))
         async with port.subscribe(after=int(after), live="status") as events:
             async for event in events:
                 match event:
@@ -887,13 +904,15 @@ class Session:
                         pass
         raise SessionStopped(self.id, await port.ended())
 
-    async def undo_compaction(self) -> None:
+    async def undo_compaction(self, *, input_id: str | None = None) -> None:
         """Let the newest compaction of the present line no longer count."""
-        await self._call(UndoCompaction(client=self._client))
+        await self._call(UndoCompaction(**self._by(input_id)))
 
     # -- the tree
 
-    async def branch_at(self, node_or_index: str | int, name: str | None = None) -> Branch:
+    async def branch_at(
+        self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None
+    ) -> Branch:
         """Let the line end at a message (its id, or its index in `get_history()`) and go on from there; nothing is lost.
 
         Raises:
@@ -901,32 +920,36 @@ class Session:
             UsageError: there is no such message, or the name is taken.
         """
         node = await self._node(node_or_index)
-        command = BranchAt(node=node, name=name or "", client=self._client)
+        command = BranchAt(node=node, name=name or "", **self._by(input_id))
         return msgspec.convert(await self._call(command), Branch)
 
     async def list_branches(self) -> list[Branch]:
         """Every branch; the present one ends at the head."""
         return branches((await self._port()).state)
 
-    async def switch_branch(self, name_or_index: str | int) -> Branch:
+    async def switch_branch(
+        self, name_or_index: str | int, *, input_id: str | None = None
+    ) -> Branch:
         """Go on with another branch; the line that is left keeps its place."""
         name = await self._branch_name(name_or_index)
-        answer = await self._call(SwitchBranch(name=name, client=self._client))
+        answer = await self._call(SwitchBranch(name=name, **self._by(input_id)))
         return msgspec.convert(answer, Branch)
 
-    async def rename_branch(self, name_or_index: str | int, new_name: str) -> None:
+    async def rename_branch(
+        self, name_or_index: str | int, new_name: str, *, input_id: str | None = None
+    ) -> None:
         """Give a branch another name."""
         name = await self._branch_name(name_or_index)
-        await self._call(RenameBranch(name=name, new_name=new_name, client=self._client))
+        await self._call(RenameBranch(name=name, new_name=new_name, **self._by(input_id)))
 
-    async def delete_branch(self, name_or_index: str | int) -> None:
+    async def delete_branch(self, name_or_index: str | int, *, input_id: str | None = None) -> None:
         """Forget a branch's name; its messages stay in the tree."""
         name = await self._branch_name(name_or_index)
-        await self._call(DeleteBranch(name=name, client=self._client))
+        await self._call(DeleteBranch(name=name, **self._by(input_id)))
 
-    async def checkpoint(self, label: str | None = None) -> str:
+    async def checkpoint(self, label: str | None = None, *, input_id: str | None = None) -> str:
         """Name the place where the conversation stands; returns the name."""
-        answer = await self._call(SetCheckpoint(label=label or "", client=self._client))
+        answer = await self._call(SetCheckpoint(label=label or "", **self._by(input_id)))
         return str(answer)
 
     async def rewind(
@@ -964,7 +987,7 @@ class Session:
         return msgspec.convert(await self._call(command), RewindPlan)
 
     async def undo_rewind(
-        self, preview: bool = False, *, overwrite: Sequence[str] = ()
+        self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
     ) -> RewindPlan:
         """Take the last rewind back: its files, if nobody has changed them since, and the place in the conversation.
 
@@ -972,7 +995,7 @@ class Session:
             SessionBusy: a turn runs.
             UsageError: there is none.
         """
-        command = UndoRewind(preview=preview, overwrite=tuple(overwrite), client=self._client)
+        command = UndoRewind(preview=preview, overwrite=tuple(overwrite), **self._by(input_id))
         return msgspec.convert(await self._call(command), RewindPlan)
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
@@ -992,24 +1015,24 @@ class Session:
             for parts in await port.revisions(NodeId(node))
         ]
 
-    async def restore_revision(self, node: str, n: int) -> None:
+    async def restore_revision(self, node: str, n: int, *, input_id: str | None = None) -> None:
         """Put an earlier text of a message in force again, as a new revision."""
         port = await self._port()
         found = await port.revisions(NodeId(node))
         if not 0 <= n < len(found):
             raise UsageError(f"no revision {n}; the message has {len(found)}")
-        await port.call(EditNode(node=NodeId(node), parts=found[n], client=self._client))
+        await port.call(EditNode(node=NodeId(node), parts=found[n], **self._by(input_id)))
 
-    async def toggle_tool_collapse(self, message_id: str) -> bool:
+    async def toggle_tool_collapse(self, message_id: str, *, input_id: str | None = None) -> bool:
         """Fold or unfold the tool calls of a message; returns whether they are folded now."""
         node = await self._node(message_id)
         if node is None:
             raise UsageError(f"the message {message_id!r} has no tool calls to fold")
-        return not await self._call(ToggleCollapse(node=node, client=self._client))
+        return not await self._call(ToggleCollapse(node=node, **self._by(input_id)))
 
-    async def toggle_all_tool_collapses(self) -> bool:
+    async def toggle_all_tool_collapses(self, *, input_id: str | None = None) -> bool:
         """Unfold everything if anything is folded, else fold everything; returns whether all is folded now."""
-        return not await self._call(ToggleCollapse(client=self._client))
+        return not await self._call(ToggleCollapse(**self._by(input_id)))
 
     async def _node(self, given: str | int) -> NodeId | None:
         """The node that a message id or an index in the history means."""
@@ -1031,8 +1054,12 @@ class Session:
 
     # -- the way
 
-    async def _set(self, name: str, value: Any) -> None:
-        await self._call(ChangeSetting(name=name, value=value, client=self._client))
+    async def _set(self, name: str, value: Any, input_id: str | None = None) -> None:
+        await self._call(ChangeSetting(name=name, value=value, **self._by(input_id)))
+
+    def _by(self, input_id: str | None) -> dict[str, Any]:
+        """Who sends a command, and under which id; one that comes again under its id is carried out once."""
+        return {"client": self._client, "input_id": _input_id(input_id)}
 
     async def _port(self) -> Port:
         if self._port_now is None or not self._port_now.is_open:

@@ -119,10 +119,13 @@ from weft.session.line import (
 from weft.session.loading import keep_snapshot, load_state
 from weft.session.restoring import Rewinder
 from weft.state import Entry as QueueEntry
-from weft.state import SessionState
+from weft.state import Inputs, SessionState
 from weft.store import Append, Blob, DraftChunk, Lease, Record, Said, SessionRow, Store
 
 logger = logging.getLogger(__name__)
+
+UNWRITTEN_REMEMBERED = 1_000
+"""How many commands without a fact a session remembers; older ones are forgotten, oldest first."""
 
 _CREATE = Boundary("session.create")
 _COMMAND = Boundary("session.command")
@@ -212,6 +215,8 @@ class SessionActor:
         self._turn_status: Status = "thinking"
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
+        self._unwritten = Inputs()
+        """Commands of this life that left no fact."""
         self._settled = anyio.Event()
         self._queued_before: frozenset[EntryId] = frozenset()
         """What was in the queue when the work that runs, or ran last, began."""
@@ -437,9 +442,27 @@ class SessionActor:
     async def _carry_out(self, command: Command) -> Any:
         self.check_driver(command)
         asked = digest(command) if command.input_id else ""
-        repeated, answer = self.state.inputs.earlier_answer(command.input_id, asked)
+        repeated, answer = self._answered_before(command, asked)
         if repeated:
             return answer
+        answer = await self._carry_out_once(command, asked)
+        if command.input_id and command.input_id not in self.state.inputs.causes:
+            # It left no fact to remember it by (an abort of nothing, an empty queue): it is remembered as long as we live.
+            self._unwritten.causes[command.input_id] = Cause(
+                input_id=command.input_id, digest=asked, answer=answer
+            )
+            while len(self._unwritten.causes) > UNWRITTEN_REMEMBERED:
+                del self._unwritten.causes[next(iter(self._unwritten.causes))]
+        return answer
+
+    def _answered_before(self, command: Command, asked: str) -> tuple[bool, Any]:
+        for known in (self.state.inputs, self._unwritten):
+            repeated, answer = known.earlier_answer(command.input_id, asked)
+            if repeated:
+                return True, answer
+        return False, None
+
+    async def _carry_out_once(self, command: Command, asked: str) -> Any:
         match command:
             case Abort(reason=reason):
                 return await self._abort(reason)
@@ -930,7 +953,8 @@ class SessionActor:
         Returns the turn that was stopped.
         """
         self.check_driver(command)
-        if self._turn is None:
+        is_repeated, _ = self._answered_before(command, digest(command))
+        if self._turn is None or is_repeated:
             return None
         self._turn.abort_reason = command.reason
         self.is_aborting = True
