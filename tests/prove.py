@@ -28,6 +28,7 @@ CLAIMS: Mapping[str, str] = {
         "subscribers",
         "interrupts",
         "faults",
+        "long",
     )
 }
 """Name of each claim → the module that proves it."""
