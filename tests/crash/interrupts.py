@@ -287,7 +287,8 @@ class Stage:
         if is_the_point and self._is_armed:
             self.there.set()
             return
-        await session.respond_to_permission("allow_once")
+        for request in (await session.editor_snapshot()).requests:
+            await session.respond_to_permission("allow_once", request_id=request.request_id)
 
     async def _interrupt(self, session: Session) -> None:
         await self.there.wait()
