@@ -356,6 +356,63 @@ ROWS: dict[str, Requirement] = {
     "app:permissions": Requirement(
         "Rules: list, add, remove, explain.", "api 1", "the permission engine is a later issue"
     ),
+    # the turn, and faults that other systems have
+    "turn:one-append-a-step": Requirement(
+        "A tool round costs at most two appends, one with pure tools one.", "design 1"
+    ),
+    "turn:request-can-be-rebuilt": Requirement(
+        "Each model call names the prefix it was sent with.", "design 9"
+    ),
+    "fault:second-turn": Requirement(
+        "Speaking to a session that waits for leave starts no second turn.", "seeds 6.1"
+    ),
+    "fault:answer-crashes": Requirement(
+        "An answer to nothing, or of no kind, is refused and crashes nothing.", "seeds 6.1"
+    ),
+    "fault:deaf-while-working": Requirement(
+        "A working session answers every question at once.", "seeds 6.1"
+    ),
+    "fault:order-by-clock": Requirement("Order never comes from a clock.", "seeds 6.1"),
+    "fault:turn-lost": Requirement(
+        "A crash in the middle of a turn loses nothing of it that had happened.", "seeds 6.2"
+    ),
+    "fault:instructions-again": Requirement(
+        "Instructions are told once, however many turns there are.", "seeds 6.2"
+    ),
+    "fault:empty-nodes": Requirement("An empty answer is no message.", "seeds 6.3"),
+    "fault:wildcards": Requirement("No sign in an id prefix is a wildcard.", "seeds 6.3"),
+    "fault:phantom-context": Requirement(
+        "The model sees after reopening what it saw before, reasoning and calls included.",
+        "seeds 6.4",
+    ),
+    "fault:budget-trap": Requirement(
+        "A session that met its budget works again when the budget is raised.", "seeds 6.4"
+    ),
+    "fault:escape-trap": Requirement(
+        "An abort while leave is awaited frees the person.", "seeds 6.4"
+    ),
+    "fault:stale-approval": Requirement(
+        "A late answer never approves the next request.", "seeds 6.4"
+    ),
+    "fault:picture-crashes": Requirement("A picture in a prompt is a prompt.", "seeds 6.4"),
+    "fault:delta-is-a-write": Requirement(
+        "A stream of many pieces is stored as one message.", "seeds 6.4"
+    ),
+    "fault:secrets": Requirement(
+        "Secrets in tool output reach neither model nor log nor watchers.", "design law 11"
+    ),
+    "fault:flood": Requirement("A flood is cut for the model and kept whole.", "safety F16"),
+    "fault:nonsense": Requirement(
+        "Malformed arguments, unknown tools, empty answers, equal ids, too many calls: each has its outcome.",
+        "safety F7 F8",
+    ),
+    "fault:surrogates": Requirement(
+        "Text that no codec takes is cleaned where it enters.", "safety F9"
+    ),
+    "fault:tool-nonsense": Requirement(
+        "A tool that fails, hangs, exits or answers nonsense hurts itself alone.", "design law 9"
+    ),
+    "fault:retry-doubles": Requirement("A retry never doubles text.", "safety F6"),
 }
 
 _LATER = {

@@ -63,6 +63,7 @@ async def test_partial_text_is_kept_and_the_model_sees_it_again(world: World) ->
     assert told(model.last_request)[-1] == "user: go on"
 
 
+@pytest.mark.requirement("fault:empty-nodes")
 async def test_an_abort_before_the_first_word_leaves_no_empty_answer(world: World) -> None:
     model = ScriptedModel([(Think(text="hm"), Stall(gate="g")), "fine"])
     async with world.open(model) as app:
@@ -107,6 +108,7 @@ def sleepers(seconds: str) -> list[str]:
     return found
 
 
+@pytest.mark.requirement("fault:escape-trap")
 async def test_an_abort_while_a_permission_is_awaited_withdraws_the_request(world: World) -> None:
     model = ScriptedModel([CallTool(name="write", args={"path": "a", "content": "x"}), "ok"])
     async with world.open(model) as app:

@@ -476,6 +476,7 @@ async def everything(session: Session) -> list[object]:
     ]
 
 
+@pytest.mark.requirement("fault:turn-lost")
 async def test_a_second_crash_in_the_middle_of_coming_back_loses_nothing(world: World) -> None:
     counter = Counter(waits=True)
     model = ScriptedModel([CallTool(name="count"), Stall(gate="g"), "Finally."])

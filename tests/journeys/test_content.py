@@ -110,6 +110,7 @@ async def test_text_and_pictures_may_be_listed_as_they_come(world: World) -> Non
         assert (await said(session))[0] == "user: What is this? [image: cat.png]"
 
 
+@pytest.mark.requirement("fault:picture-crashes")
 async def test_a_picture_alone_is_a_message(world: World) -> None:
     model = ScriptedModel(["A cat."])
     async with world.open(model) as app:
@@ -118,6 +119,7 @@ async def test_a_picture_alone_is_a_message(world: World) -> None:
         assert await said(session) == ["user: [image: cat.png]", "assistant: A cat."]
 
 
+@pytest.mark.requirement("fault:surrogates")
 @pytest.mark.parametrize("input_id", [None, "i"])
 async def test_lone_surrogates_are_replaced_where_text_enters(
     world: World, input_id: str | None

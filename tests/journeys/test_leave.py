@@ -185,6 +185,7 @@ async def test_late_unknown_and_second_answers_approve_nothing(world: World) -> 
     assert not (world.project / "made").exists()
 
 
+@pytest.mark.requirement("fault:answer-crashes")
 async def test_an_answer_that_is_no_answer_is_refused(world: World) -> None:
     async with world.open(ScriptedModel([shell("echo 1")])) as app:
         session = await app.sessions.start_session()
@@ -197,6 +198,7 @@ async def test_an_answer_that_is_no_answer_is_refused(world: World) -> None:
         assert await session.get_status() == "awaiting_permission"
 
 
+@pytest.mark.requirement("fault:stale-approval")
 async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok"])
     async with world.open(model) as app:
@@ -218,6 +220,7 @@ async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
         assert refused == [{"allow_once": "deny", "deny": "allow_once"}[resolved.action]]
 
 
+@pytest.mark.requirement("fault:second-turn")
 async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
     world: World,
 ) -> None:

@@ -82,6 +82,7 @@ async def test_running_sessions_are_found_by_id_and_unique_prefix(world: World) 
         assert await app.sessions.find_session("xy") is None
 
 
+@pytest.mark.requirement("fault:wildcards")
 async def test_an_exact_id_is_never_ambiguous(world: World) -> None:
     async with world.open() as app:
         await app.sessions.start_session(session_id="s")

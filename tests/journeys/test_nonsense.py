@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.journeys.world import World, facts, said, told
@@ -47,6 +49,7 @@ async def told_after(world: World, *steps: Step, ran: list[str] | None = None) -
     return told(model.requests[1])
 
 
+@pytest.mark.requirement("fault:nonsense")
 @pytest.mark.parametrize("args", ['{"what": "x"', '{"what": "x"}{"what": "x"}', "[1, 2]", "null"])
 async def test_arguments_that_are_no_object_are_told_back_and_nothing_runs(
     plain_world: World, args: str
@@ -78,6 +81,7 @@ async def test_arguments_that_do_not_fit_are_told_back_with_what_would(plain_wor
     assert ran == []
 
 
+@pytest.mark.requirement("fault:nonsense")
 async def test_an_unknown_tool_is_answered_with_the_nearest_name(plain_world: World) -> None:
     heard = await told_after(plain_world, CallTool(name="reed", args={"path": "a"}))
     assert "There is no tool 'reed'; did you mean 'read'?" in heard[-1]
@@ -115,6 +119,7 @@ async def test_numbers_beyond_all_bounds_are_kept_or_refused_but_never_crash(
         assert heard[-1].startswith("result: ")
 
 
+@pytest.mark.requirement("fault:nonsense")
 async def test_five_hundred_calls_in_one_answer_are_bounded_and_all_answered(
     world: World,
 ) -> None:
@@ -283,13 +288,14 @@ async def test_a_model_of_unknown_price_shows_unknown_and_a_money_budget_refuses
 
 
 @pytest.mark.parametrize("budget", [{"usd": 0}, {"tokens": -1}])
-async def test_a_budget_of_nothing_is_refused(world: World, budget: dict[str, int]) -> None:
+async def test_a_budget_of_nothing_is_refused(world: World, budget: dict[str, Any]) -> None:
     async with world.open() as app:
         session = await app.sessions.start_session()
         with pytest.raises(UsageError, match="more than nothing"):
             await session.set_budget(**budget)
 
 
+@pytest.mark.requirement("fault:budget-trap")
 async def test_a_limit_that_is_reached_leaves_a_session_that_works(world: World) -> None:
     model = ScriptedModel([CallTool(name="list"), "Fine."])
     async with world.open(model) as app:

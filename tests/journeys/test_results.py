@@ -58,6 +58,7 @@ class Odd(Tool):
 # --- failures ------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("fault:tool-nonsense")
 @pytest.mark.parametrize(
     ("error", "shown"),
     [
@@ -109,6 +110,7 @@ async def test_a_tool_that_takes_too_long_is_stopped(plain_world: World) -> None
     assert "ran longer than 0.01 seconds" in result.text
 
 
+@pytest.mark.requirement("fault:tool-nonsense")
 @pytest.mark.parametrize("effect", ["unknown", "pure"])
 @pytest.mark.parametrize(
     "answer",
@@ -148,6 +150,7 @@ async def test_lone_surrogates_and_nul_in_output_are_cleaned_before_anybody_sees
 # --- floods --------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("fault:flood")
 async def test_a_flood_is_cut_for_the_model_and_kept_whole_beside_it(world: World) -> None:
     whole = "".join(f"line {i}\n" for i in range(50_000))
 
@@ -251,6 +254,7 @@ async def test_touched_files_name_what_differs_from_before_newest_first(world: W
 # --- secrets -------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("fault:secrets")
 async def test_secrets_in_tool_output_reach_neither_model_nor_log_nor_watchers(
     world: World,
 ) -> None:

@@ -45,6 +45,7 @@ async def test_a_server_that_fails_is_asked_again_after_a_growing_wait(
     assert all(wait <= 30 for wait in world.waits)
 
 
+@pytest.mark.requirement("fault:retry-doubles")
 async def test_text_of_a_broken_stream_never_appears_twice(world: World) -> None:
     model = ScriptedModel([(SayText(text="One two "), Break()), "One two three."])
     async with world.open(model) as app:
