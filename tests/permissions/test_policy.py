@@ -169,3 +169,46 @@ def test_protected_and_outside_never_loosen_and_a_grant_never_forbids(
         SEVERITY[now] >= SEVERITY[decide(plain, mode=mode, rules=some, grants=given_grants).verdict]
     )
     assert SEVERITY[now] <= SEVERITY[decide(action, mode=mode, rules=some).verdict]
+
+
+# --- the sandbox
+
+
+INSIDE = Action(tool="shell", kind="run", target="make", sandboxed=True)
+ESCAPE = Action(tool="shell", kind="run", target="# outside the sandbox\nmake", escapes=True)
+
+
+def test_only_auto_mode_runs_a_command_unasked_for_being_in_the_sandbox() -> None:
+    verdicts = {mode: decide(INSIDE, mode=mode).verdict for mode in MODES}
+    assert verdicts == {
+        "plan": "deny",
+        "default": "ask",
+        "accept_edits": "ask",
+        "auto": "allow",
+        "bypass": "allow",
+    }
+    bare = msgspec.structs.replace(INSIDE, sandboxed=False)
+    assert decide(bare, mode="auto").verdict == "ask"
+    elsewhere = msgspec.structs.replace(INSIDE, outside=True)
+    assert decide(elsewhere, mode="auto").verdict == "ask"
+
+
+def test_leaving_the_sandbox_asks_and_where_nobody_is_asked_it_is_denied() -> None:
+    verdicts = {mode: decide(ESCAPE, mode=mode).verdict for mode in MODES}
+    assert verdicts == {
+        "plan": "deny",
+        "default": "ask",
+        "accept_edits": "ask",
+        "auto": "ask",
+        "bypass": "deny",
+    }
+    assert decide(ESCAPE, mode="auto").is_firm
+
+
+def test_a_rule_that_allows_the_tool_lets_nothing_out_unless_it_names_it() -> None:
+    sweeping = Rule(verdict="allow", tool="shell")
+    assert decide(ESCAPE, mode="auto", rules=[sweeping]).verdict == "ask"
+    exact = Rule(verdict="allow", tool="shell", pattern=ESCAPE.target)
+    assert decide(ESCAPE, mode="auto", rules=[exact]).verdict == "allow"
+    for_inside = Grant(pattern=grant_pattern(INSIDE), scope="session")
+    assert decide(ESCAPE, mode="auto", grants=[for_inside]).verdict == "ask"

@@ -36,6 +36,7 @@ from weft.workspace.local import LocalWorkspace
 from weft.workspace.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
+    from weft.app.confinement import Confinement
     from weft.app.hooked import HookSource
     from weft.app.trust import ProjectFiles, Trust, TrustQuestion
 
@@ -86,6 +87,7 @@ class App:
         self._sessions: SessionManager | None = None
         self._socket: Closing | None = None
         self._models: Models | None = None
+        self._confinement: Confinement | None = None
 
     # -- what programs use
 
@@ -211,6 +213,8 @@ class App:
                 await self._socket.aclose()
         finally:
             await self._supervisor.aclose()
+            if self._confinement is not None:
+                await self._confinement.aclose()
             if self._models is not None:
                 await self._models.aclose()
             if self._store is not None:
@@ -232,6 +236,7 @@ class App:
                 workspace=self._workspace,
                 files=self._files,
                 runner=self._runner or LocalRunner(self._environ),
+                confinement=self._confine,
                 prompter=Prompter(self.places.config, self.places.user),
                 redact=Redactor(secret_values(self._environ)),
                 handovers=self.places.home / "handovers",
@@ -290,6 +295,22 @@ class App:
             kept = int(self.config.get("history.max_file"))
             self._workspaces[path] = LocalWorkspace(path, self._added, kept_bytes=kept)
         return self._workspaces[path]
+
+    def _confine(self) -> Confinement | None:
+        """The sandbox of this application; None where it is switched off, or a runner was handed in."""
+        if self._runner is not None or self.config.get("sandbox.mode") == "off":
+            return None
+        if self._confinement is None:
+            from weft.app.confinement import Confinement  # with the first command
+
+            self._confinement = Confinement(
+                self.config,
+                environ=self._environ,
+                places=self.places,
+                store=self._store.run_folder if self._store is not None else None,
+                added=self._added,
+            )
+        return self._confinement
 
     def _files(self, path: str, runner: Runner) -> FileWork:
         is_lasting = self._store is not None and self._store.run_folder is not None

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -86,6 +86,24 @@ KEYS: dict[str, Key] = {
         kind=int,
         default=4 * 1024 * 1024,
         about="Bytes of a file beyond which the file history does not keep its content.",
+    ),
+    "sandbox.mode": Key(
+        kind=Literal["auto", "on", "off"],
+        default="auto",
+        about="Commands run in a sandbox: auto where this machine has one, on never without, off never in one.",
+    ),
+    "sandbox.network": Key(
+        kind=bool, default=False, about="Whether commands in the sandbox have the network."
+    ),
+    "sandbox.unix_sockets": Key(
+        kind=bool,
+        default=False,
+        about="Whether commands in the sandbox may use unix sockets, which reach servers outside it.",
+    ),
+    "sandbox.show": Key(
+        kind=list[str],
+        default=[],
+        about="Files and folders with secrets that commands in the sandbox may read all the same, by path or by name.",
     ),
     "session.idle_unload": Key(
         kind=float,

@@ -58,6 +58,7 @@ from weft.workspace import Runner, Workspace
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.app.command_shell import Ask
     from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
+    from weft.app.confinement import Confinement
 if TYPE_CHECKING:
     from weft.agents import Wanted
 
@@ -119,6 +120,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     files: Callable[[str, Runner], FileWork]
     """What a session needs to know what its commands changed, and to take it back."""
     runner: Runner
+    confinement: Callable[[], Confinement | None]
+    """The sandbox that the commands of sessions run in; None where they run as they are."""
     prompter: Prompter
     redact: Redactor
     handovers: Path
@@ -650,6 +653,7 @@ class SessionManager:
             sleep=equipment.sleep,
             workspace=equipment.workspace(project_path),
             runner=equipment.runner if files is None else files,
+            confinement=equipment.confinement,
             load=equipment.store.blob,
             tools=tools,
             lent=lent,

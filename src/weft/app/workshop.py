@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -47,6 +47,9 @@ from weft.tools import (
 )
 from weft.workspace import Runner, Workspace
 
+if TYPE_CHECKING:
+    from weft.app.confinement import Confinement
+
 AGENT = "agent"
 """The tool that every session makes for itself."""
 
@@ -63,6 +66,7 @@ class SessionWorkshop(Workshop):
         sleep: Callable[[float], Awaitable[None]],
         workspace: Workspace,
         runner: Runner,
+        confinement: Callable[[], Confinement | None],
         load: Callable[[BlobId], Awaitable[bytes | None]],
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
@@ -79,8 +83,7 @@ class SessionWorkshop(Workshop):
         self._clock = clock
         self._sleep = sleep
         self._workspace = workspace
-        self._door = Door(workspace, load)
-        self._runner = runner
+        self._door = Door(workspace, runner, load, confinement)
         self._tools = tools
         self._lent = lent
         """Tools that only messages that name them have."""
@@ -237,7 +240,7 @@ class SessionWorkshop(Workshop):
     ) -> TurnEnvironment:
         name = self.model_name(state, options)
         tools = self._tools_of(state, options)
-        self._door.follow(lambda: journal.state)
+        self._door.follow(lambda: journal.state, gate)
         return TurnEnvironment(
             journal=journal,
             model=self._models.resolve(name),
@@ -274,7 +277,7 @@ class SessionWorkshop(Workshop):
         masked = self._redact.live()
         return ToolContext(
             workspace=self._door.workspace,
-            runner=self._runner,
+            runner=self._door.runner,
             reads=self._read_log(journal.state),
             call_uid=call_uid,
             emit=lambda chunk: journal.signal(

@@ -245,6 +245,14 @@ class Batch:
             self._refuse(ready.call, f"Denied: {decision.reason}.", status="denied")
             return False
         match self._env.gate.when_asking:
+            case "yes" if ready.prepared.action.escapes:
+                # Yes to everything is meant for what the sandbox holds.
+                self._refuse(
+                    ready.call,
+                    "Denied: only a person can let a command out of the sandbox, and nobody is asked.",
+                    status="denied",
+                )
+                return False
             case "yes":
                 return True
             case "no":

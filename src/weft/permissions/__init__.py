@@ -16,7 +16,7 @@ from weft.permissions.policy import (
     grant_pattern,
     with_hook,
 )
-from weft.permissions.protected import is_protected
+from weft.permissions.protected import is_git_record, is_protected
 
 __all__ = [
     "MODES",
@@ -29,6 +29,7 @@ __all__ = [
     "Verdict",
     "decide",
     "grant_pattern",
+    "is_git_record",
     "is_protected",
     "with_hook",
 ]

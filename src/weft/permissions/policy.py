@@ -33,6 +33,15 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """The target lies outside the folders the session may work in."""
     protected: bool = False
     """The target is a file that programs obey or run by themselves (`is_protected`): a rule that allows the tool does not cover it."""
+    sandboxed: bool = False
+    """A command that runs where nothing it does reaches the project before it is judged."""
+    escapes: bool = False
+    """A command that is to run outside the sandbox that there is: only a person can allow that."""
+
+    @property
+    def is_delicate(self) -> bool:
+        """True when leave has to be meant for exactly this."""
+        return self.escapes or (self.protected and self.has_effect)
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +98,7 @@ def decide(
         return Decision("allow", "a rule allows it")
     if any(grant.pattern == grant_pattern(action) for grant in grants):
         return Decision("allow", "you allowed it before")
-    is_firm = "ask" in verdicts or (action.protected and action.has_effect)
+    is_firm = "ask" in verdicts or action.is_delicate
     return Decision("ask", strictest.reason, is_firm)
 
 
@@ -112,8 +121,12 @@ def _by_mode(action: Action, mode: Mode) -> Decision:
     """What the mode alone says."""
     if mode == "plan" and action.has_effect:
         return Decision("deny", "plan mode changes nothing; leave it to act")
+    if mode == "bypass" and action.escapes:
+        return Decision("deny", "bypass mode asks nobody, so nothing is let out of the sandbox")
     if mode == "bypass":
         return Decision("allow", "bypass mode asks nothing")
+    if action.escapes:
+        return Decision("ask", "it is to run outside the sandbox")
     if action.outside:
         return Decision("ask", f"{action.target} is outside the project")
     if action.protected and action.has_effect:
@@ -122,12 +135,14 @@ def _by_mode(action: Action, mode: Mode) -> Decision:
         return Decision("allow", "it changes nothing")
     if action.kind == "edit" and mode in ("accept_edits", "auto"):
         return Decision("allow", f"{mode} mode lets files be edited")
+    if action.kind == "run" and action.sandboxed and mode == "auto":
+        return Decision("allow", "auto mode runs commands in the sandbox")
     return Decision("ask", "")
 
 
 def _speaks_of(rule: Rule, action: Action) -> bool:
-    """Does the rule mean this action?  One that allows must name a protected target itself, not sweep it up with others."""
-    if rule.verdict == "allow" and action.protected and action.has_effect:
+    """Does the rule mean this action?  One that allows must name a delicate target itself, not sweep it up with others."""
+    if rule.verdict == "allow" and action.is_delicate:
         return rule.tool == action.tool and rule.pattern == action.target
     return rule.covers(action)
 

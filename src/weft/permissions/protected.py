@@ -51,6 +51,39 @@ def is_protected(path: str) -> bool:
     return _OURS in pairwise(names)
 
 
+_RECORDS = frozenset(
+    {
+        *("objects", "refs", "logs", "index", "HEAD", "packed-refs", "shallow", "lfs", "rr-cache"),
+        *(
+            "ORIG_HEAD",
+            "FETCH_HEAD",
+            "MERGE_HEAD",
+            "MERGE_MSG",
+            "MERGE_MODE",
+            "MERGE_RR",
+            "AUTO_MERGE",
+        ),
+        *("CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_LOG", "BISECT_START"),
+        *("COMMIT_EDITMSG", "SQUASH_MSG", "TAG_EDITMSG", "description", "gc.log", "gc.pid"),
+        *("rebase-merge", "rebase-apply", "sequencer", "branches"),
+    }
+)
+
+
+def is_git_record(path: str) -> bool:
+    """True when git keeps its own records there: commits, branches, the index.  No program is run for what stands in them.
+
+    Hooks, settings and attributes are none; what lies in a `.git` and is not known is none either.
+    """
+    names = path.split("/")
+    if ".git" not in names:
+        return False
+    inside = names[names.index(".git") + 1 :]
+    while len(inside) > 2 and inside[0] in ("worktrees", "modules"):
+        inside = inside[2:]  # each of them is laid out like the whole
+    return bool(inside) and inside[0].removesuffix(".lock") in _RECORDS
+
+
 def _plain(name: str) -> str:
     name = unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
     return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")

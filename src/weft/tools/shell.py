@@ -34,6 +34,13 @@ class ShellArguments(Arguments, frozen=True, kw_only=True):
             gt=0, le=MAX_SECONDS, description=f"Killed after this long; at most {MAX_SECONDS:.0f}."
         ),
     ] = DEFAULT_SECONDS
+    outside_sandbox: Annotated[
+        bool,
+        Meta(
+            description="Run it outside the sandbox, with the network and the whole disk. The person is asked each time; only "
+            "where it cannot work inside."
+        ),
+    ] = False
 
 
 class ShellTool(Tool):
@@ -55,8 +62,14 @@ class ShellTool(Tool):
         cwd = await context.workspace.resolve(given.cwd)
         folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
         program = context.runner.which("bash") or "sh"
+        is_sandboxed = await context.runner.is_sandboxed()
+        escapes = is_sandboxed and given.outside_sandbox
         command = Command(
-            argv=(program, "-c", given.command), cwd=folder, timeout_seconds=given.timeout_seconds
+            argv=(program, "-c", given.command),
+            cwd=folder,
+            timeout_seconds=given.timeout_seconds,
+            is_unconfined=escapes,
+            label=context.call_uid,
         )
 
         async def run() -> Outcome:
@@ -64,12 +77,16 @@ class ShellTool(Tool):
             return outcome_of(result, given.timeout_seconds)
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
+        if escapes:
+            shown = f"# outside the sandbox\n{shown}"
         action = Action(
             tool=self.name,
             kind="run",
-            # Elsewhere than in the project it is another command, and a grant for the one is none for the other.
+            # Elsewhere it is another command, and a grant for the one is none for the other.
             target=shown,
             outside=context.workspace.is_outside(cwd),
+            sandboxed=is_sandboxed and not escapes,
+            escapes=escapes,
         )
         return Prepared(action=action, run=run, preview=shown)
 
@@ -90,8 +107,8 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
     else:
         end = "" if output else "(no output)"
     return Outcome(
-        text="\n".join(part for part in (output, end) if part),
-        is_error=result.timed_out or result.exit_code != 0,
+        text="\n".join(part for part in (output, end, *result.remarks) if part),
+        is_error=result.timed_out or result.exit_code != 0 or result.is_held_back,
         touched=result.changes or (),
         notes=result.left_out,
         full_text=result.full_output,

@@ -16,6 +16,7 @@ from weft.workspace.boundaries import LineRange, lines_of
 from weft.workspace.boundaries_door import Bound, Boundaries, BoundedWorkspace
 from weft.workspace.environment import scrubbed, secret_values
 from weft.workspace.local import LocalWorkspace
+from weft.workspace.overlay_versions import Versions
 from weft.workspace.runner import LocalRunner, kill_orphans
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RunResult",
     "Runner",
     "Touched",
+    "Versions",
     "Workspace",
     "kill_orphans",
     "lines_of",

@@ -74,6 +74,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bytes = b""
     only_reads: bool = False
     """We ourselves start it, and it changes nothing: what it changed need not be looked for."""
+    is_unconfined: bool = False
+    """Run it outside the sandbox: somebody was asked, and allowed it."""
+    label: str = ""
+    """Whose it is, so that what a crash left of it can be told; the call's id."""
     errors_apart: bool = False
     """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
 
@@ -97,6 +101,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What it changed in the project; None when this Runner cannot tell."""
     left_out: tuple[str, ...] = ()
     """What it changed besides and the file history does not hold, in sentences."""
+    remarks: tuple[str, ...] = ()
+    """What the model has to know besides the output: changes that did not reach the project, walls it ran into."""
+    is_held_back: bool = False
+    """Some of what it changed did not reach the project."""
 
 
 class Runner(Protocol):
@@ -113,6 +121,10 @@ class Runner(Protocol):
             ToolError: it could not be started.
         """
         ...
+
+    async def is_sandboxed(self) -> bool:
+        """True when commands run where they can change nothing that is not judged first."""
+        return False
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         """Absolute path of a program on the search path, None where there is none.
@@ -170,6 +182,10 @@ class Workspace(Protocol):
             FinalToolError: a boundary forbids it.
         """
         ...
+
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        """The folders that a `write` of this path would have to make, the outermost first."""
+        return ()
 
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
         """Replace (or create) a file in one atomic step that keeps its mode; durable on return.

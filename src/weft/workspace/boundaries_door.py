@@ -159,10 +159,17 @@ class Boundaries:
 class BoundedWorkspace(Workspace):
     """A workspace in which every write keeps to the session's boundaries."""
 
-    def __init__(self, inner: Workspace, boundaries: Boundaries) -> None:
+    def __init__(
+        self,
+        inner: Workspace,
+        boundaries: Boundaries,
+        seen: Callable[[str, bytes], None] = lambda path, data: None,
+    ) -> None:
+        """`seen` is told each version of a file that goes through here."""
         self.root = inner.root
         self._inner = inner
         self._boundaries = boundaries
+        self._seen = seen
 
     def relative(self, path: str) -> str:
         return self._inner.relative(path)
@@ -174,10 +181,16 @@ class BoundedWorkspace(Workspace):
         return await self._inner.resolve(path)
 
     async def read(self, path: str, *, limit: int | None = None) -> FileState:
-        return await self._inner.read(path, limit=limit)
+        state = await self._inner.read(path, limit=limit)
+        if not state.truncated:
+            self._seen(state.path, state.data)
+        return state
 
     async def peek(self, path: str, *, limit: int | None = None) -> FileState | None:
-        return await self._inner.peek(path, limit=limit)
+        state = await self._inner.peek(path, limit=limit)
+        if state is not None and not state.truncated:
+            self._seen(state.path, state.data)
+        return state
 
     async def list(self, path: str) -> list[tuple[str, Literal["file", "dir", "link", "other"]]]:
         return await self._inner.list(path)
@@ -188,7 +201,15 @@ class BoundedWorkspace(Workspace):
             await self._boundaries.admit(real, None if before is None else before.data, data)
         await self._inner.vet(path, before, data)
 
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        return self._inner.missing_folders(path)
+
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
+        touched = await self._write(path, data, expected)
+        self._seen(touched.path, data)
+        return touched
+
+    async def _write(self, path: str, data: bytes, expected: BlobId | None) -> Touched:
         if not self._boundaries.paths:
             return await self._inner.write(path, data, expected=expected)
         real = await self._inner.resolve(path)

@@ -81,7 +81,7 @@ class LocalRunner(Runner):
             return process.result(timed_out=timed_out)
 
 
-class _Pipe:
+class Pipe:
     """What a program and all it starts print into, and what came through."""
 
     def __init__(self, capture: Capture) -> None:
@@ -128,10 +128,10 @@ class _Process:
         self._started = time.monotonic()
         self._output, self._errors = output, errors
         self._exited = asyncio.Event()
-        self._pipes: list[_Pipe] = []
+        self._pipes: list[Pipe] = []
         try:
             for capture in [output, errors] if command.errors_apart else [output]:
-                self._pipes.append(_Pipe(capture))
+                self._pipes.append(Pipe(capture))
             self._popen = _spawn(command, environ, self._pipes[0].theirs, self._pipes[-1].theirs)
         except BaseException:
             for pipe in self._pipes:
@@ -258,7 +258,7 @@ def _reap_late() -> None:
 def _spawn(
     command: Command, environ: Mapping[str, str], output: int, errors: int
 ) -> subprocess.Popen[bytes]:
-    stdin = _stdin(command.stdin)
+    stdin = stdin_file(command.stdin)
     try:
         return subprocess.Popen(
             command.argv,
@@ -276,7 +276,7 @@ def _spawn(
             os.close(stdin)
 
 
-def _stdin(data: bytes) -> int:
+def stdin_file(data: bytes) -> int:
     """Input as a file: whoever reads it finds its end, and nobody has to feed a pipe."""
     if not data:
         return subprocess.DEVNULL

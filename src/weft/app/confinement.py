@@ -1,0 +1,69 @@
+"""The sandbox as the settings want it; shared by all sessions of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from weft.app.config import Config
+from weft.app.paths import Places
+from weft.workspace import Boundaries, Runner
+from weft.workspace.overlay_carry import Judge
+from weft.workspace.sandbox import Sandbox, SandboxOptions, SandboxReport, SandboxRunner
+
+
+class Confinement:
+    """The sandbox of one application."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        environ: Mapping[str, str],
+        places: Places,
+        store: Path | None,
+        added: Sequence[str] = (),
+    ) -> None:
+        """`store` is the folder of the store, when it lies elsewhere than with the rest of our data."""
+        self._is_required = config.get("sandbox.mode") == "on"
+        self._added = tuple(added)
+        hidden = [places.home, places.config, *([store] if store is not None else [])]
+        self._sandbox = Sandbox(
+            environ=environ,
+            folder=str(places.home / "sandbox"),
+            hidden=[str(folder.resolve()) for folder in hidden],
+            options=SandboxOptions(
+                network=config.get("sandbox.network"),
+                unix_sockets=config.get("sandbox.unix_sockets"),
+                shown=tuple(config.get("sandbox.show")),
+            ),
+        )
+
+    def runner(
+        self,
+        inner: Runner,
+        *,
+        root: str,
+        judge: Judge,
+        boundaries: Boundaries,
+        base_of: Callable[[str], bytes | None],
+    ) -> Runner:
+        """The runner of a session; `inner` runs what cannot, or need not, run in the sandbox."""
+        return SandboxRunner(
+            self._sandbox,
+            inner,
+            root=root,
+            added=self._added,
+            judge=judge,
+            boundaries=boundaries,
+            base_of=base_of,
+            is_required=self._is_required,
+        )
+
+    async def probe(self, root: str) -> SandboxReport:
+        """Try it on a project."""
+        return await self._sandbox.probe((root, *self._added))
+
+    async def aclose(self) -> None:
+        """End it, with every command."""
+        await self._sandbox.aclose()

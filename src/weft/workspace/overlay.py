@@ -1,0 +1,113 @@
+"""What a sandboxed command changed, read from the upper layer of its overlay.
+
+The kernel keeps there exactly what the command wrote: files and links as they are now, a mark where something was removed (a device
+0:0), a flag on a folder that was made anew in the place of another (`opaque`).  Nothing is guessed from times or compared.
+
+Everything here blocks, and only looks; `overlay_apply` is what puts a change into the project.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["file", "link", "folder", "gone", "special"]
+
+OPAQUE = "user.overlay.opaque"
+WHITEOUT = "user.overlay.whiteout"
+MOST = 200_000
+"""Changes of one command that are carried over; a command that makes more is told so, and none of them is."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One path that a command left different."""
+
+    path: str
+    """Relative to the folder that the overlay lay over."""
+    kind: Kind
+    """What is there now; `special` is a pipe, socket or device, which is not carried over."""
+    mode: int = 0
+    """As `lstat` has it."""
+    size: int = 0
+    is_opaque: bool = False
+    """Of a folder: what the project has in it is gone."""
+
+
+class TooMany(Exception):
+    """A command changed more than is carried over."""
+
+
+def is_empty(upper: str) -> bool:
+    """True when nothing was changed; quick."""
+    with os.scandir(upper) as entries:
+        return next(entries, None) is None
+
+
+def changes(upper: str) -> list[Change]:
+    """Everything in an upper layer, each folder before what is in it, in the order of the names.
+
+    Raises:
+        TooMany: there is more than `MOST`.
+    """
+    found: list[Change] = []
+    for change in _walk(upper, ""):
+        found.append(change)
+        if len(found) > MOST:
+            raise TooMany
+    return found
+
+
+def _walk(folder: str, prefix: str) -> Iterator[Change]:
+    with _readable(folder), os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
+        change = _change(entry, prefix + entry.name)
+        yield change
+        if change.kind == "folder":
+            yield from _walk(entry.path, f"{prefix}{entry.name}/")
+
+
+class _readable:  # noqa: N801 - a context manager, used like a function
+    """A folder that the command left unreadable (`chmod 0`), readable for as long as we look."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._mode: int | None = None
+
+    def __enter__(self) -> None:
+        mode = stat.S_IMODE(os.lstat(self._folder).st_mode)
+        if mode & 0o500 != 0o500:
+            self._mode = mode
+            os.chmod(self._folder, mode | 0o700)
+
+    def __exit__(self, *_: object) -> None:
+        if self._mode is not None:
+            os.chmod(self._folder, self._mode)
+
+
+def _change(entry: os.DirEntry[str], path: str) -> Change:
+    about = entry.stat(follow_symlinks=False)
+    mode = about.st_mode
+    if stat.S_ISCHR(mode) and about.st_rdev == 0:
+        return Change(path=path, kind="gone")
+    if stat.S_ISREG(mode):
+        if not about.st_size and _flag(entry.path, WHITEOUT):
+            return Change(path=path, kind="gone")
+        return Change(path=path, kind="file", mode=mode, size=about.st_size)
+    if stat.S_ISLNK(mode):
+        return Change(path=path, kind="link", mode=mode)
+    if stat.S_ISDIR(mode):
+        opaque = _flag(entry.path, OPAQUE) == b"y"
+        return Change(path=path, kind="folder", mode=mode, is_opaque=opaque)
+    return Change(path=path, kind="special", mode=mode)
+
+
+def _flag(path: str, name: str) -> bytes | None:
+    with suppress(OSError):
+        return os.getxattr(path, name, follow_symlinks=False)
+    return None

@@ -1,0 +1,304 @@
+"""From the upper layer into the project: plan, judge, put.
+
+Judging is where boundaries, rules and protected paths have their say, on each path by itself and before anything is put in place.  A file
+that somebody else changed while the command ran is merged where that is clean; else theirs stays, the command's version is kept aside, and
+both are told.  A repository is never taken away, for its history is in no other place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from weft.errors import ToolError
+from weft.workspace.base import Touched
+from weft.workspace.boundaries_door import Boundaries, Moved
+from weft.workspace.overlay import TooMany
+from weft.workspace.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
+from weft.workspace.overlay_merge import merge
+from weft.workspace.overlay_plan import HEART, Step, plan
+from weft.workspace.registry import tell
+from weft.workspace.sandbox_scratch import PLAN, Place
+from weft.workspace.threads import Threads
+
+MOST_TOLD = 10_000
+"""Changes of one command that the history is told of; more are counted."""
+MOST_BYTES = 128 * 1024 * 1024
+"""Content that the history is handed for one command."""
+MOST_NAMED = 20
+"""Paths that the result names of a kind."""
+
+
+class Judge(Protocol):
+    """Who says which paths a command may change."""
+
+    def forbids(self, path: str) -> str:
+        """Why this path (as the project shows it) may not be changed by a command; empty when it may."""
+        ...
+
+
+class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step as it is written down before it is carried out."""
+
+    layer: int
+    path: str
+    do: str
+    before: str = ""
+    after: str = ""
+
+
+class Carried(msgspec.Struct, kw_only=True):
+    """What came of what a command changed."""
+
+    changes: list[Touched] = []
+    left_out: list[str] = []
+    """What changed besides and the history does not hold, in sentences."""
+    remarks: list[str] = []
+    """What the model has to know: what did not reach the project, and why."""
+    is_held_back: bool = False
+
+
+class Carrier:
+    """Carries the changes of one command over."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        started_ns: int,
+        judge: Judge,
+        boundaries: Boundaries,
+        shown: Callable[[str, str], str],
+        base_of: Callable[[str], bytes | None],
+        aside: str,
+        threads: Threads,
+    ) -> None:
+        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept."""
+        self._place = place
+        self._started = started_ns
+        self._judge = judge
+        self._boundaries = boundaries
+        self._shown = shown
+        self._base_of = base_of
+        self._aside = aside
+        self._threads = threads
+        self._refused: list[str] = []
+        self._failed: list[str] = []
+        self._merged: list[str] = []
+        self._lost: list[str] = []
+        self._moved: dict[str, Moved] = {}
+
+    async def run(self) -> Carried:
+        """Bring the project to what the command saw, as far as it may be."""
+        carried = Carried()
+        for number, (root, upper, _) in enumerate(self._place.layers):
+            await self._layer(number, root, upper, carried)
+        carried.remarks += self._remarks()
+        carried.is_held_back |= bool(self._refused or self._lost or self._failed)
+        return carried
+
+    async def _layer(self, number: int, root: str, upper: str, carried: Carried) -> None:
+        try:
+            steps = await self._threads.run(lambda: plan(root, upper, self._started))
+        except TooMany:
+            carried.remarks.append(
+                "It changed more files than are carried over at once, so none of its changes reached the project."
+            )
+            carried.is_held_back = True
+            return
+        allowed = await self._judged(steps, root, upper)
+        if not allowed:
+            return
+        outcome = await self._threads.run(lambda: self._apply(allowed, root, upper, number))
+        self._settle(outcome, root)
+        _tell(outcome.done, lambda path: self._shown(root, path), carried)
+
+    # --- judging -------------------------------------------------------------------------------
+
+    async def _judged(self, steps: Sequence[Step], root: str, upper: str) -> list[Step]:
+        taken_away = _taken_away(steps)
+        allowed: list[Step] = []
+        for step in steps:
+            shown = self._shown(root, step.path)
+            if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
+                self._refused.append(f"{shown}: a command may not take a repository away")
+                continue
+            verdict = await self._verdict(step, shown, upper)
+            if verdict is not None:
+                allowed.append(verdict)
+        return allowed
+
+    async def _verdict(self, step: Step, shown: str, upper: str) -> Step | None:
+        """The step as it may be carried out; None when it may not, which is noted."""
+        if step.do == "touch":
+            return None if step.is_stale else step
+        if step.do == "leave":
+            self._failed.append(f"{shown}: pipes, sockets and devices are not carried over")
+            return None
+        if why := self._judge.forbids(shown):
+            self._refused.append(f"{shown}: {why}")
+            return None
+        if step.is_stale:
+            fresh = await self._threads.run(lambda: self._merge(step, shown, upper))
+            if fresh is None:
+                return None
+            step = fresh
+        try:
+            await self._admit(step, shown)
+        except ToolError as error:
+            self._refused.append(f"{shown}: {error}")
+            return None
+        return step
+
+    async def _admit(self, step: Step, shown: str) -> None:
+        """Ask the boundaries.
+
+        Raises:
+            ToolError: the change reaches beyond one.
+        """
+        if step.do == "mode" or self._boundaries.of(shown) is None:
+            return
+        before = step.before.data if step.before is not None else None
+        is_file = step.after is not None and step.after.kind == "file"
+        after = step.after.data if is_file and step.after is not None else None
+        moved = await self._boundaries.admit(shown, before, after)
+        if moved is not None:
+            self._moved[step.path] = moved
+
+    def _merge(self, step: Step, shown: str, upper: str) -> Step | None:
+        """Both changes of a file together; None where they cannot be, and then the command's version is kept aside."""
+        before, after = step.before, step.after
+        base = self._base_of(shown)
+        if base is not None and before is not None and after is not None:
+            sides = (before.data, after.data)
+            if before.kind == after.kind == "file" and None not in sides:
+                together = merge(base, sides[1] or b"", sides[0] or b"")
+                if together is not None:
+                    self._merged.append(shown)
+                    return rewrite(upper, step, together)
+        aside = self._keep_aside(step, upper)
+        kept = f"; the command's version is kept in {aside}" if aside else ""
+        self._lost.append(f"{shown}{kept}")
+        return None
+
+    def _keep_aside(self, step: Step, upper: str) -> str:
+        if step.do != "put":
+            return ""
+        target = f"{self._aside}/{os.path.basename(self._place.folder)}/{step.path}"
+        try:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.rename(f"{upper}/{step.path}", target)
+        except OSError:
+            return ""
+        return target
+
+    # --- carrying out ----------------------------------------------------------------------------
+
+    def _apply(self, steps: list[Step], root: str, upper: str, layer: int) -> Outcome:
+        write_plan(self._place, steps, layer)
+        applier = Applier(root, upper)
+        try:
+            outcome = applier.run(steps)
+        finally:
+            applier.close()
+        finish_folders(root, outcome.done)
+        for step in outcome.done:
+            tell(root, step.path)
+        return outcome
+
+    def _settle(self, outcome: Outcome, root: str) -> None:
+        """Note what moved, and what could not be done."""
+        for step in outcome.done:
+            self._boundaries.moved(self._moved.pop(step.path, None))
+        held_back = bool(self._refused or self._lost)
+        for step, why in outcome.failed:
+            if step.do == "remove_folder" and held_back:
+                continue  # something that was refused is still in it
+            self._failed.append(f"{self._shown(root, step.path)}: {why}")
+
+    def _remarks(self) -> list[str]:
+        kinds = (
+            (
+                "These changes of the command were refused and did not reach the project",
+                self._refused,
+            ),
+            (
+                "These files were changed by somebody else while the command ran, and theirs was kept",
+                self._lost,
+            ),
+            (
+                "These files were changed by somebody else while the command ran; both changes were merged",
+                self._merged,
+            ),
+            ("These changes could not be carried over", self._failed),
+        )
+        return [_listed(title, lines) for title, lines in kinds if lines]
+
+
+def write_plan(place: Place, steps: Sequence[Step], layer: int) -> None:
+    """Write down what is about to be done, so that it can be finished after a crash."""
+    planned = [
+        PlannedStep(
+            layer=layer,
+            path=step.path,
+            do=step.do,
+            before=str((step.before.hash if step.before is not None else None) or ""),
+            after=str((step.after.hash if step.after is not None else None) or ""),
+        )
+        for step in steps
+        if _is_text(step.path)
+    ]
+    with open(f"{place.folder}/{PLAN}{layer}", "wb") as file:
+        file.write(msgspec.json.encode(planned))
+
+
+def _taken_away(steps: Sequence[Step]) -> list[str]:
+    """The repositories that would be none afterwards: `.git` folders."""
+    gone = {
+        step.path
+        for step in steps
+        if step.do in ("remove", "remove_folder") and HEART.fullmatch(step.path)
+    }
+    put = {step.path for step in steps if step.do in ("put", "make")}
+    return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
+
+
+def _tell(done: Sequence[Step], shown: Callable[[str], str], carried: Carried) -> None:
+    """What the history is told of the steps that were carried out."""
+    room = MOST_BYTES
+    unnamed = untold = 0
+    for step in done:
+        if step.do == "touch" or step.is_ignored:
+            continue
+        if not _is_text(step.path):
+            unnamed += 1
+        elif len(carried.changes) >= MOST_TOLD:
+            untold += 1
+        else:
+            fact = touched(step, shown(step.path), with_data=room > 0)
+            room -= len(fact.data_before or b"") + len(fact.data_after or b"")
+            carried.changes.append(fact)
+    for count, what in (
+        (unnamed, "whose names are no text"),
+        (untold, "more than the history takes of one command"),
+    ):
+        if count:
+            carried.left_out.append(f"{count:,} files {what} changed")
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    named = [f"- {line}" for line in lines[:MOST_NAMED]]
+    if len(lines) > MOST_NAMED:
+        named.append(f"- … and {len(lines) - MOST_NAMED} more")
+    return "\n".join([f"{title}:", *named])

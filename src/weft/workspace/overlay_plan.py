@@ -1,0 +1,287 @@
+"""From what a command changed to what has to be done in the project: one step for each path, in an order that works.
+
+A removed folder becomes a step for each thing in it, a folder that was made anew one for each thing it no longer has, a file in the place
+of a folder the removal of that folder first.  So every path is judged and carried out by itself, and what is refused holds nothing
+else up.  For each step the project is looked at as it is now: what is there, and whether somebody changed it while the command ran.
+
+Everything here blocks, and only looks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from weft.ids import BlobId
+from weft.workspace.ignore import Ignore, ignore_of
+from weft.workspace.overlay import Change, Kind, changes
+
+Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""Content is read for the history up to this size; larger files are hashed."""
+HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
+"""What a repository is none without."""
+_CHUNK = 1024 * 1024
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What is at a path."""
+
+    kind: Kind
+    mode: int
+    identity: tuple[int, ...] = ()
+    """Tells whether it is still the very same."""
+    hash: BlobId | None = None
+    """Of the content, or of a link's target; None where it was not read."""
+    data: bytes | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to do at one path."""
+
+    path: str
+    do: Do
+    """`touch` changes nothing but the time; `leave` is what cannot be carried over."""
+    before: Found | None = None
+    """What is there now; None where nothing is."""
+    after: Found | None = None
+    """What is to be there."""
+    is_stale: bool = False
+    """Somebody else changed it while the command ran."""
+    is_ignored: bool = False
+    """An ignore file leaves it out of the history."""
+
+
+def plan(root: str, upper: str, started_ns: int) -> list[Step]:
+    """The steps that bring the project to what the command saw.
+
+    Raises:
+        TooMany: it changed more than is carried over.
+    """
+    return list(_Planner(root, upper, started_ns).steps())
+
+
+class _Planner:
+    def __init__(self, root: str, upper: str, started_ns: int) -> None:
+        self._root, self._upper, self._started = root, upper, started_ns
+        self._ignored = _Ignored(root)
+
+    def steps(self) -> Iterator[Step]:
+        """Each folder before what is in it."""
+        made_anew: list[str] = []
+        for change in changes(self._upper):
+            inside = any(change.path.startswith(folder) for folder in made_anew)
+            if change.kind == "folder" and (change.is_opaque or inside):
+                made_anew.append(f"{change.path}/")
+                yield from self._emptied(change.path)
+            yield from self._carried_over(change)
+
+    def _carried_over(self, change: Change) -> Iterator[Step]:
+        found = self._lstat(change.path)
+        if change.kind == "gone":
+            yield from self._removed(change.path, found)
+        elif change.kind == "special":
+            yield Step(path=change.path, do="leave")
+        elif change.kind == "folder":
+            yield from self._folder(change, found)
+        else:
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                yield from self._removed(change.path, found)
+                found = None
+            yield self._put(change, found)
+
+    def _folder(self, change: Change, found: os.stat_result | None) -> Iterator[Step]:
+        ignored = self._ignored(change.path, is_folder=True)
+        after = Found(kind="folder", mode=change.mode)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            if stat.S_IMODE(found.st_mode) != stat.S_IMODE(change.mode):
+                before = Found(kind="folder", mode=found.st_mode)
+                yield Step(
+                    path=change.path, do="mode", before=before, after=after, is_ignored=ignored
+                )
+            return
+        yield from self._removed(change.path, found)
+        yield Step(path=change.path, do="make", after=after, is_ignored=ignored)
+
+    def _put(self, change: Change, found: os.stat_result | None) -> Step:
+        ignored = self._ignored(change.path, is_folder=False)
+        source = f"{self._upper}/{change.path}"
+        after = _look(source, os.lstat(source), read=not ignored, is_ours=True)
+        step = Step(path=change.path, do="put", after=after, is_ignored=ignored)
+        if found is None:
+            # It was there when the command changed it, and somebody removed it since.
+            return msgspec.structs.replace(step, is_stale=_was_copied(source))
+        before = self._look(change.path, found, read=not ignored)
+        step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
+        if ignored or before.kind != after.kind or before.hash != after.hash:
+            return step
+        same_mode = stat.S_IMODE(before.mode) == stat.S_IMODE(after.mode)
+        return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
+
+    def _emptied(self, path: str) -> Iterator[Step]:
+        """A folder that was made anew: what the project has in it and the new one has not is gone."""
+        folder = f"{self._root}/{path}"
+        if not os.path.isdir(folder) or os.path.islink(folder):
+            return
+        if HEART.fullmatch(path):  # what was there is gone, whatever was put in its place
+            yield Step(path=path, do="remove_folder")
+        kept = set(os.listdir(f"{self._upper}/{path}"))
+        for name in sorted(set(_names(folder)) - kept):
+            below = f"{path}/{name}"
+            yield from self._removed(below, self._lstat(below))
+
+    def _removed(self, path: str, found: os.stat_result | None) -> Iterator[Step]:
+        if found is None:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            ignored = self._ignored(path, is_folder=False)
+            yield Step(
+                path=path,
+                do="remove",
+                before=self._look(path, found, read=not ignored),
+                is_stale=self._is_stale(found),
+                is_ignored=ignored,
+            )
+            return
+        for name in _names(f"{self._root}/{path}"):
+            yield from self._removed(f"{path}/{name}", self._lstat(f"{path}/{name}"))
+        yield Step(
+            path=path,
+            do="remove_folder",
+            before=Found(kind="folder", mode=found.st_mode),
+            is_ignored=self._ignored(path, is_folder=True),
+        )
+
+    def _look(self, path: str, found: os.stat_result, *, read: bool) -> Found:
+        return _look(f"{self._root}/{path}", found, read=read)
+
+    def _lstat(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(f"{self._root}/{path}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _is_stale(self, found: os.stat_result) -> bool:
+        # The kernel stamps files with the clock of its last tick, and so is `started`: what changed in the same tick may be from before.
+        return found.st_ctime_ns > self._started
+
+
+class _Ignored:
+    """Whether a path is left out of the history; folders are looked at once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._known: dict[str, Ignore | None] = {}
+
+    def __call__(self, path: str, *, is_folder: bool) -> bool:
+        parent, _, name = path.rpartition("/")
+        rules = self._rules(parent)
+        return rules is None or rules.ignores(name, is_folder=is_folder)
+
+    def _rules(self, folder: str) -> Ignore | None:
+        """The rules in force in a folder; None when it is ignored itself."""
+        if folder not in self._known:
+            self._known[folder] = self._find(folder)
+        return self._known[folder]
+
+    def _find(self, folder: str) -> Ignore | None:
+        if not folder:
+            return ignore_of(self._root)
+        parent, _, name = folder.rpartition("/")
+        rules = self._rules(parent)
+        if rules is None or rules.ignores(name, is_folder=True):
+            return None
+        return rules.below(name, f"{self._root}/{folder}")
+
+
+def started_now() -> int:
+    """The time to compare with: the clock that the kernel stamps files with."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+
+
+def identity(about: os.stat_result) -> tuple[int, ...]:
+    """What differs as soon as somebody has changed it."""
+    return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def _look(path: str, about: os.stat_result, *, read: bool, is_ours: bool = False) -> Found:
+    found = Found(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
+    if not read:
+        return found
+    if found.kind == "link":
+        data = os.fsencode(os.readlink(path))
+        return msgspec.structs.replace(found, hash=_hash(data), data=data)
+    if found.kind != "file":
+        return found
+    try:
+        fd = _open(path, about.st_mode, is_ours=is_ours)
+    except PermissionError:
+        return found
+    try:
+        digest, data_read = _read(fd)
+    finally:
+        os.close(fd)
+    return msgspec.structs.replace(found, hash=digest, data=data_read)
+
+
+def _open(path: str, mode: int, *, is_ours: bool) -> int:
+    """Open a file; one of the upper layer also when the command left it unreadable."""
+    try:
+        return os.open(path, _READ | os.O_CLOEXEC)
+    except PermissionError:
+        if not is_ours:
+            raise
+        os.chmod(path, stat.S_IMODE(mode) | 0o400)
+        try:
+            return os.open(path, _READ | os.O_CLOEXEC)
+        finally:
+            os.chmod(path, stat.S_IMODE(mode))
+
+
+def _read(fd: int) -> tuple[BlobId, bytes | None]:
+    """The hash of a file, and its content where it is small enough."""
+    hashed = hashlib.sha256()
+    kept: list[bytes] | None = []
+    size = 0
+    while chunk := os.read(fd, _CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+        if kept is not None:
+            kept = [*kept, chunk] if size <= KEPT_BYTES else None
+    return BlobId(hashed.hexdigest()), None if kept is None else b"".join(kept)
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "folder" if stat.S_ISDIR(mode) else "special"
+
+
+def _hash(data: bytes) -> BlobId:
+    return BlobId(hashlib.sha256(data).hexdigest())
+
+
+def _was_copied(source: str) -> bool:
+    """True when the file began as a copy of the project's."""
+    with suppress(OSError):
+        return "user.overlay.origin" in os.listxattr(source, follow_symlinks=False)
+    return False
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,518 @@
+"""Commands that can do nothing but what is judged.
+
+`Sandbox` is what one process has: the keeper, the folder that commands write to, and what it found out about this machine by trying.
+`SandboxRunner` is the runner of one session: it runs a command in a box over the project, and when the command is over, what it changed is
+judged (boundaries, protected paths, rules) and only then put into the project, path by path.  What is refused is named, and stays out.
+
+Where this machine has no sandbox, commands run as they would without it, by the runner that is handed in; what they changed is then
+reported, never put back.
+
+A cancelled command leaves nothing behind: what it wrote is thrown away.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+
+import anyio
+import msgspec
+
+from weft.errors import FinalToolError, RetryableToolError, ToolError
+from weft.workspace.base import Command, Runner, RunResult
+from weft.workspace.boundaries_door import Boundaries
+from weft.workspace.capture import Capture
+from weft.workspace.environment import scrubbed
+from weft.workspace.overlay_carry import Carried, Carrier, Judge
+from weft.workspace.overlay_plan import started_now
+from weft.workspace.paths import Roots
+from weft.workspace.runner import GRACE_SECONDS, REAP_SECONDS, Pipe, stdin_file
+from weft.workspace.sandbox_client import (
+    Box,
+    BoxRequest,
+    Keeper,
+    Unavailable,
+    keeper_command,
+)
+from weft.workspace.sandbox_filter import program
+from weft.workspace.sandbox_hidden import Hidden
+from weft.workspace.sandbox_scratch import Job, Place, Scratch
+from weft.workspace.threads import Threads
+
+TRIAL_SECONDS = 10.0
+"""How long a project's first box may take."""
+_TRIAL = ".weft-sandbox-trial"
+_SPEAKS_OF_WALLS = (
+    "Read-only file system",
+    "Operation not permitted",
+    "Permission denied",
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "t connect to server",
+    "EROFS",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+)
+WALLS = "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be read, and there is no network{}.)"
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the sandbox is made of, tried on this machine."""
+
+    name: str
+    works: bool
+    detail: str = ""
+
+
+class SandboxReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine can do."""
+
+    is_available: bool
+    reason: str = ""
+    """Why there is no sandbox, for people."""
+    layers: tuple[Layer, ...] = ()
+
+
+class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person settled."""
+
+    network: bool = False
+    unix_sockets: bool = False
+    """Let commands make unix sockets, by which they reach every server outside whose socket they can see."""
+    shown: tuple[str, ...] = ()
+    """Files and folders that are not hidden, by path or by name."""
+
+
+class Sandbox:
+    """The sandbox of one process."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        folder: str,
+        hidden: Sequence[str] = (),
+        options: SandboxOptions | None = None,
+    ) -> None:
+        """`folder` is ours alone, on a disk that outlives the process; `hidden` names folders that commands must not see."""
+        self.options = options or SandboxOptions()
+        self._environ = environ
+        self._scrubbed = scrubbed(environ)
+        home = environ.get("HOME", "")
+        self._home = os.path.realpath(home) if home else ""
+        folder = os.path.realpath(folder)
+        self.scratch = Scratch(folder)
+        self._hidden = Hidden(self._home, folders=[*hidden, folder], shown=self.options.shown)
+        self._filter = program(os.uname().machine, unix_sockets=self.options.unix_sockets)
+        self._keeper: Keeper | None = None
+        self._starting = anyio.Lock()
+        self._broken = ""
+        """Why there is none; found out once."""
+        self._tried: dict[tuple[str, ...], str] = {}
+
+    # --- what there is ---------------------------------------------------------------------------
+
+    async def why_not(self, roots: Sequence[str]) -> str:
+        """Why commands of these folders cannot run in a sandbox; empty when they can.  Found out by trying, once."""
+        key = tuple(roots)
+        if not self._broken and key in self._tried and self._is_up:
+            return self._tried[key]
+        async with self._starting:
+            try:
+                await self._start()
+            except Unavailable as error:
+                return str(error)
+            if key not in self._tried:
+                self._tried[key] = await self._try(key)
+            return self._tried[key]
+
+    async def probe(self, roots: Sequence[str]) -> SandboxReport:
+        """Try everything that the sandbox is made of, for people who want to know."""
+        reason = await self.why_not(roots)
+        if reason:
+            return SandboxReport(is_available=False, reason=reason, layers=self._layers(reason))
+        return SandboxReport(is_available=True, layers=self._layers(""))
+
+    def _layers(self, reason: str) -> tuple[Layer, ...]:
+        network = "on" if self.options.network else "off"
+        sockets = "allowed" if self.options.unix_sockets else "refused"
+        return (
+            Layer(name="bubblewrap", works=self._is_up, detail=self._broken),
+            Layer(name="overlay", works=not reason, detail=reason),
+            Layer(
+                name="system call filter",
+                works=self._filter is not None,
+                detail=f"unix sockets {sockets}",
+            ),
+            Layer(name="network", works=True, detail=network),
+        )
+
+    @property
+    def _is_up(self) -> bool:
+        return self._keeper is not None and self._keeper.is_open
+
+    async def _start(self) -> None:
+        if self._broken:
+            raise Unavailable(self._broken)
+        if self._is_up:
+            return
+        try:
+            if not self.scratch.folder:
+                self._open_scratch()
+            await self._open_keeper()
+        except Unavailable as error:
+            self._broken = str(error)
+            raise
+
+    def _open_scratch(self) -> None:
+        if not sys.platform.startswith("linux") or self._filter is None:
+            raise Unavailable("only Linux on x86-64 and 64-bit ARM has it")
+        try:
+            self.scratch.open()
+        except OSError as error:
+            raise Unavailable(
+                f"its folder cannot be made: {error.filename}: {error.strerror}"
+            ) from error
+
+    async def _open_keeper(self) -> None:
+        bubblewrap = _find("bwrap", self._scrubbed["PATH"])
+        if bubblewrap is None:
+            raise Unavailable("bubblewrap (the program bwrap) is not installed")
+        python = sys.executable or _find("python3", self._scrubbed["PATH"])
+        if not python:
+            raise Unavailable("there is no Python interpreter to run the keeper")
+        keeper = Keeper(
+            keeper_command(
+                bubblewrap=bubblewrap,
+                python=python,
+                scratch=self.scratch.base,
+                network=self.options.network,
+            )
+        )
+        before, self._keeper = self._keeper, keeper
+        if before is not None:
+            await before.aclose()
+        await keeper.open()
+
+    async def _try(self, roots: tuple[str, ...]) -> str:
+        """Run something in a box over these folders; empty when it did what it should."""
+        if why := _unfit(roots):
+            return why
+        place = self.scratch.place(roots, Job(label="", roots=roots, started_ns=0))
+        command = Command(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
+        request = self.request(command, place)
+        nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            box = self.keeper.run(request, (nothing, nothing, nothing))
+            with anyio.move_on_after(TRIAL_SECONDS):
+                await box.ended.wait()
+        finally:
+            os.close(nothing)
+        is_held = _is_held(place)
+        self.scratch.empty(place)
+        if box.status == 0 and is_held:
+            return ""
+        if box.stage:
+            return f"{box.stage}: {os.strerror(box.errno) if box.errno else 'it failed'}"
+        return "a command could not write in its overlay"
+
+    async def aclose(self) -> None:
+        """End the keeper and every command, and take the folder away."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.aclose()
+        await Threads().run(self.scratch.close)
+
+    # --- what a box is made of --------------------------------------------------------------------
+
+    @property
+    def keeper(self) -> Keeper:
+        """The keeper that runs."""
+        if self._keeper is None or not self._keeper.is_open:
+            raise RetryableToolError("the sandbox broke down; try again")
+        return self._keeper
+
+    def request(self, command: Command, place: Place) -> BoxRequest:
+        """The box for a command."""
+        roots = place.roots
+        return BoxRequest(
+            argv=command.argv,
+            cwd=command.cwd,
+            environ={**self._scrubbed, **_INSIDE, **command.env},
+            layers=place.layers,
+            temporary=self._temporary(roots[0]),
+            hidden_folders=self._hidden.folders(roots),
+            hidden_files=self._hidden.files(roots),
+            empty_file=self.scratch.unreadable,
+            filter=self._filter or b"",
+        )
+
+    def _temporary(self, project: str) -> list[tuple[str, str]]:
+        """Folders of our own in the place of those that every program writes to.
+
+        They last as long as the process; a project's cache outlives it, and is used by no other and by nobody outside the sandbox.
+        """
+        found = [(self.scratch.temporary("tmp", 0o1777), "/tmp")]
+        if os.path.isdir("/var/tmp"):
+            found.append((self.scratch.temporary("var-tmp", 0o1777), "/var/tmp"))
+        cache = f"{self._home}/.cache"
+        if self._home and os.path.isdir(cache):
+            found.append((self.scratch.cache(project), cache))
+        return found
+
+
+def _is_held(place: Place) -> bool:
+    """True when what the trial wrote is in the overlay and not in the project."""
+    root, upper, _ = place.layers[0]
+    return os.path.exists(f"{upper}/{_TRIAL}") and not os.path.exists(f"{root}/{_TRIAL}")
+
+
+_INSIDE = {"TMPDIR": "/tmp", "WEFT_SANDBOX": "1"}
+"""What a program in a box finds in its environment besides."""
+
+
+class SandboxRunner(Runner):
+    """Runs the commands of one session in the sandbox, where there is one."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        inner: Runner,
+        *,
+        root: str,
+        added: Sequence[str] = (),
+        judge: Judge,
+        boundaries: Boundaries,
+        base_of: Callable[[str], bytes | None] = lambda path: None,
+        is_required: bool = False,
+    ) -> None:
+        """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`."""
+        self._sandbox = sandbox
+        self._inner = inner
+        self._names = Roots(root, added)
+        self._roots = _outermost([self._names.root, *(os.path.realpath(each) for each in added)])
+        self._judge = judge
+        self._boundaries = boundaries
+        self._base_of = base_of
+        self._is_required = is_required
+        self._threads = Threads.of(self._names.root)
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        return self._inner.which(program, not_below=not_below)
+
+    async def is_sandboxed(self) -> bool:
+        return not await self._sandbox.why_not(self._roots)
+
+    async def run(
+        self, command: Command, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        if command.only_reads or command.is_unconfined:
+            return await self._inner.run(command, on_output)
+        if why := await self._sandbox.why_not(self._roots):
+            if self._is_required:
+                raise FinalToolError(
+                    f"commands may only run in the sandbox, and there is none: {why}"
+                )
+            return await self._inner.run(command, on_output)
+        started = started_now()
+        job = Job(label=command.label, roots=self._roots, started_ns=started)
+        place = self._sandbox.scratch.place(self._roots, job)
+        try:
+            result = await self._run(command, place, on_output)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._threads.run(lambda: self._sandbox.scratch.empty(place))
+            raise
+        if place.is_unused:
+            self._sandbox.scratch.give_back(place)
+            return _with(result, Carried(), self._walls(result))
+        carried = await self._carry_over(place, started)
+        return _with(result, carried, self._walls(result))
+
+    async def _run(
+        self, command: Command, place: Place, on_output: Callable[[str], None] | None
+    ) -> RunResult:
+        with closing(Capture(on_output)) as output, closing(Capture(None)) as errors:
+            running = _Running(self._sandbox, command, place, output, errors)
+            try:
+                timed_out = not await running.ends_within(command.timeout_seconds)
+                if timed_out:
+                    await running.end_politely()
+            finally:
+                await running.close()
+            return running.result(command, timed_out=timed_out)
+
+    async def _carry_over(self, place: Place, started: int) -> Carried:
+        carrier = Carrier(
+            place,
+            started_ns=started,
+            judge=self._judge,
+            boundaries=self._boundaries,
+            shown=self._shown,
+            base_of=self._base_of,
+            aside=f"{self._sandbox.scratch.base}/kept",
+            threads=self._threads,
+        )
+        # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
+        with anyio.CancelScope(shield=True):
+            carried = await carrier.run()
+            await self._threads.run(lambda: self._sandbox.scratch.empty(place))
+        return carried
+
+    def _shown(self, root: str, path: str) -> str:
+        return path if root == self._names.root else f"{root}/{path}"
+
+    def _walls(self, result: RunResult) -> str:
+        """What to tell of the sandbox to whoever seems to have run into it."""
+        if not result.exit_code or not any(word in result.output for word in _SPEAKS_OF_WALLS):
+            return ""
+        return WALLS.format(" but this machine's" if self._sandbox.options.network else "")
+
+
+class _Running:
+    """One command in its box."""
+
+    def __init__(
+        self, sandbox: Sandbox, command: Command, place: Place, output: Capture, errors: Capture
+    ) -> None:
+        self._started = time.monotonic()
+        self._output, self._errors = output, errors
+        captures = [output, errors] if command.errors_apart else [output]
+        self._pipes = [Pipe(capture) for capture in captures]
+        stdin = stdin_file(command.stdin)
+        if stdin < 0:
+            stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._box: Box = sandbox.keeper.run(
+                sandbox.request(command, place),
+                (stdin, self._pipes[0].theirs, self._pipes[-1].theirs),
+            )
+        except BaseException:
+            for pipe in self._pipes:
+                pipe.close()
+            raise
+        finally:
+            os.close(stdin)
+            for pipe in self._pipes:
+                pipe.hand_over()
+        for pipe in self._pipes:
+            pipe.listen()
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the box; False when it takes longer."""
+        with anyio.move_on_after(seconds):
+            await self._box.ended.wait()
+        return self._box.ended.is_set()
+
+    async def end_politely(self) -> None:
+        """Ask everything in the box to end, then end it."""
+        self._box.ask_to_end()
+        if not await self.ends_within(GRACE_SECONDS):
+            self._box.kill()
+            await self.ends_within(REAP_SECONDS)
+
+    async def close(self) -> None:
+        """End what still runs, and take in what is left in the pipes; shielded and bounded."""
+        with anyio.CancelScope(shield=True):
+            if not self._box.ended.is_set():
+                self._box.kill()
+                await self.ends_within(REAP_SECONDS)
+            for pipe in self._pipes:
+                # Whoever could write to it is dead, so what is in it is all there will be.
+                while not pipe.closed.is_set() and pipe.take():
+                    pass
+                pipe.close()
+
+    def result(self, command: Command, *, timed_out: bool) -> RunResult:
+        """How it ended.
+
+        Raises:
+            ToolError: it did not start.
+        """
+        if self._box.status is None and self._box.stage:
+            raise _explain(self._box, command)
+        status = self._box.status
+        return RunResult(
+            exit_code=-signal.SIGKILL if status is None else status,
+            output=self._output.text(),
+            errors=self._errors.text(),
+            truncated=self._output.is_cut,
+            full_output=self._output.whole(),
+            total_bytes=self._output.total,
+            timed_out=timed_out,
+            duration_ms=round((time.monotonic() - self._started) * 1000),
+        )
+
+
+def _with(result: RunResult, carried: Carried, walls: str) -> RunResult:
+    remarks = [*carried.remarks, walls] if walls else carried.remarks
+    return msgspec.structs.replace(
+        result,
+        changes=tuple(carried.changes),
+        left_out=tuple(carried.left_out),
+        remarks=tuple(remarks),
+        is_held_back=carried.is_held_back,
+    )
+
+
+def _explain(box: Box, command: Command) -> ToolError:
+    if box.stage == "chdir":
+        return FinalToolError(f"there is no folder {command.cwd!r} to run the command in")
+    if box.stage == "exec" and box.errno in (errno.ENOENT, errno.ENOTDIR):
+        return FinalToolError(f"there is no program {command.argv[0]!r} in the sandbox")
+    if box.stage == "exec" and box.errno == errno.E2BIG:
+        return FinalToolError("the command is too long for this system; put the data into a file")
+    why = os.strerror(box.errno) if box.errno else "it broke down"
+    return RetryableToolError(f"the sandbox could not run the command: {box.stage}: {why}")
+
+
+def _outermost(folders: Sequence[str]) -> tuple[str, ...]:
+    """The folders without those that lie in another one; the first stays first."""
+    kept = [
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any(
+            folder != other and folder.startswith(f"{other.rstrip('/')}/") for other in folders
+        )
+    ]
+    return tuple(kept)
+
+
+def _unfit(roots: Sequence[str]) -> str:
+    """Why an overlay over these folders would not show what is in them; empty when it would."""
+    for root in roots:
+        if root == "/":
+            return "the whole disk is no project"
+        about = os.stat(root)
+        if about.st_uid != os.geteuid():
+            return f"{root} belongs to another user"
+        for mounted in _mounts():
+            if mounted.startswith(f"{root}/"):
+                return f"another disk is mounted in the project, at {mounted}"
+    return ""
+
+
+def _mounts() -> list[str]:
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    fields = (line.split(b" ")[4] for line in lines)
+    return [os.fsdecode(field.replace(b"\\040", b" ")) for field in fields]
+
+
+def _find(program: str, path: str) -> str | None:
+    """A program on the search path."""
+    for folder in path.split(":"):
+        found = f"{folder}/{program}"
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return None

@@ -1,0 +1,137 @@
+"""What a sandboxed command cannot see: other programs' secrets, ours, and the project's `.env` files.
+
+Everything else on the disk can be read, as anywhere; nothing but the project can be written.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+HOME_FOLDERS = (
+    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla"),
+    *(".thunderbird", ".config/gcloud", ".config/gh", ".config/op", ".config/weft"),
+    *(".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/rclone"),
+    *(".local/share/keyrings", ".local/share/weft", ".local/share/kwalletd", ".terraform.d"),
+)
+"""Below the home folder."""
+HOME_FILES = (
+    *(".netrc", ".git-credentials", ".config/git/credentials", ".pypirc", ".npmrc", ".pgpass"),
+    *(".my.cnf", ".vault-token", ".cargo/credentials", ".cargo/credentials.toml"),
+    *(".gem/credentials", ".bash_history", ".zsh_history", ".python_history", ".psql_history"),
+    *(
+        ".config/pip/pip.conf",
+        ".pip/pip.conf",
+        ".boto",
+        ".s3cfg",
+        ".claude.json",
+        ".codex/auth.json",
+    ),
+)
+_PATTERNS = ("example", "sample", "template", "dist", "defaults", "schema")
+"""How a `.env.NAME` is called that holds no secret but shows what one looks like."""
+_DEPTH = 3
+_MOST_FOLDERS = 300
+_NEVER = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        "node_modules",
+        ".venv",
+        "venv",
+        "__pycache__",
+        "target",
+        "dist",
+        "build",
+    }
+)
+
+
+class Hidden:
+    """Finds what is to be hidden."""
+
+    def __init__(
+        self, home: str, *, folders: Iterable[str] = (), shown: Sequence[str] = ()
+    ) -> None:
+        self._shown = tuple(shown)
+        self._folders = [f"{home}/{name}" for name in HOME_FOLDERS] + list(folders)
+        self._files = [f"{home}/{name}" for name in HOME_FILES]
+        self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
+
+    def folders(self, roots: Sequence[str]) -> list[str]:
+        """Folders to hide; never one that a project lies in, nor one that is shown on purpose."""
+        return [
+            folder
+            for folder in self._folders
+            if not self._is_shown(folder) and not any(_is_in(root, folder) for root in roots)
+        ]
+
+    def files(self, roots: Sequence[str]) -> list[str]:
+        """Files to hide, those of the projects included."""
+        found = list(self._files)
+        for root in roots:
+            found += self._of_project(root)
+        return [file for file in found if not self._is_shown(file)]
+
+    def _is_shown(self, path: str) -> bool:
+        return any(path == shown or os.path.basename(path) == shown for shown in self._shown)
+
+    def _of_project(self, root: str) -> list[str]:
+        """`.env` files of a project, some folders deep; a folder is read again only when something came or went in it."""
+        found: list[str] = []
+        level = [root]
+        looked = 0
+        for _ in range(_DEPTH):
+            below: list[str] = []
+            for folder in level:
+                looked += 1
+                if looked > _MOST_FOLDERS:
+                    return found
+                files, folders = self._names(folder)
+                found += files
+                below += folders
+            level = below
+        return found
+
+    def _names(self, folder: str) -> tuple[list[str], list[str]]:
+        try:
+            changed = os.stat(folder).st_mtime_ns
+            known = self._listed.get(folder)
+            if known is not None and known[0] == changed:
+                return known[1], known[2]
+            files, folders = _listing(folder)
+        except OSError:
+            return [], []
+        if len(self._listed) > 10 * _MOST_FOLDERS:
+            self._listed.clear()
+        self._listed[folder] = (changed, files, folders)
+        return files, folders
+
+
+def _listing(folder: str) -> tuple[list[str], list[str]]:
+    """The secret files of a folder, and the folders in it that are worth a look."""
+    files: list[str] = []
+    folders: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _NEVER:
+                    folders.append(entry.path)
+            elif is_secret_file(entry.name) and stat.S_ISREG(
+                entry.stat(follow_symlinks=False).st_mode
+            ):
+                files.append(entry.path)
+    return files, sorted(folders)
+
+
+def is_secret_file(name: str) -> bool:
+    """True for `.env` and its likes, but not for those that only show what one looks like."""
+    if name in (".env", ".envrc"):
+        return True
+    return name.startswith(".env.") and name.rpartition(".")[2] not in _PATTERNS
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -1,0 +1,152 @@
+"""Where sandboxed commands write: a private folder for each process, with a place for each command that runs.
+
+A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again when the command changed
+nothing; else it is emptied once the changes are in the project.  What a crash leaves behind is still there, and the lock tells that nobody
+holds it any more (`overlay_leftovers`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.workspace.overlay import is_empty
+
+LOCK = "lock"
+JOB = "job"
+PLAN = "plan"
+_REST = 4
+"""Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose command a place belongs to."""
+
+    label: str
+    roots: tuple[str, ...]
+    started_ns: int
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one command writes."""
+
+    folder: str
+    roots: tuple[str, ...]
+
+    @property
+    def layers(self) -> list[tuple[str, str, str]]:
+        """Folder, upper layer and work folder of each overlay."""
+        return [
+            (root, f"{self.folder}/upper{number}", f"{self.folder}/work{number}")
+            for number, root in enumerate(self.roots)
+        ]
+
+    @property
+    def is_unused(self) -> bool:
+        """True when the command changed nothing."""
+        return all(is_empty(upper) for _, upper, _ in self.layers)
+
+
+class Scratch:
+    """The private folder of this process."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.folder = ""
+        self._lock: int | None = None
+        self._resting: dict[tuple[str, ...], deque[Place]] = {}
+        self._count = 0
+
+    def open(self) -> None:
+        """Make it, and hold it.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        os.makedirs(self.base, mode=0o700, exist_ok=True)
+        self.folder = f"{self.base}/{os.getpid()}-{secrets.token_hex(4)}"
+        os.mkdir(self.folder, 0o700)
+        self._lock = os.open(f"{self.folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.close(os.open(self.unreadable, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o000))
+
+    @property
+    def unreadable(self) -> str:
+        """A file that nobody may read, to be seen in the place of secret ones."""
+        return f"{self.folder}/unreadable"
+
+    def temporary(self, name: str, mode: int) -> str:
+        """A folder that all commands of this process share."""
+        path = f"{self.folder}/{name}"
+        if not os.path.isdir(path):
+            os.mkdir(path, 0o700)
+            os.chmod(path, mode)
+        return path
+
+    def cache(self, project: str) -> str:
+        """A folder for what the commands of a project want to find again; it outlives the process."""
+        name = hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
+        path = f"{self.base}/cache/{name}"
+        if not os.path.isdir(path):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+
+    def place(self, roots: Sequence[str], job: Job) -> Place:
+        """A place for one command, for it alone."""
+        key = tuple(roots)
+        resting = self._resting.setdefault(key, deque())
+        place = resting.popleft() if len(resting) > _REST else self._new(key)
+        with open(f"{place.folder}/{JOB}", "wb") as file:
+            file.write(msgspec.json.encode(job))
+        return place
+
+    def _new(self, roots: tuple[str, ...]) -> Place:
+        self._count += 1
+        place = Place(folder=f"{self.folder}/{self._count}", roots=roots)
+        os.mkdir(place.folder, 0o700)
+        for root, upper, work in place.layers:
+            os.mkdir(work, 0o700)
+            os.mkdir(upper, 0o700)
+            # The overlay shows this folder's mode as the project's.
+            os.chmod(upper, stat.S_IMODE(os.stat(root).st_mode) | 0o700)
+        return place
+
+    def give_back(self, place: Place) -> None:
+        """A place in which nothing was changed."""
+        self._resting.setdefault(place.roots, deque()).append(place)
+
+    def empty(self, place: Place) -> None:
+        """A place that has been emptied into the project; blocks."""
+        remove(place.folder)
+
+    def close(self) -> None:
+        """Let go, and take everything away; blocks."""
+        if self._lock is None:
+            return
+        remove(self.folder)
+        os.close(self._lock)
+        self._lock = None
+
+
+def remove(folder: str) -> None:
+    """Take a folder away with all that is in it, whatever modes a command gave it."""
+
+    def once_more(function: object, path: str, error: object) -> None:
+        try:
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+        except OSError:
+            return
+        shutil.rmtree(path, ignore_errors=True)
+
+    shutil.rmtree(folder, onerror=once_more)
+    if os.path.isdir(folder):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,180 @@
+"""A box to try to break out of, as root and as nobody, with every wall or with one of them missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from weft.workspace.sandbox_client import KEEPER, BoxRequest, Keeper, Unavailable, keeper_command
+from weft.workspace.sandbox_filter import program
+
+PATIENCE = 20
+NOBODY = 65534
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Everybody can run it; the interpreter of the tests may lie in somebody's home."""
+AS_NOBODY = (
+    "setpriv",
+    f"--reuid={NOBODY}",
+    f"--regid={NOBODY}",
+    "--clear-groups",
+    "--no-new-privs",
+    "--bounding-set=-all",
+    "--inh-caps=-all",
+)
+
+
+class Cell:
+    """A keeper, and a project for its commands."""
+
+    def __init__(self, base: Path, keeper: Keeper, filter_code: bytes) -> None:
+        self.project = base / "project"
+        self.outside = base / "outside"
+        self.scratch = base / "scratch"
+        self.keeper = keeper
+        self.filter = filter_code
+        self.output = ""
+        self._count = 0
+
+    @property
+    def upper(self) -> Path:
+        """The upper layer of the last command."""
+        return self.scratch / str(self._count) / "upper"
+
+    async def run(
+        self, *argv: str, stdin: int | None = None, owner: int | None = None, **changes: Any
+    ) -> int | None:
+        """Run a program to its end; returns its status, and leaves what it printed in `output`."""
+        self._count += 1
+        work = self.scratch / str(self._count) / "work"
+        for folder in (self.upper, work):
+            folder.mkdir(parents=True)
+        _chown(self.scratch, os.stat(self.scratch).st_uid)
+        wanted: dict[str, Any] = {
+            "argv": argv,
+            "cwd": str(self.project),
+            "environ": {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nowhere"},
+            "layers": [(str(self.project), str(self.upper), str(work))],
+            "empty_file": str(self.scratch / "unreadable"),
+            "filter": self.filter,
+        }
+        paper = os.memfd_create("output", 0)
+        nothing = os.open("/dev/null", os.O_RDONLY)
+        try:
+            descriptors = (nothing if stdin is None else stdin, paper, paper)
+            box = self.keeper.run(BoxRequest(**{**wanted, **changes}), descriptors)
+            with anyio.fail_after(PATIENCE):
+                await box.ended.wait()
+            self.output = os.pread(paper, 100_000, 0).decode(errors="replace")
+            if box.stage:
+                self.output += f"[{box.stage}: {os.strerror(box.errno)}]"
+            return box.status
+        finally:
+            os.close(nothing)
+            os.close(paper)
+
+    async def shell(self, script: str, **changes: Any) -> int | None:
+        """Run a line of shell."""
+        return await self.run("/bin/sh", "-c", script, **changes)
+
+    async def python(self, script: str, *arguments: str, **changes: Any) -> int | None:
+        """Run a line of Python."""
+        return await self.run(SYSTEM_PYTHON, "-I", "-S", "-c", script, *arguments, **changes)
+
+
+@contextmanager
+def ground(who: str) -> Iterator[Path]:
+    """A folder for a cell that `who` (root, nobody or me) owns, where everybody can get to it."""
+    base = Path(tempfile.mkdtemp(prefix="weft-cell-", dir="/var/tmp"))
+    try:
+        base.chmod(0o755)
+        for name in ("project", "outside", "scratch"):
+            (base / name).mkdir()
+        (base / "outside" / "canary").write_text("unharmed")
+        (base / "scratch" / "unreadable").touch(0o000)
+        (base / "project" / "file").write_text("old\n")
+        if who == "nobody":
+            _chown(base, NOBODY)
+        yield base
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _chown(folder: Path, uid: int) -> None:
+    if os.geteuid() == 0 and uid:
+        for root, _, files in os.walk(folder):
+            for name in (root, *(f"{root}/{file}" for file in files)):
+                os.chown(name, uid, uid)
+
+
+@asynccontextmanager
+async def cell(
+    who: str = "me",
+    *,
+    without: Callable[[str], str] = str,
+    argv: Callable[[list[str]], list[str]] = list,
+    network: bool = False,
+    unix_sockets: bool = False,
+    filtered: bool = True,
+) -> AsyncGenerator[Cell]:
+    """A cell; `without` takes something out of the keeper's program, and `argv` out of how bubblewrap starts it."""
+    skip_unless_possible(who)
+    with ground(who) as base:
+        keeper = base / "keeper.py"
+        source = Path(KEEPER).read_text()
+        keeper.write_text(without(source))
+        keeper.chmod(0o644)
+        found = shutil.which("bwrap")
+        assert found is not None
+        command = keeper_command(
+            bubblewrap=found,
+            python=SYSTEM_PYTHON,
+            scratch=str(base / "scratch"),
+            network=network,
+            keeper=str(keeper),
+        )
+        command = [*(AS_NOBODY if who == "nobody" else ()), *argv(command)]
+        code = program(os.uname().machine, unix_sockets=unix_sockets) or b""
+        running = Keeper(command)
+        try:
+            await running.open()
+        except Unavailable as error:
+            if without is not str or argv is not list:
+                raise  # what was taken out broke it, which is no proof of anything
+            pytest.skip(f"this machine has no sandbox: {error}")
+        try:
+            yield Cell(base, running, code if filtered else b"")
+        finally:
+            await running.aclose()
+
+
+def skip_unless_possible(who: str) -> None:
+    """A machine without bubblewrap cannot show this; one that is not root cannot become somebody else."""
+    if not sys.platform.startswith("linux") or shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    if not os.access(SYSTEM_PYTHON, os.X_OK):
+        pytest.skip("there is no Python of the system's own")
+    if who == "nobody" and (os.geteuid() != 0 or shutil.which("setpriv") is None):
+        pytest.skip("only root can become nobody")
+    if who == "root" and os.geteuid() != 0:
+        pytest.skip("only root is root")
+
+
+def taken_out(*pieces: str) -> Callable[[str], str]:
+    """The keeper's program with these pieces taken out; each must be there, so that a test cannot miss its mark."""
+
+    def without(source: str) -> str:
+        for piece in pieces:
+            assert piece in source, f"the keeper has no {piece!r} any more"
+            source = source.replace(piece, "pass", 1)
+        return source
+
+    return without

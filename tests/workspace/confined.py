@@ -1,0 +1,83 @@
+"""A project with a sandbox around it, for tests of what commands do there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.ids import BlobId
+from weft.workspace import Bound, Boundaries, Command, LocalRunner, RunResult
+from weft.workspace.sandbox import Sandbox, SandboxOptions, SandboxRunner
+
+
+class Confined:
+    """A project, its sandbox and its runner."""
+
+    def __init__(self, base: Path, sandbox: Sandbox, **options: Any) -> None:
+        self.project = base / "project"
+        self.project.mkdir(exist_ok=True)
+        self.sandbox = sandbox
+        self.forbidden: dict[str, str] = {}
+        self.seen: dict[str, bytes] = {}
+        self.bounds: dict[str, Bound] = {}
+        self.versions: dict[BlobId, bytes] = {}
+        self.boundaries = Boundaries(lambda: self.bounds, self._load)
+        self.local = LocalRunner({"PATH": os.environ["PATH"]})
+        self.runner = SandboxRunner(
+            sandbox,
+            self.local,
+            root=str(self.project),
+            judge=self,
+            boundaries=self.boundaries,
+            base_of=self.seen.get,
+            **options,
+        )
+
+    async def _load(self, base: BlobId) -> bytes | None:
+        return self.versions.get(base)
+
+    def forbids(self, path: str) -> str:
+        """What the judge says."""
+        return self.forbidden.get(path, "")
+
+    async def shell(
+        self, script: str, on_output: Callable[[str], None] | None = None, **options: Any
+    ) -> RunResult:
+        """Run a line of shell in the project."""
+        command = Command(argv=("/bin/bash", "-c", script), cwd=str(self.project), **options)
+        return await self.runner.run(command, on_output)
+
+    def write(self, name: str, text: str | bytes, mode: int = 0o644) -> Path:
+        """Put a file into the project."""
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.chmod(mode)
+        return path
+
+    def read(self, name: str) -> str:
+        """The text of a file of the project."""
+        return (self.project / name).read_text()
+
+
+@asynccontextmanager
+async def confined(
+    base: Path, *, settled: SandboxOptions | None = None, **options: Any
+) -> AsyncGenerator[Confined]:
+    """A project in a sandbox; a machine that has none is no place for the test."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(base / "home")}
+    (base / "home" / ".cache").mkdir(parents=True, exist_ok=True)
+    sandbox = Sandbox(environ=environ, folder=str(base / "sandbox"), options=settled)
+    there = Confined(base, sandbox, **options)
+    try:
+        report = await sandbox.probe((str(there.project),))
+        if not report.is_available:
+            pytest.skip(f"this machine has no sandbox: {report.reason}")
+        yield there
+    finally:
+        await sandbox.aclose()
