@@ -27,8 +27,8 @@ from weft.context.compaction import (
     room,
     transcript,
 )
-from weft.context.estimate import estimate, estimate_text
 from weft.context.prefix import Prefix, PrefixTool, RenderedPrefix, load_prefix, render_prefix
+from weft.context.sizes import estimate, estimate_text
 
 __all__ = [
     "CUT_OFF",

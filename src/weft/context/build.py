@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from weft.context.estimate import estimate
+from weft.context.sizes import estimate
 from weft.ids import CallUid, NodeId
 from weft.messages import (
     File,

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from weft.context.build import Entry, Target, render
-from weft.context.estimate import CHARACTERS_PER_TOKEN, estimate
+from weft.context.sizes import CHARACTERS_PER_TOKEN, estimate
 from weft.ids import NodeId
 from weft.messages import File, Image, Node, ToolCall, ToolResult
 from weft.state import SessionState
