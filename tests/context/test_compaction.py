@@ -20,7 +20,7 @@ from weft.context import (
     transcript,
 )
 from weft.context.compaction import OLD_RESULT_KEPT, RESULT_KEPT
-from weft.context.estimate import CHARACTERS_PER_TOKEN
+from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.events import FileTouched, NewMessage, NodeMarked, Todo, TodoChanged
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import File, Image, Node, Part, Results, Role, Said, Text, ToolCall, ToolResult
