@@ -264,8 +264,9 @@ class Session:
         return self.id
 
     async def wait(self) -> str:
-        """Wait until the session stops; returns why."""
-        return await (await self._port()).ended()
+        """Wait until the session stops; returns why.  One that has stopped already is not started again for this."""
+        last = self._port_now
+        return await (last if last is not None else await self._port()).ended()
 
     # -- talking
 
