@@ -48,6 +48,11 @@ class Weft:
         path.write_text(json.dumps({"by": "content", "answers": answers, **fields}))
         return f"scripted:{path}"
 
+    def plant(self, code: str) -> dict[str, str]:
+        """A fault: code that runs when the interpreter starts; returns the environment that plants it."""
+        (self.home / "sitecustomize.py").write_text(code)
+        return {"PYTHONPATH": f"{self.home}:{self.environment['PYTHONPATH']}"}
+
     def argv(self, *arguments: str) -> list[str]:
         """The command line that runs the program."""
         return [sys.executable, "-m", "weft", *arguments]
@@ -73,12 +78,14 @@ class Weft:
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: str, env: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
         """Start it and go on."""
         running = subprocess.Popen(
             self.argv(*arguments),
             cwd=self.project,
-            env=self.environment,
+            env={**self.environment, **(env or {})},
             **{
                 "stdin": subprocess.DEVNULL,
                 "stdout": subprocess.PIPE,

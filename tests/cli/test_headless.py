@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Weft, call, kinds, lines, text
+from tests.source import SRC
 
 
 def test_the_last_answer_goes_to_standard_output_and_nothing_else(weft: Weft) -> None:
@@ -252,7 +254,8 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(weft: Weft) -> None:
 
 
 def test_a_stream_whose_reader_goes_away_is_stopped_and_the_session_is_whole(weft: Weft) -> None:
-    model = weft.script([{"do": "text", "text": "word " * 5000, "chunk": 5}], pace_seconds=0.002)
+    """It would go on for minutes, if nobody stopped it."""
+    model = weft.script([{"do": "text", "text": "word " * 100_000, "chunk": 5}], pace_seconds=0.002)
     running = weft.start(
         *("-p", "-m", model, "--output-format", "stream-json", "--include-partial-messages", "hi")
     )
@@ -292,6 +295,20 @@ def test_a_closed_standard_output_is_refused_unless_a_file_takes_the_answer(
         check=False,
     )
     assert (taken.returncode, path.read_text()) == (0, "Hello.\n")
+
+
+def test_the_three_standard_numbers_are_taken_before_a_file_gets_one_of_them() -> None:
+    program = (
+        "import os; [os.close(fd) for fd in (0, 1, 2)]\n"
+        "from weft.cli.output import take_standard_streams; take_standard_streams()\n"
+        "null = os.stat(os.devnull)\n"
+        "same = [os.path.samestat(os.fstat(fd), null) for fd in (0, 1, 2)]\n"
+        "os._exit(0 if same == [True] * 3 else 1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(SRC.parent)}, check=False
+    )
+    assert done.returncode == 0
 
 
 def test_a_full_disk_behind_standard_output_is_a_failure_in_a_sentence(weft: Weft) -> None:

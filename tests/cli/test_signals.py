@@ -13,14 +13,29 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft, call, lines, text
+from weft.cli.stopping import DEADLINE_SECONDS
+
+HANGS = """
+import anyio
+import weft.app.session
+
+async def hang(self, reason=""):
+    await anyio.sleep_forever()
+
+weft.app.session.Session.abort = hang
+"""
+"""Planted: settling a turn never comes to an end."""
 
 
-def started(weft: Weft, model: str, *flags: str) -> subprocess.Popen[bytes]:
+def started(
+    weft: Weft, model: str, *flags: str, env: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """A run whose first line is out: the turn has begun."""
     running = weft.start(
         *("-p", "-m", model, "--output-format", "stream-json", "--include-partial-messages"),
         *flags,
         "hi",
+        env=env,
     )
     assert running.stdout is not None
     while b"content_block_delta" not in running.stdout.readline():
@@ -84,13 +99,19 @@ def deadline(seconds: float) -> Iterator[Callable[[], bool]]:
 
 
 def test_a_second_signal_ends_it_at_once_even_if_something_hangs(weft: Weft) -> None:
-    """The turn is made to hang: its command ignores every polite signal and holds the pipe."""
-    stubborn = "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done"
-    model = weft.script([text("Go."), call("shell", command=stubborn)], "Never.")
-    running = started(weft, model, "--yolo")
+    running = started(weft, never_ending(weft), env=weft.plant(HANGS))
+    begun = time.monotonic()
     running.send_signal(signal.SIGTERM)
+    while running.poll() is None:
+        running.send_signal(signal.SIGTERM)
+        assert time.monotonic() - begun < DEADLINE_SECONDS, "the second one was not heard"
+    assert running.returncode == 143
+
+
+def test_one_signal_is_enough_in_the_end_even_if_something_hangs(weft: Weft) -> None:
+    running = started(weft, never_ending(weft), env=weft.plant(HANGS))
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=5)
+    running.communicate(timeout=DEADLINE_SECONDS + 10)
     assert running.returncode == 143
 
 

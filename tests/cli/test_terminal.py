@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -352,19 +353,42 @@ def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
     weft: Weft, terminal: Terminal
 ) -> None:
     """Planted: drawing fails, as no drawing should."""
-    (weft.home / "sitecustomize.py").write_text(
+    planted = weft.plant(
         "import weft.cli.chat.inflight as i\n"
         "def broken(*a, **k): raise RuntimeError('planted')\n"
         "i.status_line = broken\n"
         "i.in_flight = broken\n"
     )
-    path = f"{weft.home}:{weft.environment['PYTHONPATH']}"
-    terminal.start("-m", slow(weft), "go", PYTHONPATH=path)
+    terminal.start("-m", slow(weft), "go", **planted)
     assert terminal.exit_code() == 1
     screen = terminal.wait_for("something went wrong inside Weft (RuntimeError: planted)")
     assert "Traceback" not in screen
     assert " echo " in terminal.tty()
     assert "planted" in (weft.data / "weft.log").read_text()
+
+
+def test_a_second_signal_puts_the_terminal_back_even_if_closing_hangs(
+    weft: Weft, terminal: Terminal
+) -> None:
+    """Planted: the screen never lets go, so nobody but the signal's own handler is left to tidy up."""
+    planted = weft.plant(
+        "import anyio, weft.cli.chat.terminal as t\n"
+        "whole = t.TerminalScreen.run\n"
+        "async def hang(self, *, task_status):\n"
+        "    with anyio.CancelScope(shield=True):\n"
+        "        await whole(self, task_status=task_status)\n"
+        "t.TerminalScreen.run = hang\n"
+        "t.TerminalScreen.close = lambda self: None\n"
+    )
+    terminal.start("-m", slow(weft), "go", **planted)
+    terminal.wait_for("word word")
+    pid = terminal.pid()
+    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):
+        while Path(f"/proc/{pid}").exists():
+            os.kill(pid, signal.SIGTERM)
+    assert terminal.exit_code() == 143
+    assert " echo " in terminal.tty()
 
 
 def test_suspending_and_coming_back_keeps_the_draft(weft: Weft, terminal: Terminal) -> None:
