@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, str] = {
         "races",
         "subscribers",
         "interrupts",
+        "rewinds",
         "faults",
         "long",
     )

@@ -59,6 +59,8 @@ def change(changes: ChangeSet, path: str) -> Touched:
 
 def test_a_command_that_changes_nothing_has_changed_nothing(history: History) -> None:
     assert around(history, "cat a.txt; ls -R") == ChangeSet()
+    if history.watch_fd is None:
+        pytest.skip("the kernel has no queue left for this user")
     assert history.begin_quickly(run := Run()), "nothing happened, so nobody has to look"
     assert history.end_quickly(run) == ChangeSet()
 
@@ -182,6 +184,28 @@ def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: Hist
     assert told(around(history, "echo 3 > src/deep/x")) == {"src/deep/x": "modified"}
 
 
+def test_a_write_through_one_name_is_seen_under_all_names(history: History, root: Path) -> None:
+    around(history, "true")
+    os.link(root / "a.txt", root / "src" / "before")
+    around(history, "true")
+    expected = {"a.txt": "modified", "src/before": "modified"}
+    assert told(around(history, "echo 1 > a.txt")) == expected
+    assert told(around(history, "echo 2 > src/before")) == expected
+    assert told(around(history, "ln a.txt third; echo 3 > third")) == expected | {
+        "third": "created"
+    }
+    assert told(around(history, "mv third src/deep; rm src/before")) == {
+        "third": "deleted",
+        "src/deep/third": "created",
+        "src/before": "deleted",
+    }
+    assert told(around(history, "echo 4 > src/deep/third")) == {
+        "a.txt": "modified",
+        "src/deep/third": "modified",
+    }
+    assert told(around(history, "sed -i s/4/5/ a.txt")) == {"a.txt": "modified"}
+
+
 def test_more_events_than_the_kernel_holds_lose_nothing(history: History, root: Path) -> None:
     run = Run()
     history.begin(run)
@@ -216,6 +240,10 @@ def test_where_nothing_can_be_watched_everything_is_looked_at(
         "n/x": "created",
     }
     assert history.watch_fd is None
+    monkeypatch.undo()
+    history._tried_to_watch = float("-inf")
+    assert told(around(history, "echo 3 > n/x")) == {"n/x": "modified"}
+    assert told(around(history, "echo 4 > n/x")) == {"n/x": "modified"}
     history.close()
 
 
@@ -375,17 +403,18 @@ def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
     script = (
         "import os, sys\n"
         "from weft.workspace.history import History, Run\n"
-        "history = History(sys.argv[1], pack=sys.argv[2]); history.begin(Run())\n"
+        "history = History(sys.argv[1], pack=sys.argv[2]); history.begin(Run('mine'))\n"
         "open(sys.argv[1] + '/a.txt', 'w').write('half'); os._exit(9)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(root), pack], check=False)
     assert done.returncode == 9
     history = History(str(root), pack=pack)
-    found = history.interrupted(Run())
-    assert [(each.path, each.data_before, each.is_certain) for each in found.changes] == [
+    found = history.interrupted(Run(), ["mine", "other"])
+    assert list(found) == ["mine"]
+    assert [(each.path, each.data_before, each.is_certain) for each in found["mine"].changes] == [
         ("a.txt", b"one\n", False)
     ]
-    assert history.interrupted(Run()) == ChangeSet()
+    assert history.interrupted(Run(), ["mine"]) == {}
     assert told(around(history, "echo 1 > a.txt")) == {"a.txt": "modified"}
     history.close()
 
@@ -399,8 +428,50 @@ def test_nothing_is_told_of_a_process_that_died_between_two_commands(
     (root / "a.txt").write_text("by hand")
     first.close()
     second = History(str(root), pack=pack)
-    assert second.interrupted(Run()) == ChangeSet()
+    assert second.interrupted(Run(), [""]) == {}
     second.close()
+
+
+@pytest.mark.parametrize("later", ["nothing", "another command", "another process"])
+def test_what_a_command_changed_is_known_until_it_is_on_record(
+    root: Path, tmp_path: Path, later: str
+) -> None:
+    pack = str(tmp_path / "pack")
+    first = History(str(root), pack=pack)
+    run = Run("mine")
+    first.begin(run)
+    sh(root, "echo 2 > a.txt; rm -r src")
+    told_once = first.end(run)
+    if later == "another command":
+        around(first, "echo 3 > a.txt")
+    first.close()
+    (root / "a.txt").write_text("by hand")
+    if later == "another process":
+        between = History(str(root), pack=pack)
+        around(between, "echo 4 > a.txt")
+        between.close()
+    second = History(str(root), pack=pack)
+    assert second.interrupted(Run(), ["mine"]) == {"mine": told_once}
+    assert all(each.is_certain for each in told_once.changes)
+    second.close()
+
+
+def test_what_two_processes_died_with_is_told_from_the_first_on(root: Path, tmp_path: Path) -> None:
+    pack = str(tmp_path / "pack")
+    first = History(str(root), pack=pack)
+    first.begin(Run("mine"))
+    sh(root, "echo 2 > a.txt")
+    first.close()
+    second = History(str(root), pack=pack)
+    around(second, "echo 3 > a.txt; touch new")
+    second.close()
+    third = History(str(root), pack=pack)
+    found = third.interrupted(Run(), ["mine"])["mine"]
+    assert {each.path: each.data_before for each in found.changes} == {
+        "a.txt": b"one\n",
+        "new": None,
+    }
+    third.close()
 
 
 def test_a_second_process_at_the_same_time_has_a_file_of_its_own(
@@ -480,10 +551,7 @@ def as_told(before: dict[str, Thing], changes: ChangeSet) -> dict[str, tuple[int
 
 
 def _hash(thing: Thing) -> str:
-    if thing.content is None:
-        return ""
-    data = thing.content if isinstance(thing.content, bytes) else os.fsencode(thing.content)
-    return hashlib.sha256(data).hexdigest()
+    return "" if thing.content is None else hashlib.sha256(thing.content).hexdigest()
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -57,8 +57,8 @@ KINDS: dict[str, Thing | None] = {
     "file": Thing(stat.S_IFREG | 0o644, b"1"),
     "private file": Thing(stat.S_IFREG | 0o600, b"2\r\n\0\xff"),
     "program": Thing(stat.S_IFREG | 0o755, b"1"),
-    "link": Thing(stat.S_IFLNK | 0o777, "f"),
-    "dangling link": Thing(stat.S_IFLNK | 0o777, "no/where"),
+    "link": Thing(stat.S_IFLNK | 0o777, b"f"),
+    "dangling link": Thing(stat.S_IFLNK | 0o777, b"no/where"),
     "folder": Thing(stat.S_IFDIR | 0o755, None),
     "private folder": Thing(stat.S_IFDIR | 0o700, None),
 }
@@ -67,11 +67,11 @@ KINDS: dict[str, Thing | None] = {
 def put(path: Path, thing: Thing | None) -> None:
     if thing is None:
         return
-    if isinstance(thing.content, str):
-        path.symlink_to(thing.content)
-        return
     if thing.content is None:
         path.mkdir()
+    elif stat.S_ISLNK(thing.mode):
+        os.symlink(thing.content, os.fsencode(path))
+        return
     else:
         path.write_bytes(thing.content)
     path.chmod(stat.S_IMODE(thing.mode))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -147,3 +149,22 @@ async def test_what_files_held_is_for_their_owner_alone(root: Path, tmp_path: Pa
     folder = tmp_path / "home" / "history"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o600]
+
+
+async def test_what_nobody_holds_any_more_gives_the_kernels_queue_back(root: Path) -> None:
+    def queues() -> int:
+        found = 0
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # the one that lists them
+                found += "inotify" in os.readlink(f"/proc/self/fd/{name}")
+        return found
+
+    gc.collect()
+    before = queues()
+    runner = watched(root)
+    await runner.run(bash("true", root))
+    if queues() == before:
+        pytest.skip("the kernel has no queue left for this user")
+    del runner
+    gc.collect()
+    assert queues() == before

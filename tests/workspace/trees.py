@@ -13,23 +13,23 @@ class Thing(NamedTuple):
     """What is at a path."""
 
     mode: int
-    content: bytes | str | None
+    content: bytes | None
     """Of a file; a link's target; None for a folder."""
 
 
 def tree(folder: Path, *, skip: tuple[str, ...] = (".git",)) -> dict[str, Thing]:
-    """Everything below a folder."""
+    """Everything below a folder, but for what has one of these names."""
     found: dict[str, Thing] = {}
     waiting = [folder]
     while waiting:
         for entry in os.scandir(waiting.pop()):
             about = entry.stat(follow_symlinks=False)
             name = os.path.relpath(entry.path, folder)
-            if name.split("/", maxsplit=1)[0] in skip:
+            if entry.name in skip:
                 continue
-            content: bytes | str | None = None
+            content: bytes | None = None
             if stat.S_ISLNK(about.st_mode):
-                content = os.readlink(entry.path)
+                content = os.fsencode(os.readlink(entry.path))
             elif stat.S_ISREG(about.st_mode):
                 content = Path(entry.path).read_bytes()
             elif stat.S_ISDIR(about.st_mode):

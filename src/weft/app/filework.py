@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from weft.events import Fact
+from weft.ids import CallUid
 from weft.loop import Commit, touched_facts
 from weft.session import FileDoor, FileNow
 from weft.tools import Touched
@@ -115,13 +117,14 @@ class FileWork(FileDoor, Runner):
     async def end_strays(self) -> None:
         await self._threads.run(kill_orphans)
 
-    async def interrupted(self) -> Commit:
+    async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
         if not self._watches:
             return Commit(facts=())
         blobs: dict[BlobId, bytes] = {}
-        found = await self._watching().interrupted()
-        changes = (*self.unclaimed(), *found.changes)
-        return Commit(facts=tuple(touched_facts(changes, None, blobs)), blobs=blobs)
+        facts: list[Fact] = [*touched_facts(self.unclaimed(), None, blobs)]
+        for label, found in (await self._watching().interrupted(calls)).items():
+            facts += touched_facts(found.changes, CallUid(label), blobs)
+        return Commit(facts=tuple(facts), blobs=blobs)
 
     def _restorer(self) -> Restorer:
         if self._restorer_now is None:

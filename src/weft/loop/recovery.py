@@ -65,7 +65,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     modes: Mapping[str, int] = {}
     """The mode that each file of `hashes_wanted` has now."""
     touched: tuple[FileTouched, ...] = ()
-    """What changed since a command was interrupted, by it or by somebody else."""
+    """What calls changed, or may have, before they were interrupted; those of no call belong to the last one."""
     blobs: Mapping[BlobId, bytes] = {}
     """Contents that `touched` names."""
 
@@ -139,7 +139,10 @@ def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown
     if unknown is not None:
-        facts += [msgspec.structs.replace(each, call_uid=unknown) for each in found.touched]
+        facts += [
+            msgspec.structs.replace(each, call_uid=each.call_uid or unknown)
+            for each in found.touched
+        ]
     return facts
 
 

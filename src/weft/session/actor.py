@@ -1055,8 +1055,9 @@ class SessionActor:
         if files is not None:
             # Before anything is judged: a command that still runs would go on changing what was looked at.
             await files.end_strays()
-            if any(each.effect == "unknown" for each in self.state.turn.intents.values()):
-                touched = await files.interrupted()
+            intents = self.state.turn.intents.values()
+            if calls := [each.call_uid for each in intents if each.effect == "unknown"]:
+                touched = await files.interrupted(calls)
         return Evidence(
             leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.workshop.file_hashes(hashes_wanted(self.state)),

@@ -16,7 +16,7 @@ import msgspec
 from weft import faults
 from weft.errors import ToolError, UsageError
 from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemNote
-from weft.ids import BlobId, NodeId
+from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import Commit
 from weft.session.branching import keep_line, spare_lines
 from weft.session.commands import Rewind, RewindItem, RewindPlan, UndoRewind
@@ -74,8 +74,11 @@ class FileDoor(Protocol):
         """End what commands of dead processes left running."""
         ...
 
-    async def interrupted(self) -> Commit:
-        """What changed since a command was interrupted, as `FileTouched` facts of no call, with the contents they name; told once."""
+    async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
+        """What these calls changed, or may have, before they were interrupted: `FileTouched` facts, with the contents they name.
+
+        Told once.  A fact of no call is of one that was cancelled.
+        """
         ...
 
 
@@ -332,8 +335,11 @@ def _step(change: FileChange, now: FileNow | None) -> Step:
 def _left_to_do(path: str, present: Side, before: Side, target: Side) -> RewindItem:
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged")
-    # A folder is made before it gets its mode.
-    if present.agrees(before) or (present.is_folder and target.is_folder):
+    # A folder is made before it gets its mode; and what becomes another kind of thing is away for a moment.
+    is_halfway = (present.is_folder and target.is_folder) or (
+        not present.exists and before.is_folder != target.is_folder
+    )
+    if present.agrees(before) or is_halfway:
         return RewindItem(path=path, action=action_for(present, target))
     reason = "it was changed while the rewind was interrupted"
     return RewindItem(path=path, action="conflict", reason=reason)

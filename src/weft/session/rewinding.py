@@ -35,11 +35,16 @@ class Side(msgspec.Struct, frozen=True):
         """True when both are the same, as far as modes are known; content that is not known agrees with none."""
         if not (self.exists and other.exists):
             return self.exists == other.exists
+        if self.is_folder or other.is_folder:
+            return self._is_kind_of(other)
         if self.mode and other.mode and self.mode != other.mode:
             return False
-        if self.is_folder or other.is_folder:
-            return self.is_folder == other.is_folder
         return self.content is not None and self.content == other.content
+
+    def _is_kind_of(self, other: Side) -> bool:
+        """Both folders, with one mode; one that was about to be made has none yet."""
+        about_to_be = stat.S_IFDIR in (self.mode, other.mode)
+        return self.is_folder and other.is_folder and (about_to_be or self.mode == other.mode)
 
 
 NOTHING = Side(False)

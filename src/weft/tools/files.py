@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Callable
 
 import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError
+from weft.events import FileTouched
 from weft.ids import BlobId
 from weft.permissions import Action, is_protected
 from weft.tools.base import Outcome, Prepared, ToolContext
@@ -102,6 +104,17 @@ async def prepare_change(
         pre_hashes={target.path: target.hash},
         post_hashes={target.path: after},
         keeps=_about_to_go(target),
+        facts=_folders_to_make(target, context),
+    )
+
+
+def _folders_to_make(target: Target, context: ToolContext) -> tuple[FileTouched, ...]:
+    """The folders that will be made on the way, on record before they are: a crash must not make them somebody else's."""
+    if target.state is not None:
+        return ()
+    return tuple(
+        FileTouched(path=path, action="created", mode_after=stat.S_IFDIR, call_uid=context.call_uid)
+        for path in context.workspace.missing_folders(target.path)
     )
 
 

@@ -16,14 +16,15 @@ import stat
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from weft.workspace.base import Touched
 from weft.workspace.birth import born
-from weft.workspace.index import Abandoned, Change, Index, differs
-from weft.workspace.pack import Entry, Pack
+from weft.workspace.index import Abandoned, Index, differs
+from weft.workspace.pack import REMEMBERED, Change, Entry, Pack
 from weft.workspace.watch import (
     CLOSE_WRITE,
     CREATE,
@@ -42,7 +43,8 @@ MAX_BYTES: Final = 128 * 1024 * 1024
 _QUEUED = 16 * 1024 * 1024
 """Bytes of events that are held; beyond, everything is compared instead."""
 _WRITTEN = MODIFY | CLOSE_WRITE | CREATE | MOVED_TO
-_RUNNING = "running"
+_TRY_AGAIN_SECONDS = 60.0
+"""How long to go without watches before they are asked for again."""
 _TICK_NS = 50_000_000
 """How far the clock of the disk may lie behind."""
 
@@ -68,9 +70,10 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """One command that is being watched."""
+    """One command that is being watched; `label` is whose it is, for whoever asks after a crash."""
 
-    def __init__(self) -> None:
+    def __init__(self, label: str = "") -> None:
+        self.label = label
         self.changes: dict[str, Change] = {}
         self.unsure: set[str] = set()
         self.began = 0
@@ -114,7 +117,9 @@ class History:
         self._raw: list[bytes] = []
         self._is_lost = False
         """Events were lost, so everything has to be compared."""
-        self._interrupted: Run | None = None
+        self._tried_to_watch = 0.0
+        self._remembered: dict[str, Run] = {}
+        """Commands that have ended, or were cut off with the process before, by label; the last ones."""
 
     # -- commands
 
@@ -129,8 +134,7 @@ class History:
             self._settle(run)
             if run.is_void:
                 raise Abandoned
-            if not self._runs:
-                self._note(_RUNNING)
+            self._note_begin(run)
             run.began = time.time_ns()
             self._runs.append(run)
 
@@ -163,22 +167,23 @@ class History:
 
     def _ended(self, run: Run) -> ChangeSet:
         self._runs.remove(run)
-        if not self._runs:
-            self._note("")
+        self._note_end(run)
         return self._told(run)
 
-    def interrupted(self, waiting: Run) -> ChangeSet:
-        """What changed since a process died with a command running, by that command or by somebody else; told once.
+    def interrupted(self, waiting: Run, labels: Iterable[str]) -> dict[str, ChangeSet]:
+        """What commands changed whose end is not on record, by label; each is told once.
+
+        What changed while nobody saw the end, because the process died, is not certain: somebody else may have been there since.
 
         Raises:
             Abandoned: `waiting` was made void meanwhile.
         """
         with self._lock:
             if self._index is None and not os.path.exists(self._pack_path or ""):
-                return ChangeSet()  # no command of this project was ever watched
+                return {}  # no command of this project was ever watched
             self._prepare(waiting)
-            run, self._interrupted = self._interrupted, None
-            return ChangeSet() if run is None else self._told(run)
+            found = {label: self._remembered.pop(label, None) for label in labels}
+            return {label: self._told(run) for label, run in found.items() if run is not None}
 
     # -- the door's own work
 
@@ -232,7 +237,6 @@ class History:
         if self._index is not None:
             return
         pack = Pack(self._pack_path, self._limits.quota // 2)
-        was_running = pack.note == _RUNNING
         try:
             index = self._index = Index(
                 self.root, pack, _watcher(), max_file=self._limits.max_file, skip=self._skip
@@ -241,16 +245,35 @@ class History:
             pack.close()
             raise
         self._pack = pack
+        self._tried_to_watch = time.monotonic()
         index.is_wanted = lambda: not run.is_void
         try:
             found = index.look_everywhere()
         except BaseException:
             self.close()
             raise
-        if was_running:
-            self._interrupted = Run()
-            self._interrupted.take(found, alone=False)
-        self._note("")
+        self._remember_what_was_left(found)
+
+    def _remember_what_was_left(self, found: list[Change]) -> None:
+        """Take in what the process before says about its commands; `found` is what changed since its last word."""
+        pack, index = self._pack, self._index
+        assert pack is not None
+        assert index is not None
+        for label, changes in pack.ended.items():
+            self._remember(Run(label), changes, alone=True)
+        changed = {change.path: change for change in found}
+        for label, since in pack.begun.items():
+            known = [Change(path, entry, index.entry(path)) for path, entry in since.items()]
+            news = [change for path, change in changed.items() if path not in since]
+            self._remember(Run(label), [*known, *news], alone=False)
+
+    def _remember(self, run: Run, changes: Iterable[Change] = (), *, alone: bool = True) -> None:
+        run.take(changes, alone=alone)
+        if run.label:
+            self._remembered.pop(run.label, None)
+            self._remembered[run.label] = run
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
 
     def _settle(self, run: Run) -> None:
         """Look at what may have changed, and give it to the commands that run."""
@@ -263,6 +286,7 @@ class History:
         names = self._names(index)
         if names is None or index.watcher is None:
             self._is_lost = False
+            self._try_to_watch(index)
             found = index.look_everywhere()
         else:
             found = index.look_at(names) if names else []
@@ -270,6 +294,13 @@ class History:
             each.take(found, alone=len(self._runs) == 1)
         if not self._runs:
             self._make_room(index)
+
+    def _try_to_watch(self, index: Index) -> None:
+        """The kernel may have queues and watches to give again; everything is about to be looked at, and is watched on the way."""
+        now = time.monotonic()
+        if index.watcher is None and now - self._tried_to_watch > _TRY_AGAIN_SECONDS:
+            self._tried_to_watch = now
+            index.watcher = _watcher()
 
     def _names(self, index: Index) -> dict[str, dict[str, bool]] | None:
         """The names that events speak of, by folder, and whether they may have been written to; None when some were lost."""
@@ -294,9 +325,14 @@ class History:
         if self._pack is not None and self._pack.wants_compaction:
             index.move(self._pack.compact(index.entries()))
 
-    def _note(self, note: str) -> None:
-        if self._pack is not None and self._pack.note != note:
-            self._pack.leave_note(note)
+    def _note_begin(self, run: Run) -> None:
+        if self._pack is not None:
+            self._pack.begin(run.label)
+
+    def _note_end(self, run: Run) -> None:
+        if self._pack is not None:
+            self._pack.end(run.label, run.changes.values())
+        self._remember(run)
 
     # -- telling
 
@@ -358,6 +394,11 @@ class History:
             return None, "too much at once"
         data = self._pack.get(entry) if self._pack is not None else None
         return data, "" if data is not None else "lost"
+
+    def __del__(self) -> None:
+        # Shared by whoever holds it, so that nobody else can say when it is over; a queue of the kernel's is worth giving back.
+        with suppress(Exception):
+            self.close()
 
     def close(self) -> None:
         """Let go; the next command begins anew."""

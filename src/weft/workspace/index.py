@@ -25,7 +25,7 @@ from weft.ids import BlobId
 from weft.workspace.beneath import open_beneath, open_folder
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import Ignore, ignore_of
-from weft.workspace.pack import Entry, Pack
+from weft.workspace.pack import Change, Entry, Pack
 from weft.workspace.replace import TEMPORARY, read_all
 from weft.workspace.watch import Watcher
 
@@ -42,14 +42,6 @@ _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 class Abandoned(Exception):
     """Whoever waited for it has gone; what is known so far is not whole."""
-
-
-class Change(NamedTuple):
-    """A path that differs; None: nothing is there."""
-
-    path: str
-    before: Entry | None
-    after: Entry | None
 
 
 class _Folder:
@@ -70,6 +62,35 @@ class _Visit(NamedTuple):
     ignore: Ignore
     silent: bool
     """What is new there was there before, only nobody looked."""
+
+
+class Names:
+    """Which paths are names of one file."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, str] = {}
+        self._others: dict[int, set[str]] = {}
+        """Only for files that have several."""
+
+    def change(self, path: str, old: Entry | None, new: Entry | None) -> None:
+        """A path is a name of another file now."""
+        before = 0 if old is None else old.inode
+        after = 0 if new is None else new.inode
+        if before == after:
+            return
+        if before in self._others:
+            self._others[before].discard(path)
+        elif self._first.get(before) == path:
+            del self._first[before]
+        if not after:
+            return
+        first = self._first.setdefault(after, path)
+        if first != path:
+            self._others.setdefault(after, {first}).add(path)
+
+    def of(self, inode: int) -> list[str]:
+        """All names of a file that has several."""
+        return sorted(self._others.get(inode, ()))
 
 
 class Index:
@@ -94,6 +115,9 @@ class Index:
         self._skip = frozenset(skip)
         self._folders: dict[str, _Folder] = {}
         self._by_watch: dict[int, str] = {}
+        self._names = Names()
+        self._written: dict[int, None] = {}
+        """Files with several names that were looked at because of an event about one of them."""
         self._count = 0
         self._changes: list[Change] = []
         self.is_wanted: Callable[[], bool] = lambda: True
@@ -161,7 +185,19 @@ class Index:
                 self._visit_all([_Visit(path, self._ignore_at(path), silent=False)])
             else:
                 self._visit_all([self._visit(folder.ignore, each) for each in below])
+        self._look_at_other_names(names)
         return self._taken()
+
+    def _look_at_other_names(self, names: dict[str, dict[str, bool]]) -> None:
+        """A write through one name of a file changes it under all its names, and only one of them is told."""
+        written, self._written = self._written, {}
+        for inode in written:
+            for path in self._names.of(inode):
+                above, _, name = path.rpartition("/")
+                folder = self._folders.get(above)
+                if folder is not None and name not in names.get(above, {}):
+                    self._look(above, folder, name, written=True, silent=False)
+        self._written.clear()
 
     def refresh(self, path: str) -> None:
         """Take in what is at a path as not worth telling: we ourselves put it there."""
@@ -342,7 +378,8 @@ class Index:
         why_not = old.why_not if old is not None else ""
         if about.st_dev != self._device:
             why_not = "another disk"
-            self._leave_out(_join(path, name), why_not)
+        if why_not:
+            self._leave_out(f"{_join(path, name)}/", why_not)
         new = Entry(mode=about.st_mode, why_not=why_not)
         if new != old:
             self._pack.mention(_join(path, name), new, old)
@@ -366,6 +403,8 @@ class Index:
             old = None
         if old is not None and not written and _looks_like(old, about):
             return
+        if written and about.st_nlink > 1:
+            self._written[about.st_ino] = None
         new = self._read(_join(path, name), about, old)
         if new is None:
             self._gone(path, folder, name)
@@ -397,6 +436,7 @@ class Index:
     def _set(self, path: str, folder: _Folder, name: str, new: Entry, *, silent: bool) -> None:
         old = folder.entries.get(name)
         folder.entries[name] = new
+        self._names.change(_join(path, name), old, new)
         self._count += old is None
         if not silent and differs(old, new):
             self._changes.append(Change(_join(path, name), old, new))
@@ -430,6 +470,7 @@ class Index:
 
     def _remove(self, folder: _Folder, name: str, full: str, old: Entry) -> None:
         del folder.entries[name]
+        self._names.change(full, old, None)
         self._count -= 1
         self._pack.mention(full, None, old)
 
@@ -523,6 +564,7 @@ class Index:
             folder = self._folders.get(path.rpartition("/")[0])
             if folder is not None:
                 folder.entries[path.rpartition("/")[2]] = entry
+                self._names.change(path, None, entry)
                 self._count += 1
 
 

@@ -85,6 +85,17 @@ class LocalWorkspace(Workspace):
     async def vet(self, path: str, before: FileState | None, data: bytes) -> None:
         """Nothing here is bounded (`BoundedWorkspace` is)."""
 
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        place = self._real(self._roots.place(path))
+        parts = place.name.split("/")[:-1]
+        there = len(parts)
+        while there and not _is_there(Place(place.folder, "/".join(parts[:there]))):
+            there -= 1
+        missing = (
+            Place(place.folder, "/".join(parts[:n])) for n in range(there + 1, len(parts) + 1)
+        )
+        return tuple(self._roots.shown(each) for each in missing)
+
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
         """A cancel leaves the old file or the new one, whole, and nothing is written after it."""
         _refuse_folder_name(path)
@@ -198,6 +209,14 @@ def _open(place: Place, flags: int) -> int:
         return open_beneath(folder, place.name, flags)
     finally:
         os.close(folder)
+
+
+def _is_there(place: Place) -> bool:
+    try:
+        os.close(_open(place, _PATH_FLAGS))
+    except OSError:
+        return False
+    return True
 
 
 def _explained(replacement: Replacement) -> Touched:

@@ -20,9 +20,9 @@ import os
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -31,6 +31,8 @@ from weft.ids import BlobId
 _MARK: Final = b"weft pre-images 1\n"
 _HEAD = struct.Struct("<III")  # length of the head, its checksum, length of the content
 _BUFFERED = 1024 * 1024
+REMEMBERED: Final = 64
+"""Commands whose changes are remembered after their end."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -51,12 +53,27 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     links: int = 1
 
 
+class Noted(msgspec.Struct, frozen=True, array_like=True):
+    """A command began or, with its changes, ended."""
+
+    label: str
+    changes: tuple[Change, ...] | None = None
+
+
+class Change(NamedTuple):
+    """A path that differs; None: nothing is there."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+
+
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """The head of a record: an entry, None when there is nothing at the path any more; or a note without a path."""
+    """The head of a record: what is at a path (None: nothing any more), or a note about a command."""
 
     path: str
     entry: Entry | None = None
-    note: str = ""
+    noted: Noted | None = None
 
 
 class Pack:
@@ -65,8 +82,10 @@ class Pack:
     def __init__(self, path: str | None, limit: int) -> None:
         self.limit = limit
         self._path: str | None = None
-        self.note = ""
-        """The last note that was left, by this process or one before it."""
+        self.begun: dict[str, dict[str, Entry | None]] = {}
+        """Commands that an earlier process began and did not see the end of, with what paths were that are known to have changed since."""
+        self.ended: dict[str, tuple[Change, ...]] = {}
+        """What the last commands changed that an earlier process saw the end of."""
         self._live = 0
         """Bytes of the content that counts."""
         self._buffer = bytearray()
@@ -105,16 +124,25 @@ class Pack:
         """Write down what is at a path without its content; None: nothing is there."""
         self._record(path, entry, b"", replaces)
 
-    def leave_note(self, note: str) -> None:
-        """Leave a note for this process or the next, in the order of the records; it is in the system's hands on return."""
-        self.note = note
-        self._record("", None, b"", None, note)
+    def begin(self, label: str) -> None:
+        """A command begins; everything before is in the system's hands on return."""
+        self._record("", None, b"", None, Noted(label))
+        self.flush()
+
+    def end(self, label: str, changes: Iterable[Change]) -> None:
+        """A command has ended; what it changed is in the system's hands on return, for it may not be on record elsewhere yet."""
+        self._record("", None, b"", None, Noted(label, tuple(changes)))
         self.flush()
 
     def _record(
-        self, path: str, entry: Entry | None, data: bytes, replaces: Entry | None, note: str = ""
+        self,
+        path: str,
+        entry: Entry | None,
+        data: bytes,
+        replaces: Entry | None,
+        noted: Noted | None = None,
     ) -> int:
-        head = _encode(_Kept(path, entry, note))
+        head = _encode(_Kept(path, entry, noted))
         self._buffer += _HEAD.pack(len(head), zlib.crc32(head), len(data))
         self._buffer += head
         self._buffer += data
@@ -171,8 +199,6 @@ class Pack:
             if self._path is not None:
                 fresh._take_name(f"{self._path}.new")
             moved = {path: self._copied(path, entry, fresh) for path, entry in entries.items()}
-            if self.note:
-                fresh.leave_note(self.note)
             fresh.flush()
             if self._path is not None:
                 os.rename(f"{self._path}.new", self._path)
@@ -237,16 +263,28 @@ class Pack:
 
     def _take(self, kept: _Kept, end: int) -> None:
         self._end = end
-        if not kept.path:
-            self.note = kept.note
+        if kept.noted is not None:
+            self._take_note(kept.noted)
             return
         before = self._loaded.pop(kept.path, None)
+        for since in self.begun.values():
+            since.setdefault(kept.path, before)
         if before is not None and before.offset >= 0:
             self._live -= before.size
         if kept.entry is not None:
             offset = -1 if kept.entry.why_not or not kept.entry.hash else end - kept.entry.size
             self._loaded[kept.path] = msgspec.structs.replace(kept.entry, offset=offset)
             self._live += kept.entry.size if offset >= 0 else 0
+
+    def _take_note(self, noted: Noted) -> None:
+        if noted.changes is None:
+            self.begun[noted.label] = {}
+            return
+        self.begun.pop(noted.label, None)
+        self.ended.pop(noted.label, None)
+        self.ended[noted.label] = noted.changes
+        if len(self.ended) > REMEMBERED:
+            del self.ended[next(iter(self.ended))]
 
 
 def _records(view: mmap.mmap, size: int) -> Iterator[tuple[_Kept, int]]:

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -101,7 +101,7 @@ class WatchedRunner(Runner):
     ) -> RunResult:
         if command.only_reads or self._inner.knows_changes(command):
             return await self._inner.run(command, on_output)
-        runs = await self._begin()
+        runs = await self._begin(command.label)
         try:
             with self._draining():
                 result = await self._inner.run(command, on_output)
@@ -118,18 +118,20 @@ class WatchedRunner(Runner):
         """What is not in the history, with the reason, as far as it is known."""
         return {path: why for each in self._histories for path, why in each.left_out().items()}
 
-    async def interrupted(self) -> ChangeSet:
-        """What changed since a process died with a command of these projects running; told once."""
-        found = ChangeSet()
+    async def interrupted(self, labels: Sequence[str]) -> dict[str, ChangeSet]:
+        """What commands changed whose end is not on record, by label; each is told once."""
+        found: dict[str, ChangeSet] = {}
         for history in self._histories:
             waiting = Run()
-            found += await self._threads.run(
-                functools.partial(history.interrupted, waiting), waiting.void
+            told = await self._threads.run(
+                functools.partial(history.interrupted, waiting, labels), waiting.void
             )
+            for label, changes in told.items():
+                found[label] = found.get(label, ChangeSet()) + changes
         return found
 
-    async def _begin(self) -> list[tuple[History, Run]]:
-        runs = [(history, Run()) for history in self._histories]
+    async def _begin(self, label: str) -> list[tuple[History, Run]]:
+        runs = [(history, Run(label)) for history in self._histories]
         try:
             for history, run in runs:
                 if not history.begin_quickly(run):
