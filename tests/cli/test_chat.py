@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.conftest import call, text
 from weft.app import App, open_app
-from weft.cli.chat.blocks import Answer, AnyBlock, Leave, Note, Table, ToolCard, UserSaid
+from weft.cli.chat.blocks import Answer, AnyBlock, Asked, Leave, Note, Table, ToolCard, UserSaid
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.screen import (
     Input,
@@ -142,11 +142,13 @@ class Talk:
         self.screen = screen
 
     async def say(self, text: str) -> None:
-        """Say something and wait for the end of the turn."""
-        before = len(self.screen.of(UserSaid))
-        self.screen.typed(text)
-        await self.screen.until(lambda: len(self.screen.of(UserSaid)) > before)
-        await self.screen.idle()
+        """Say something and wait for what comes of it, and for the end of the turn."""
+        screen = self.screen
+        screen.typed(text)
+        await screen.until(lambda: screen.of(UserSaid)[-1:] == [UserSaid(text=text)])
+        said = max(n for n, block in enumerate(screen.blocks) if block == UserSaid(text=text))
+        await screen.until(lambda: any(isinstance(b, Answer | Note) for b in screen.blocks[said:]))
+        await screen.idle()
 
 
 def _has_mode(screen: Remembering, mode: str) -> bool:
@@ -277,6 +279,9 @@ async def test_the_models_question_is_put_and_answered(app: App) -> None:
         assert [row.label for row in question.rows] == ["red", "blue", "Something else"]
         talk.screen.answer(1)
         await talk.screen.until(lambda: "Blue it is." in talk.screen.words())
+        assert talk.screen.of(Asked) == [Asked(text="Which colour?")]
+        assert talk.screen.of(UserSaid)[-1] == UserSaid(text="blue")
+        assert talk.screen.of(ToolCard) == []
 
 
 async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App) -> None:

@@ -11,6 +11,7 @@ from tests.cli.test_sanitize import ATTACKS, Watched
 from weft.cli.chat.blocks import (
     Answer,
     AnyBlock,
+    Asked,
     Leave,
     Note,
     Table,
@@ -55,6 +56,7 @@ def blocks_with(text: str) -> list[AnyBlock]:
         card("edit", "ok", args={"path": text}, data={"diff": f"--- a\n+++ a\n-{text}\n+{text}"}),
         Leave(tool=text, target=text, preview=text, reason=text),
         Leave(tool="edit", target="a", preview=f"--- a\n+++ a\n-{text}\n+{text}"),
+        Asked(text=text),
         Note(text=text),
         Table(title=text, rows=((text, text),)),
     ]

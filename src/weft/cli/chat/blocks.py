@@ -55,6 +55,12 @@ class Leave(Block, frozen=True):
     reason: str = ""
 
 
+class Asked(Block, frozen=True):
+    """A question of the model."""
+
+    text: str
+
+
 class Note(Block, frozen=True):
     """A line about what happened."""
 
@@ -69,4 +75,4 @@ class Table(Block, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-AnyBlock: TypeAlias = UserSaid | Answer | Thought | ToolCard | Leave | Note | Table
+AnyBlock: TypeAlias = UserSaid | Answer | Thought | ToolCard | Leave | Asked | Note | Table

@@ -13,7 +13,7 @@ import anyio.abc
 
 from weft.app import App, Session
 from weft.cli.answers import whole
-from weft.cli.chat.blocks import Answer, Leave, Note
+from weft.cli.chat.blocks import Answer, Asked, Leave, Note
 from weft.cli.chat.commands import Commands
 from weft.cli.chat.conversation import Conversation
 from weft.cli.chat.screen import (
@@ -337,16 +337,16 @@ class Chat:
 
     async def _ask_person(self, session: Session, request: QuestionAsked) -> None:
         answer: str | None = None
+        self.screen.show(Asked(text=request.question))
         if request.options:
             rows = (*(Row(option) for option in request.options), Row("Something else"))
-            question = Question(title=request.question, rows=rows, hint="Esc stops the turn")
+            question = Question(title="Your answer?", rows=rows, hint="Esc stops the turn")
             chosen = await self.screen.choose(question)
             if chosen is not None and chosen < len(request.options):
                 answer = request.options[chosen]
             elif chosen is not None:
                 answer = await self.screen.ask_line("Your answer:")
         else:
-            self.screen.show(Note(text=request.question, level="info"))
             answer = await self.screen.ask_line("Your answer:")
         if answer is None:
             self._interrupt_apart()

@@ -18,7 +18,17 @@ from rich.text import Text
 from rich.theme import Theme
 
 from weft.cli.answers import describe_call
-from weft.cli.chat.blocks import Answer, AnyBlock, Leave, Note, Table, Thought, ToolCard, UserSaid
+from weft.cli.chat.blocks import (
+    Answer,
+    AnyBlock,
+    Asked,
+    Leave,
+    Note,
+    Table,
+    Thought,
+    ToolCard,
+    UserSaid,
+)
 from weft.cli.sanitize import clean, clean_line, visible
 
 MAX_WIDTH = 120
@@ -80,6 +90,8 @@ def _drawn(block: AnyBlock) -> RenderableType:
             return _card(block)
         case Leave():
             return _leave(block)
+        case Asked(text=text):
+            return _Beside(Text("? ", "bold yellow"), Text(clean(text).strip("\n"), "bold"))
         case Note(text=text, level=level):
             return _Beside(
                 Text(f"{_MARKS[level]} ", _LEVELS[level]), Text(clean(text), _LEVELS[level])

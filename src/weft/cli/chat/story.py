@@ -198,6 +198,8 @@ class Story:
         if call is None:
             name = running.name if running is not None else "tool"
             return [ToolCard(name=name, args={}, result=result, duration_ms=duration_ms)]
+        if call.name == "ask" and not result.is_error:
+            return []  # the question and the answer are there already
         was_shown = call_uid in self._shown
         self._shown.discard(call_uid)
         return [
