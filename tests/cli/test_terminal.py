@@ -325,6 +325,24 @@ def test_foreign_escapes_do_nothing_to_a_real_terminal(weft: Weft, terminal: Ter
     assert "owned" not in terminal._tmux("display-message", "-p", "-t", "main", "#{pane_title}")
 
 
+def test_a_run_in_a_terminal_shows_text_as_it_comes_once_and_obeys_nothing(
+    weft: Weft, terminal: Terminal
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[31m"
+    (weft.project / "a.txt").write_text("x")
+    answers = [[text(f"First {evil}words.", 3), call("read", path="a.txt")]]
+    terminal.start("-p", "-m", weft.script(*answers, [text("Last words.", 2)]), "go")
+    assert terminal.exit_code() == 0
+    assert terminal.wait_for("Last words.").split("\n")[:3] == ["First words.", "", "Last words."]
+    terminal.again("-p", "-m", slow(weft), "go")
+    terminal.wait_for("word word")
+    terminal.keys("C-c")
+    assert terminal.exit_code() == 130
+    terminal.again("session", "show", weft.sessions()[1]["id"])
+    assert terminal.exit_code() == 0
+    terminal.wait_for("› go", "First words.", "● read a.txt")
+
+
 # --- the end, however it comes -----------------------------------------------------------------
 
 
