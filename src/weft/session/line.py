@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -136,14 +136,32 @@ async def unspill_entries(entries: Iterable[QueueEntry], store: Store) -> tuple[
 
 
 async def load_line(tree: Tree, tip: NodeId | None, store: Store) -> list[Entry]:
-    """The line that ends at `tip`, with all words."""
-    nodes = tree.line(tip)
-    wanted: list[Place] = []
-    for node in nodes:
-        skeleton = tree.nodes[node]
-        wanted += [*skeleton.earlier[:1], skeleton.at, *skeleton.results.values()]
-    facts = await read_places(wanted, store)
-    return [await _entry(tree, node, facts, store) for node in nodes]
+    """The line that ends at `tip`, with all words, as it is at this moment.
+
+    The tree may grow while the words are read, so where they are is written down before.
+    """
+    spots = [_spot(tree, node) for node in tree.line(tip)]
+    facts = await read_places((place for spot in spots for place in spot.places), store)
+    return [await _entry(spot, facts, store) for spot in spots]
+
+
+class _Spot(NamedTuple):
+    """Where the words of one node are, at one moment."""
+
+    node: NodeId
+    first: Place
+    newest: Place
+    results: dict[CallUid, Place]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (self.first, self.newest, *self.results.values())
+
+
+def _spot(tree: Tree, node: NodeId) -> _Spot:
+    skeleton = tree.nodes[node]
+    first = skeleton.earlier[0] if skeleton.earlier else skeleton.at
+    return _Spot(node, first, skeleton.at, dict(skeleton.results))
 
 
 async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[Part, ...]]:
@@ -187,18 +205,15 @@ async def read_places(places: Iterable[Place], store: Store) -> dict[Place, AnyF
     return found
 
 
-async def _entry(
-    tree: Tree, node_id: NodeId, facts: Mapping[Place, AnyFact], store: Store
-) -> Entry:
-    skeleton = tree.nodes[node_id]
-    first = facts[skeleton.earlier[0] if skeleton.earlier else skeleton.at]
+async def _entry(spot: _Spot, facts: Mapping[Place, AnyFact], store: Store) -> Entry:
+    first = facts[spot.first]
     if not isinstance(first, NewMessage):
-        raise Corrupt(first.session_id, f"expected the message {node_id}", seq=first.seq)
+        raise Corrupt(first.session_id, f"expected the message {spot.node}", seq=first.seq)
     node = first.node
-    newest = facts[skeleton.at]
+    newest = facts[spot.newest]
     if isinstance(newest, NodeEdited):
         node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
-    results = {uid: _result(facts[place]) for uid, place in skeleton.results.items()}
+    results = {uid: _result(facts[place]) for uid, place in spot.results.items()}
     return Entry(
         node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
         results=results,
@@ -222,6 +237,8 @@ class LineCache:
         self._entries: list[Entry] | None = None
         self._places: dict[NodeId, int] = {}
         self._characters = 0
+        self._seen = 0
+        """Facts that were applied so far."""
 
     def start_empty(self) -> None:
         """Begin with a session that has no line yet."""
@@ -231,12 +248,16 @@ class LineCache:
         """The line that ends at `tip`; a list of the caller's own."""
         if self._entries is not None and self._tip() == tip:
             return list(self._entries)
+        seen = self._seen
         loaded = await load_line(tree, tip, self._store)
-        self._keep(loaded)
+        if self._seen == seen:
+            # Else it is a moment old, and what came meanwhile would be missing from it.
+            self._keep(loaded)
         return loaded
 
     def apply(self, fact: AnyFact) -> None:
         """Grow with the log, or let go."""
+        self._seen += 1
         if self._entries is None:
             return
         match fact:
