@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, str] = {
         "races",
         "subscribers",
         "interrupts",
+        "interrupts12",
         "rewinds",
         "faults",
         "long",
