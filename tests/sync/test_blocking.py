@@ -169,7 +169,7 @@ def script(path: Path, text: str) -> list[str]:
         [sys.executable, "-W", "error::ResourceWarning", "-c", code],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
