@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from tests.journeys.compacting import Teller, compactions, reached, start, talk
-from tests.journeys.world import PATIENCE, World, crash, facts, said, until_idle
-from weft.errors import SessionBusy, SessionError, UsageError
+from tests.journeys.world import PATIENCE, World, crash, facts, running, said, until_idle
+from weft.errors import SessionBusy, SessionError, StaleInput, UsageError
 from weft.events import Compacted, ErrorRaised, TurnFinished, UsageRecorded
 from weft.messages import Usage
 from weft.providers import ModelRequest
@@ -262,6 +262,44 @@ async def test_a_turn_that_runs_cannot_be_compacted_nor_can_its_line_be_uncompac
         teller.model.gate("g").opened.set()
         await until_idle(session)
         assert len(await compactions(session)) == 1
+
+
+async def test_a_compaction_can_wait_for_the_turn_that_runs(world: World) -> None:
+    teller = Teller(say=lambda request: (Stall(gate="g"), SayText(text="done")))
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await session.send_prompt("one")
+        await reached(teller, "g")
+        summaries: list[str] = []
+
+        async def compact() -> None:
+            summaries.append((await session.compact(queue=True)).summary)
+
+        async with running(compact):
+            await session.queue_follow_up("two")
+            assert teller.summaries == []
+            teller.say = None
+            teller.model.gate("g").opened.set()
+        assert summaries == ["summary 1"]
+        assert [each.reason for each in await facts(session, TurnFinished)] == ["stop", "stop"]
+        assert "PERSON: two" in str(teller.summaries[0].messages)
+
+
+async def test_a_compaction_that_is_asked_for_again_is_made_once_even_by_another_process(
+    world: World,
+) -> None:
+    teller = Teller()
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await talk(session, "one")
+        first = await session.compact(input_id="c")
+        assert await session.compact(input_id="c") == first
+        with pytest.raises(StaleInput):
+            await session.compact("something else", input_id="c")
+    async with world.open(teller.model) as app:
+        session = await app.sessions.get("s")
+        assert await session.compact(input_id="c") == first
+    assert len(teller.summaries) == 1
 
 
 async def test_compacting_what_a_dead_process_left_ends_its_turn_and_starts_none(

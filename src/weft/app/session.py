@@ -19,6 +19,7 @@ from weft.app.replies import HistoryMessage, Reply, TurnTally
 from weft.app.skills import Skill, Skills
 from weft.app.summaries import branch_summary, handover
 from weft.errors import (
+    SessionBusy,
     SessionError,
     SessionInterrupted,
     SessionStopped,
@@ -875,16 +876,19 @@ class Session:
         return other
 
     async def compact(
-        self, focus: str | None = None, *, input_id: str | None = None
+        self, focus: str | None = None, *, queue: bool = False, input_id: str | None = None
     ) -> CompactionReport:
         """Tell the model the older part of the conversation as a summary from now on; the log is untouched.
 
+        With `queue` it waits until no turn runs, and cancelling the wait gives it up.
+
         Raises:
-            SessionBusy: a turn runs.
+            SessionBusy: a turn runs, and `queue` is False.
             SessionError: the model could not write the summary; nothing has changed.
         """
         port = await self._port()
-        after = await port.call(Compact(focus=focus or "", **self._by(input_id)))
+        command = Compact(focus=focus or "", **self._by(input_id))
+        after = await (self._when_idle(port, command) if queue else port.call(command))
         async with port.subscribe(after=int(after), live="status") as events:
             async for event in events:
                 match event:
@@ -904,6 +908,15 @@ class Session:
                     case _:
                         pass
         raise SessionStopped(self.id, await port.ended())
+
+    async def _when_idle(self, port: Port, command: Command) -> Any:
+        """Have a command carried out as soon as no turn runs."""
+        async with port.subscribe(live="status") as events:
+            while True:
+                try:
+                    return await port.call(command)
+                except SessionBusy:
+                    await _until_free(events)
 
     async def undo_compaction(self, *, input_id: str | None = None) -> None:
         """Let the newest compaction of the present line no longer count."""
@@ -1189,6 +1202,13 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
             )
             rows.append((str(call.call_uid), message))
     return rows
+
+
+async def _until_free(events: Subscription) -> None:
+    """Read on until no turn runs, or the session has ended."""
+    async for event in events:
+        if isinstance(event, SessionStatus) and event.status in ("idle", "interrupted", "error"):
+            return
 
 
 def _take(tally: TurnTally, event: Event) -> Reply | None:

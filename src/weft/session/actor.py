@@ -215,6 +215,8 @@ class SessionActor:
         self._turn_status: Status = "thinking"
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
+        self._owed: Cause | None = None
+        """What asked for the work that runs, to be written with what comes of it."""
         self._unwritten = Inputs()
         """Commands of this life that left no fact."""
         self._settled = anyio.Event()
@@ -517,7 +519,7 @@ class SessionActor:
         if plan.then == "start_turn":
             self._start_turn()
         if plan.then == "compact":
-            self._start_compaction(plan.focus)
+            self._start_compaction(plan.focus, cause)
 
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
@@ -802,9 +804,10 @@ class SessionActor:
         turn = self._env.workshop.turn(self.state, open_turn.turn_id, journal, self.gate)
         self._set_to_work(turn, journal)
 
-    def _start_compaction(self, focus: str) -> None:
+    def _start_compaction(self, focus: str, cause: Cause | None) -> None:
         journal = _TurnJournal(self)
         work = self._env.workshop.compaction(self.state, focus, journal, self.gate)
+        self._owed = cause
         self._set_to_work(work, journal)
 
     def _set_to_work(self, work: Work, journal: _TurnJournal) -> None:
@@ -831,7 +834,8 @@ class SessionActor:
     async def _commit_for(self, turn: Work, build: Build) -> Sequence[Fact]:
         if turn is not self._turn:
             raise SessionStopped(self.session_id, "this turn was ended")
-        stored = await self._commit(self._titled(build(self.state)))
+        owed, self._owed = self._owed, None
+        stored = await self._commit(self._titled(build(self.state)), owed)
         if self.state.turn.open is None:
             # The turn is over with this append, not when its task has wound up: the next message starts a new one.
             await self._release_turn()
