@@ -155,15 +155,22 @@ def _complete(place: Place, life: Life) -> list[str]:
 # -- all of them
 
 
-def reached(seed: int) -> dict[str, list[tuple[Scenario, int]]]:
+def reached(seed: int, workers: int = WORKERS) -> dict[str, list[tuple[Scenario, int]]]:
     """For each point the scenarios that reach it, and how often."""
     import_everything()
     found: dict[str, list[tuple[Scenario, int]]] = {name: [] for name in faults.names()}
-    for scenario in SCENARIOS:
-        for name, times in passes(scenario, seed).items():
-            if times:
-                found[name].append((scenario, times))
+    shares = [SCENARIOS[number::workers] for number in range(workers)]
+    work = [partial(_passes_of_all, share, seed) for share in shares]
+    for share, counted in zip(shares, side_by_side(work, list[dict[str, int]]), strict=True):
+        for scenario, passed in zip(share, counted, strict=True):
+            for name, times in passed.items():
+                if times:
+                    found[name].append((scenario, times))
     return {name: _quick(ways) or ways for name, ways in found.items()}
+
+
+def _passes_of_all(scenarios: Sequence[Scenario], seed: int) -> list[dict[str, int]]:
+    return [passes(scenario, seed) for scenario in scenarios]
 
 
 def _quick(ways: Sequence[tuple[Scenario, int]]) -> list[tuple[Scenario, int]]:

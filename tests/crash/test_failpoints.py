@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import pytest
+
 from tests.source import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
@@ -17,6 +19,7 @@ WITHOUT_POINTS = {
 """Functions that commit and have no points of their own, and why."""
 
 
+@pytest.mark.timeout(600)  # ten seconds, unless the machine has other things to do
 def test_every_point_is_reached_and_survived() -> None:
     command = [sys.executable, "-m", "tests.crash.failpoints", "--n", "1", "--seed", "1"]
     done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT, check=False)

@@ -20,6 +20,7 @@ def prove(*argv: str) -> dict[str, Any]:
     return line | {"exit": done.returncode}
 
 
+@pytest.mark.timeout(600)  # five seconds, unless the machine has other things to do
 def test_nothing_is_lost_or_repeated_when_a_turn_is_killed() -> None:
     line = prove("--n", "40", "--seed", "1", "--no-teeth")
     assert (line["exit"], line["violations"]) == (0, 0)
@@ -27,6 +28,7 @@ def test_nothing_is_lost_or_repeated_when_a_turn_is_killed() -> None:
     assert {"model call", "draft", "unsettled call", "follow-up"} <= line["met"].keys()
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("without", ["intents", "fencing"])
 def test_the_harness_sees_what_is_missing(without: str) -> None:
     line = prove("--teeth", without, "--n", "4", "--seed", "1")
