@@ -1123,7 +1123,9 @@ class Session:
                 reply = _take(tally, event)
                 if reply is not None:
                     said = tuple(await self.messages())
-                    return msgspec.structs.replace(reply, messages=said)
+                    return msgspec.structs.replace(
+                        reply, messages=said, text=_whole(reply.text, said)
+                    )
                 if tally.taken_back:
                     raise UsageError("the queued message was taken back before it was sent")
         raise SessionStopped(self.id, await port.ended())
@@ -1226,6 +1228,12 @@ def _name_in(project: str, path: str) -> str:
     root = os.path.realpath(project)
     real = os.path.realpath(os.path.join(root, path))
     return os.path.relpath(real, root) if real.startswith(root.rstrip("/") + "/") else real
+
+
+def _whole(text: str, said: Sequence[HistoryMessage]) -> str:
+    """The model's last words in full: events carry only the beginning of very long ones."""
+    last = next((each.content for each in reversed(said) if each.role == "assistant"), "")
+    return last if last.startswith(text) else text
 
 
 def _input_id(given: str | None) -> InputId | None:
