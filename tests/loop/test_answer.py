@@ -106,24 +106,27 @@ def test_only_text_and_calls_say_something(events: tuple[StreamEvent, ...], says
     assert answer(*events, Finished()).says_something == says
 
 
+snippets = st.sampled_from(["", "a", " \n", '{"a":', " 1}", "[]", "\x00", "\ud800", "ü🎈"])
 pieces: st.SearchStrategy[StreamEvent] = st.one_of(
-    st.builds(TextPiece, st.text(max_size=5)),
-    st.builds(ThinkingPiece, st.text(max_size=5)),
-    st.builds(ThinkingDone, signature=st.text(max_size=3), redacted=st.text(max_size=3)),
-    st.builds(CallStarted, index=st.integers(0, 3), name=st.text(max_size=4)),
-    st.builds(CallArgs, st.integers(0, 4), st.text(max_size=6)),
-    st.builds(UsageSeen, st.just(Usage())),
+    st.builds(TextPiece, snippets),
+    st.builds(ThinkingPiece, snippets),
+    st.builds(ThinkingDone, signature=snippets, redacted=snippets),
+    st.builds(CallStarted, index=st.integers(0, 3), name=snippets),
+    st.builds(CallArgs, st.integers(0, 4), snippets),
+    st.just(UsageSeen(Usage())),
 )
 
 
-@given(events=st.lists(pieces, max_size=30))
+@given(events=st.lists(pieces, max_size=20))
 def test_whatever_a_vendor_streams_becomes_an_answer_without_loss_of_text(
     events: list[StreamEvent],
 ) -> None:
     got = answer(*events, Finished())
     said = "".join(event.text for event in events if isinstance(event, TextPiece))
     kept = "".join(part.text for part in got.parts if isinstance(part, Text))
-    assert kept.encode() == said.encode("utf-8", "replace") or "\ufffd" in kept
+    assert [sign for sign in kept if sign != "\ufffd"] == [
+        sign for sign in said if sign != "\ud800"
+    ]
     assert len(got.calls) == sum(isinstance(event, CallStarted) for event in events)
     for part in got.parts:
         assert not (isinstance(part, Text) and not part.text)
