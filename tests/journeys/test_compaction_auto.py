@@ -24,6 +24,7 @@ def fits(request: ModelRequest, window: int = WINDOW) -> bool:
     return estimate(request.messages) <= room(window, window // 10)
 
 
+@pytest.mark.requirement("session:compact")
 async def test_a_long_conversation_never_outgrows_the_window(world: World) -> None:
     teller = Teller(window=WINDOW)
     async with world.open(teller.model) as app:

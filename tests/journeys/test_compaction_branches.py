@@ -179,6 +179,7 @@ async def first_id(session: Session) -> str:
 PINNED = "[Pinned, said by the user:]\nnever push"
 
 
+@pytest.mark.requirement("session:pin")
 async def test_a_pinned_message_outlives_every_compaction_word_for_word(world: World) -> None:
     """Also the second one, which knows the message only from the summary before."""
     teller = Teller()

@@ -90,6 +90,7 @@ async def test_a_conversation_that_one_vendor_began_goes_on_with_any_other_and_b
 
 
 @pytest.mark.anyio
+@pytest.mark.requirement("session:update_model:thinking")
 async def test_reasoning_and_ids_go_back_only_to_who_made_them(tmp_path: Path) -> None:
     models = {name: Posing(name) for name in ("claude", "gpt")}
     claude, gpt = models.values()

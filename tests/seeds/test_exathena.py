@@ -26,6 +26,7 @@ MIX = 'defp deps, do: [{:jason, "~> 1.4"}, {:req, "~> 0.5"}]\n'
 READ = CallTool(name="read", args={"path": "mix.exs"})
 
 
+@pytest.mark.requirement("session:send_message", "session:wait")
 async def test_the_documented_usage(stage: Stage) -> None:
     """One message with a tool, a second that knows the first, stop."""
     stage.world.write("mix.exs", MIX)

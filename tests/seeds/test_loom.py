@@ -46,6 +46,7 @@ def write(path: str, content: str) -> CallTool:
     return CallTool(name="write", args={"path": path, "content": content})
 
 
+@pytest.mark.requirement("session:update_model")
 async def test_the_life_of_a_session(stage: Stage) -> None:
     """Start, find, list, send, history, another model, stop; and its record is still there."""
     stage.plays(SONNET, "It adds two numbers.")
