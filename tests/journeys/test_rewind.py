@@ -169,6 +169,7 @@ async def test_the_conversation_alone_goes_back_and_files_stay(world: World) -> 
         assert len(await said(session)) == 4
 
 
+@pytest.mark.requirement("session:checkpoint")
 async def test_a_checkpoint_is_the_moment_it_was_set_not_only_its_message(world: World) -> None:
     world.write("a.txt", "one\n")
     model = turns(shell("echo 2 > a.txt"), shell("echo 3 > a.txt"), shell("echo 4 > a.txt"))
@@ -422,6 +423,7 @@ async def test_what_an_aborted_command_had_changed_goes_back_too(world: World) -
         assert (world.read("a"), (world.project / "b").exists()) == ("0\n", False)
 
 
+@pytest.mark.requirement("session:touched_files")
 async def test_touched_files_counts_commands_and_forgets_what_went_back(world: World) -> None:
     furnish(world)
     async with opened(
