@@ -138,6 +138,27 @@ async def test_a_background_agent_can_be_killed(world: World) -> None:
             await session.kill_background(child)
 
 
+async def test_one_that_a_dead_process_left_can_be_killed_too(world: World) -> None:
+    spend = Spend(usage=Usage(input_tokens=50))
+    model = cast(
+        {"ask": [beside("dig"), "Fine."], "dig": [(spend, CallTool(name="list")), Stall()]}
+    )
+    app = await world.open(model).__aenter__()
+    session = await start(app)
+    await session.send_message("ask")
+    await model.gate().reached.wait()
+    await crash(app)
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        child = await only_child(session)
+        await session.kill_background(child)
+        [ended] = await facts(session, ChildFinished)
+        assert ended.reason == "aborted"
+        assert ended.usage is not None
+        assert ended.usage.input_tokens >= 50
+        assert await session.background_commands() == []
+
+
 async def test_its_request_reaches_the_person_and_outlives_the_turn(world: World) -> None:
     model = cast(
         {

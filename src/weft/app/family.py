@@ -24,7 +24,8 @@ from weft.clock import Clock
 from weft.errors import SessionStopped
 from weft.events import BoundaryChanged, Fact, Origin, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
-from weft.loop import Build, Limits
+from weft.loop import Build, Commit, Limits, child_finished
+from weft.messages import Usage
 from weft.permissions import Mode
 from weft.session import Abort, SessionActor
 from weft.state import SessionState
@@ -178,14 +179,20 @@ class Families:
                 lambda state: not any(state.children.known[child].is_open for child in beside)
             )
 
-    def children_of(self, session_id: SessionId) -> list[SessionId]:
-        """The sessions that are open here and work (or worked) for this one."""
-        return [
-            port.session_id
-            for port in self.ports.values()
-            if port.state.about.parent is not None
-            and port.state.about.parent.session_id == session_id
-        ]
+    async def end_left_behind(
+        self, session_id: SessionId, child: SessionId, used: Mapping[str, Usage]
+    ) -> None:
+        """Put the end of a child on record that nobody here sees to its end: another process left it behind."""
+        desk, port = self._desks.get(session_id), self.ports.get(session_id)
+        if desk is None or not isinstance(port, LocalPort) or desk.family.is_at_work(child):
+            return
+        await port.actor.append(
+            lambda state: (
+                Commit(facts=(child_finished(state, child, "aborted", used),))
+                if state.children.known[child].is_open
+                else Commit(facts=())
+            )
+        )
 
     # -- definitions
 

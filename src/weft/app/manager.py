@@ -40,6 +40,7 @@ from weft.permissions import MODES, Rule, Verdict
 from weft.providers import Model, ModelInfo
 from weft.redact import Redactor
 from weft.session import (
+    Abort,
     AddNote,
     ChangeSetting,
     ContinueTurn,
@@ -475,11 +476,18 @@ class SessionManager:
         resolved = await self._resolved(session_id)
         await self._families.end_background(resolved)
         port = self._ports.pop(resolved, None)
+        children = [] if port is None else list(port.state.children.known)
         if port is not None:
             await port.leave("stopped")
         self._families.left(resolved)
-        for child in self._families.children_of(resolved):
-            await self.stop_session(child)
+        for child in children:
+            if child in self._ports:
+                await self.stop_session(child)
+
+    async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
+        """Stop a session that works for another, and see that its end is on the other's record."""
+        await (await self.port(child)).abort(Abort(reason="it was stopped"))
+        await self._families.end_left_behind(session_id, child, await self._usage_of(child))
 
     async def delete_session(self, session_id: str) -> None:
         """Remove a session for good, with all that worked for it; one that forks share is only hidden."""

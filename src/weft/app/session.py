@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from weft.app.asking import Answer
-from weft.app.port import UNLOADED, Port
+from weft.app.port import UNLOADED, LocalPort, Port
 from weft.app.replies import HistoryMessage, Reply, TurnTally
 from weft.app.skills import Skill, Skills
 from weft.app.summaries import branch_summary, handover
@@ -144,6 +144,8 @@ class Host(Protocol):
     async def find_session(self, session_id: str) -> Session | None: ...
 
     async def row(self, session_id: SessionId) -> SessionRow | None: ...
+
+    async def stop_child(self, session_id: SessionId, child: SessionId) -> None: ...
 
     def shape(self, wanted: Any) -> Shape: ...
 
@@ -460,14 +462,17 @@ class Session:
         child = SessionId(background_id)
         if child not in (await self._port()).state.children.at_work(background=True):
             raise UsageError(f"nothing runs in the background as {background_id!r}")
-        await (await self._host.port(child)).abort(
-            Abort(reason="it was stopped", client=self._client)
-        )
+        await self._host.stop_child(self.id, child)
 
     async def children(self) -> list[ChildInfo]:
         """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest first."""
         known = (await self._port()).state.children.known
         return [await self._child(child, about) for child, about in known.items()]
+
+    @property
+    def _elsewhere(self) -> Status:
+        """What a child with an open turn does that is not open here: it works where its parent is, or nowhere."""
+        return "interrupted" if isinstance(self._port_now, LocalPort) else "thinking"
 
     async def _child(self, child: SessionId, about: Child) -> ChildInfo:
         info = ChildInfo(
@@ -484,7 +489,7 @@ class Session:
         status: Status = "idle"
         if row.turn_open:
             running = await self._host.find_session(child)
-            status = await running.get_status() if running is not None else "interrupted"
+            status = await running.get_status() if running is not None else self._elsewhere
         return msgspec.structs.replace(
             info, title=row.title, model=row.model, cost_usd=row.cost_usd, status=status
         )
