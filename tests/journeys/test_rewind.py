@@ -7,6 +7,7 @@ import os
 import anyio
 import pytest
 
+from tests.agents.cast import cast, hand, hand_all
 from tests.journeys.rewinding import (
     actions,
     add_submodule,
@@ -460,6 +461,39 @@ async def test_a_fork_has_the_file_history_of_its_past(world: World) -> None:
         assert (await session.rewind(place, preview=True)).conflicts == ("a",)
         await fork.undo_rewind()
         assert world.read("a") == "1\n"
+
+
+async def test_what_agents_changed_goes_back_with_the_call_they_worked_for(world: World) -> None:
+    world.write("a", "0\n")
+    model = cast(
+        {
+            "Lead": [
+                hand_all("Helper one", "Helper two"),
+                "half done",
+                shell("echo 4 > d"),
+                "done",
+            ],
+            "one": [shell("echo 1 > a; touch b"), hand("Deeper"), "ok"],
+            "Deeper": [write("deep/c", "3"), "ok"],
+            "two": ["ok"],
+        }
+    )
+    async with opened(world, model) as app:
+        session = await start(app)
+        await session.send_message("Lead")
+        working = now(world)
+        rows = await session.messages_with_ids()
+        call = next(each for each, message in rows if message.tool_calls)
+        await session.send_message("go on")
+        assert sorted(now(world)) == ["a", "b", "d", "deep", "deep/c"]
+        await session.rewind(call)
+        assert now(world) == working, "what the call's own agents did stays"
+        plan = await session.rewind(None)
+        assert not plan.conflicts
+        assert (sorted(now(world)), world.read("a")) == (["a"], "0\n")
+        assert await session.touched_files() == []
+        await session.undo_rewind()
+        assert now(world) == working
 
 
 async def test_the_same_rewind_sent_twice_is_one(world: World) -> None:

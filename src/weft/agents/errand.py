@@ -306,9 +306,11 @@ def _net(files: list[FileTouched], wanted: Wanted) -> tuple[FileTouched, ...]:
     call_uid: CallUid | None = wanted.origin.call_uid
     first: dict[str, FileTouched] = {}
     last: dict[str, FileTouched] = {}
+    certain: dict[str, bool] = {}
     for touched in files:
         first.setdefault(touched.path, touched)
         last[touched.path] = touched
+        certain[touched.path] = certain.get(touched.path, True) and touched.is_certain
     found: list[FileTouched] = []
     for path, end in last.items():
         begin = first[path]
@@ -322,6 +324,10 @@ def _net(files: list[FileTouched], wanted: Wanted) -> tuple[FileTouched, ...]:
                 before=begin.before,
                 after=end.after,
                 call_uid=call_uid,
+                mode_before=begin.mode_before,
+                mode_after=end.mode_after,
+                missing=begin.missing,
+                is_certain=certain[path],
             )
         )
     return tuple(found)
