@@ -157,6 +157,7 @@ def script(path: Path, text: str) -> list[str]:
     """Run a script in a process of its own; what it printed, line by line."""
     start = f"""
         import os, signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs us may ignore it
         import weft.sync
         from weft.providers.script import *
         from weft.providers.scripted import ScriptedModel

@@ -122,7 +122,9 @@ class Server:
             )
         assert self._process.stdin is not None
         with anyio.move_on_after(_LOAD_SECONDS):
-            await self._process.stdin.send(self._told(running))
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                # A child that is gone already cannot be told anything; its first line says why.
+                await self._process.stdin.send(self._told(running))
             said = await self._first_line()
             if said == "ready":
                 return running
