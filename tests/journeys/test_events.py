@@ -23,6 +23,7 @@ from weft.events import (
 )
 from weft.providers.script import CallTool, SayText, Stall, Think
 from weft.providers.scripted import ScriptedModel
+from weft.store import Append, MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -198,6 +199,47 @@ async def test_a_reader_that_never_reads_slows_nothing_and_misses_nothing(world:
                 if isinstance(event, FactBase):
                     seqs.append(event.seq)
         assert seqs == list(range(1, end + 1))
+
+
+class Slow(MemoryStore):
+    """A store that tells its writer late: what was appended can be read before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appended = anyio.Event()
+        self.tells = anyio.Event()
+        self.tells.set()
+
+    async def append(self, *appends: Append) -> None:
+        await super().append(*appends)
+        self.appended.set()
+        await self.tells.wait()
+
+
+async def test_nobody_hears_of_a_fact_before_the_session_has_it(plain_world: World) -> None:
+    """A reader that comes with a cursor reads the log, and must not be ahead of what the session answers."""
+    store = Slow()
+    async with plain_world.open(ScriptedModel(["one"]), store=store) as app:
+        session = await app.sessions.start_session()
+        store.appended, store.tells = anyio.Event(), anyio.Event()
+        heard: list[int] = []
+
+        async def read() -> None:
+            async with await session.subscribe(after=0, live=False) as events:
+                async for event in events:
+                    assert isinstance(event, FactBase)
+                    assert event.seq <= (await session.editor_snapshot()).seq
+                    heard.append(event.seq)
+                    if isinstance(event, TurnFinished):
+                        return
+
+        async with running(lambda: session.send_prompt("a")):
+            await store.appended.wait()
+            async with running(read):
+                await anyio.wait_all_tasks_blocked()
+                assert heard == [1]
+                store.tells.set()
+        assert heard == list(range(1, len(heard) + 1))
 
 
 async def test_two_readers_see_the_same(world: World) -> None:

@@ -170,6 +170,7 @@ class RemotePort(Port):
             self.session_id,
             after=self._state.seq if after is None else after,
             close=self._drop_inbox,
+            applied=lambda: self._state.seq,
             live=live,
         )
 

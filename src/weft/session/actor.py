@@ -393,6 +393,7 @@ class SessionActor:
             self.session_id,
             after=start,
             close=self._drop_inbox,
+            applied=lambda: self.state.seq,
             behind=start < self.state.seq,
             live=live,
         )

@@ -29,6 +29,7 @@ class Subscription:
         *,
         after: int,
         close: Callable[[Inbox[Event]], None],
+        applied: Callable[[], int],
         behind: bool = True,
         live: bool | Literal["status"] = True,
     ) -> None:
@@ -36,6 +37,8 @@ class Subscription:
         self._store = store
         self._stream = stream
         self._close = close
+        self._applied = applied
+        """The last fact that the session itself has taken in: nobody hears of one before it has."""
         self._behind = behind
         self._live = live
         self._from_log: deque[AnyFact] = deque()
@@ -78,8 +81,10 @@ class Subscription:
             self._inbox.forget_loss()
             self._behind = True
         records = await self._store.read(self._stream, after=self.cursor, limit=PAGE)
-        self._from_log.extend(decode(record.body) for record in records)
-        if len(records) < PAGE:
+        # A fact can be read from the log an instant before the session has applied it; then it comes through the inbox.
+        known = [record for record in records if record.seq <= self._applied()]
+        self._from_log.extend(decode(record.body) for record in known)
+        if len(known) < PAGE:
             self._behind = False
 
     @property
