@@ -7,7 +7,7 @@ was started once and its use is counted once, and no effect happened twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -184,8 +184,7 @@ async def die(story: Story, world: World, at: int, when: When) -> list[str]:
     try:
         session = await story.start(app)
         await session.send_prompt("begin", input_id="begin")
-        with anyio.fail_after(10):
-            await store.dead.wait()
+        await first_of(store.dead.wait, lambda: until_over(session))
     except StoreUnavailable:
         pass
     await crash(app)
@@ -207,6 +206,18 @@ async def waits_for_a_word(session: Session) -> bool:
     snapshot = await session.editor_snapshot()
     beside = await session.background_commands()
     return snapshot.status == "idle" and bool(snapshot.queue or beside)
+
+
+async def first_of(*waits: Callable[[], Awaitable[Any]]) -> None:
+    """Wait for one of them.  A message that steers a turn takes fewer appends than one that starts its own, so a late append may not come."""
+    async with anyio.create_task_group() as group:
+
+        async def wait(each: Callable[[], Awaitable[Any]]) -> None:
+            await each()
+            group.cancel_scope.cancel()
+
+        for each in waits:
+            group.start_soon(wait, each)
 
 
 def clean(world: World) -> None:
