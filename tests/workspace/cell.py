@@ -14,11 +14,21 @@ from typing import Any
 import anyio
 import pytest
 
-from weft.workspace.sandbox_client import KEEPER, BoxRequest, Keeper, Unavailable, keeper_command
+from weft.workspace.sandbox_client import (
+    KEEPER,
+    Charter,
+    Keeper,
+    Order,
+    Plan,
+    Unavailable,
+    keeper_command,
+)
 from weft.workspace.sandbox_filter import program
 
 PATIENCE = 20
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 NOBODY = 65534
+PASSWORD = 0x1234_5678_9ABC_DEF0
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Everybody can run it; the interpreter of the tests may lie in somebody's home."""
 AS_NOBODY = (
@@ -32,7 +42,7 @@ AS_NOBODY = (
 )
 
 
-class Cell:
+class Ground:
     """A keeper, and a project for its commands."""
 
     def __init__(self, base: Path, keeper: Keeper, filter_code: bytes) -> None:
@@ -50,7 +60,11 @@ class Cell:
         return self.scratch / str(self._count) / "upper"
 
     async def run(
-        self, *argv: str, stdin: int | None = None, owner: int | None = None, **changes: Any
+        self,
+        *argv: str,
+        stdin: int | None = None,
+        hidden: tuple[str, ...] = (),
+        hidden_late: tuple[str, ...] = (),
     ) -> int | None:
         """Run a program to its end; returns its status, and leaves what it printed in `output`."""
         self._count += 1
@@ -58,25 +72,32 @@ class Cell:
         for folder in (self.upper, work):
             folder.mkdir(parents=True)
         _chown(self.scratch, os.stat(self.scratch).st_uid)
-        wanted: dict[str, Any] = {
-            "argv": argv,
-            "cwd": str(self.project),
-            "environ": {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nowhere"},
-            "layers": [(str(self.project), str(self.upper), str(work))],
-            "empty_file": str(self.scratch / "unreadable"),
-            "filter": self.filter,
-        }
         paper = os.memfd_create("output", 0)
         nothing = os.open("/dev/null", os.O_RDONLY)
         try:
             descriptors = (nothing if stdin is None else stdin, paper, paper)
-            box = self.keeper.run(BoxRequest(**{**wanted, **changes}), descriptors)
+            cell = self.keeper.cell(
+                Charter(
+                    environ={"PATH": PATH, "HOME": "/nowhere"},
+                    filter=self.filter,
+                    password=PASSWORD,
+                )
+            )
+            cell.prepare(
+                Plan(
+                    layers=((str(self.project), str(self.upper), str(work)),),
+                    empty_file=str(self.scratch / "unreadable"),
+                    hidden=hidden,
+                )
+            )
+            run = cell.run(Order(argv=argv, cwd=str(self.project), hidden=hidden_late), descriptors)
             with anyio.fail_after(PATIENCE):
-                await box.ended.wait()
+                await run.ended.wait()
+            cell.close()
             self.output = os.pread(paper, 100_000, 0).decode(errors="replace")
-            if box.stage:
-                self.output += f"[{box.stage}: {os.strerror(box.errno)}]"
-            return box.status
+            if run.stage:
+                self.output += f"[{run.stage}: {os.strerror(run.errno)}]"
+            return run.status
         finally:
             os.close(nothing)
             os.close(paper)
@@ -124,7 +145,7 @@ async def cell(
     network: bool = False,
     unix_sockets: bool = False,
     filtered: bool = True,
-) -> AsyncGenerator[Cell]:
+) -> AsyncGenerator[Ground]:
     """A cell; `without` takes something out of the keeper's program, and `argv` out of how bubblewrap starts it."""
     skip_unless_possible(who)
     with ground(who) as base:
@@ -142,7 +163,7 @@ async def cell(
             keeper=str(keeper),
         )
         command = [*(AS_NOBODY if who == "nobody" else ()), *argv(command)]
-        code = program(os.uname().machine, unix_sockets=unix_sockets) or b""
+        code = program(os.uname().machine, PASSWORD, unix_sockets=unix_sockets) or b""
         running = Keeper(command)
         try:
             await running.open()
@@ -151,7 +172,7 @@ async def cell(
                 raise  # what was taken out broke it, which is no proof of anything
             pytest.skip(f"this machine has no sandbox: {error}")
         try:
-            yield Cell(base, running, code if filtered else b"")
+            yield Ground(base, running, code if filtered else b"")
         finally:
             await running.aclose()
 
@@ -169,12 +190,12 @@ def skip_unless_possible(who: str) -> None:
 
 
 def taken_out(*pieces: str) -> Callable[[str], str]:
-    """The keeper's program with these pieces taken out; each must be there, so that a test cannot miss its mark."""
+    """The keeper's program with these statements taken out; each must be there, so that a test cannot miss its mark."""
 
     def without(source: str) -> str:
         for piece in pieces:
-            assert piece in source, f"the keeper has no {piece!r} any more"
-            source = source.replace(piece, "pass", 1)
+            assert f"    {piece}\n" in source, f"the keeper has no {piece!r} any more"
+            source = source.replace(f"    {piece}\n", "    pass\n", 1)
         return source
 
     return without

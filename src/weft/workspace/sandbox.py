@@ -12,13 +12,15 @@ A cancelled command leaves nothing behind: what it wrote is thrown away.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+import secrets
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 import anyio
 import msgspec
@@ -33,17 +35,25 @@ from weft.workspace.overlay_plan import started_now
 from weft.workspace.paths import Roots
 from weft.workspace.runner import GRACE_SECONDS, REAP_SECONDS, Pipe, stdin_file
 from weft.workspace.sandbox_client import (
-    Box,
-    BoxRequest,
+    SWITCH,
+    Cell,
+    Charter,
     Keeper,
+    Order,
+    Plan,
+    Run,
     Unavailable,
     keeper_command,
 )
-from weft.workspace.sandbox_filter import program
+from weft.workspace.sandbox_filter import NUMBERS, program
 from weft.workspace.sandbox_hidden import Hidden
 from weft.workspace.sandbox_scratch import Job, Place, Scratch
 from weft.workspace.threads import Threads
 
+SIDE_BY_SIDE = 2
+"""Boxes of one project that stand ready."""
+MOST_READY = 4
+"""Boxes that stand ready; more are let go."""
 TRIAL_SECONDS = 10.0
 """How long a project's first box may take."""
 _TRIAL = ".weft-sandbox-trial"
@@ -110,12 +120,13 @@ class Sandbox:
         folder = os.path.realpath(folder)
         self.scratch = Scratch(folder)
         self._hidden = Hidden(self._home, folders=[*hidden, folder], shown=self.options.shown)
-        self._filter = program(os.uname().machine, unix_sockets=self.options.unix_sockets)
+        self._is_known_machine = os.uname().machine in NUMBERS
         self._keeper: Keeper | None = None
         self._starting = anyio.Lock()
         self._broken = ""
         """Why there is none; found out once."""
         self._tried: dict[tuple[str, ...], str] = {}
+        self._ready: dict[tuple[str, ...], list[Box]] = {}
 
     # --- what there is ---------------------------------------------------------------------------
 
@@ -148,7 +159,7 @@ class Sandbox:
             Layer(name="overlay", works=not reason, detail=reason),
             Layer(
                 name="system call filter",
-                works=self._filter is not None,
+                works=self._is_known_machine,
                 detail=f"unix sockets {sockets}",
             ),
             Layer(name="network", works=True, detail=network),
@@ -172,7 +183,7 @@ class Sandbox:
             raise
 
     def _open_scratch(self) -> None:
-        if not sys.platform.startswith("linux") or self._filter is None:
+        if not sys.platform.startswith("linux") or not self._is_known_machine:
             raise Unavailable("only Linux on x86-64 and 64-bit ARM has it")
         try:
             self.scratch.open()
@@ -188,39 +199,44 @@ class Sandbox:
         python = sys.executable or _find("python3", self._scrubbed["PATH"])
         if not python:
             raise Unavailable("there is no Python interpreter to run the keeper")
-        keeper = Keeper(
-            keeper_command(
-                bubblewrap=bubblewrap,
-                python=python,
-                scratch=self.scratch.base,
-                network=self.options.network,
-            )
+        argv = keeper_command(
+            bubblewrap=bubblewrap,
+            python=python,
+            scratch=self.scratch.base,
+            network=self.options.network,
         )
-        before, self._keeper = self._keeper, keeper
+        before, self._keeper = self._keeper, None
         if before is not None:
             await before.aclose()
-        await keeper.open()
+        try:
+            self._keeper = await _opened(argv)
+        except Unavailable as error:
+            if SWITCH not in str(error):
+                raise
+            # An older bubblewrap does not have it; the filter and the lack of capabilities say the same.
+            self._keeper = await _opened([word for word in argv if word != SWITCH])
 
     async def _try(self, roots: tuple[str, ...]) -> str:
         """Run something in a box over these folders; empty when it did what it should."""
         if why := _unfit(roots):
             return why
-        place = self.scratch.place(roots, Job(label="", roots=roots, started_ns=0))
+        box = self.box(roots, Job(label="", roots=roots, started_ns=0))
         command = Command(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
-        request = self.request(command, place)
         nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         try:
-            box = self.keeper.run(request, (nothing, nothing, nothing))
+            run = box.cell.run(self.order(command, roots), (nothing, nothing, nothing))
             with anyio.move_on_after(TRIAL_SECONDS):
-                await box.ended.wait()
+                await run.ended.wait()
         finally:
             os.close(nothing)
-        is_held = _is_held(place)
-        self.scratch.empty(place)
-        if box.status == 0 and is_held:
+        is_held = _is_held(box.place)
+        self.scratch.empty(box.place)
+        if run.status == 0 and is_held:
+            self.make_ready(box.cell, roots)
             return ""
-        if box.stage:
-            return f"{box.stage}: {os.strerror(box.errno) if box.errno else 'it failed'}"
+        box.cell.close()
+        if run.stage:
+            return f"{run.stage}: {os.strerror(run.errno) if run.errno else 'it failed'}"
         return "a command could not write in its overlay"
 
     async def aclose(self) -> None:
@@ -239,19 +255,64 @@ class Sandbox:
             raise RetryableToolError("the sandbox broke down; try again")
         return self._keeper
 
-    def request(self, command: Command, place: Place) -> BoxRequest:
-        """The box for a command."""
-        roots = place.roots
-        return BoxRequest(
+    def box(self, roots: tuple[str, ...], job: Job) -> Box:
+        """A box over these folders for one command: one that stands ready, or a new one."""
+        stamp = self._hidden.stamp()
+        while ready := self._ready.get(roots):
+            box = ready.pop(0)
+            if box.is_fit(self.keeper, stamp):
+                self.scratch.assign(box.place, job)
+                return box
+            self._let_go(box)
+        box = self._made(self.keeper.cell(self._charter()), roots)
+        self.scratch.assign(box.place, job)
+        return box
+
+    def make_ready(self, cell: Cell, roots: tuple[str, ...]) -> None:
+        """Let a cell make the view for the next command of these folders: that takes longer than starting a command in it.
+
+        Nothing looks at the disk through it before the command does, so it shows the project as it is then.
+        """
+        if cell.is_lost or not self._is_up:
+            return
+        if sum(map(len, self._ready.values())) >= MOST_READY:
+            cell.close()
+            return
+        ready = self._ready.setdefault(roots, [])
+        with suppress(OSError):  # the next command tries for itself, and tells
+            ready.append(self._made(cell, roots))
+            if len(ready) < SIDE_BY_SIDE:
+                # In turns: while the one takes its last view apart and makes the next, the other runs a command.
+                ready.append(self._made(self.keeper.cell(self._charter()), roots))
+
+    def _made(self, cell: Cell, roots: tuple[str, ...]) -> Box:
+        place = self.scratch.place(roots)
+        cell.prepare(
+            Plan(
+                layers=tuple(place.layers),
+                temporary=tuple(self._temporary(roots[0])),
+                empty_file=self.scratch.unreadable,
+                hidden=tuple(self._hidden.of_machine(roots)),
+            )
+        )
+        return Box(self.keeper, cell, place, self._hidden.stamp())
+
+    def _let_go(self, box: Box) -> None:
+        box.cell.close()
+        self.scratch.give_back(box.place)
+
+    def _charter(self) -> Charter:
+        password = secrets.randbits(63)
+        code = program(os.uname().machine, password, unix_sockets=self.options.unix_sockets)
+        return Charter(environ={**self._scrubbed, **_INSIDE}, filter=code or b"", password=password)
+
+    def order(self, command: Command, roots: Sequence[str]) -> Order:
+        """A command as a box takes it."""
+        return Order(
             argv=command.argv,
             cwd=command.cwd,
-            environ={**self._scrubbed, **_INSIDE, **command.env},
-            layers=place.layers,
-            temporary=self._temporary(roots[0]),
-            hidden_folders=self._hidden.folders(roots),
-            hidden_files=self._hidden.files(roots),
-            empty_file=self.scratch.unreadable,
-            filter=self._filter or b"",
+            environ=command.env,
+            hidden=self._hidden.of_projects(roots),
         )
 
     def _temporary(self, project: str) -> list[tuple[str, str]]:
@@ -276,6 +337,26 @@ def _is_held(place: Place) -> bool:
 
 _INSIDE = {"TMPDIR": "/tmp", "WEFT_SANDBOX": "1"}
 """What a program in a box finds in its environment besides."""
+
+
+class Box:
+    """A cell with a view of the project, and the place where its command writes."""
+
+    def __init__(self, keeper: Keeper, cell: Cell, place: Place, stamp: tuple[int, ...]) -> None:
+        self.cell, self.place = cell, place
+        self._keeper, self._stamp = keeper, stamp
+        self._roots = [_which_folder(root) for root in place.roots]
+
+    def is_fit(self, keeper: Keeper, stamp: tuple[int, ...]) -> bool:
+        """True while it would show the project and hide all secrets: the folders are the same ones, and the cell still stands."""
+        if keeper is not self._keeper or self.cell.is_lost or stamp != self._stamp:
+            return False
+        return [_which_folder(root) for root in self.place.roots] == self._roots
+
+
+def _which_folder(path: str) -> tuple[int, int, int]:
+    about = os.stat(path)
+    return about.st_dev, about.st_ino, about.st_mode
 
 
 class SandboxRunner(Runner):
@@ -323,13 +404,18 @@ class SandboxRunner(Runner):
             return await self._inner.run(command, on_output)
         started = started_now()
         job = Job(label=command.label, roots=self._roots, started_ns=started)
-        place = self._sandbox.scratch.place(self._roots, job)
+        box = self._sandbox.box(self._roots, job)
+        place = box.place
         try:
-            result = await self._run(command, place, on_output)
+            result = await self._run(command, box.cell, on_output)
         except BaseException:
+            box.cell.close()
             with anyio.CancelScope(shield=True):
                 await self._threads.run(lambda: self._sandbox.scratch.empty(place))
             raise
+        # When whoever waits for the result has it.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._sandbox.make_ready, box.cell, self._roots)
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
             return _with(result, Carried(), self._walls(result))
@@ -337,10 +423,11 @@ class SandboxRunner(Runner):
         return _with(result, carried, self._walls(result))
 
     async def _run(
-        self, command: Command, place: Place, on_output: Callable[[str], None] | None
+        self, command: Command, cell: Cell, on_output: Callable[[str], None] | None
     ) -> RunResult:
         with closing(Capture(on_output)) as output, closing(Capture(None)) as errors:
-            running = _Running(self._sandbox, command, place, output, errors)
+            order = self._sandbox.order(command, self._roots)
+            running = _Running(cell, order, command, output, errors)
             try:
                 timed_out = not await running.ends_within(command.timeout_seconds)
                 if timed_out:
@@ -380,7 +467,7 @@ class _Running:
     """One command in its box."""
 
     def __init__(
-        self, sandbox: Sandbox, command: Command, place: Place, output: Capture, errors: Capture
+        self, cell: Cell, order: Order, command: Command, output: Capture, errors: Capture
     ) -> None:
         self._started = time.monotonic()
         self._output, self._errors = output, errors
@@ -390,10 +477,7 @@ class _Running:
         if stdin < 0:
             stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._box: Box = sandbox.keeper.run(
-                sandbox.request(command, place),
-                (stdin, self._pipes[0].theirs, self._pipes[-1].theirs),
-            )
+            self._command = cell.run(order, (stdin, self._pipes[0].theirs, self._pipes[-1].theirs))
         except BaseException:
             for pipe in self._pipes:
                 pipe.close()
@@ -408,21 +492,21 @@ class _Running:
     async def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the box; False when it takes longer."""
         with anyio.move_on_after(seconds):
-            await self._box.ended.wait()
-        return self._box.ended.is_set()
+            await self._command.ended.wait()
+        return self._command.ended.is_set()
 
     async def end_politely(self) -> None:
         """Ask everything in the box to end, then end it."""
-        self._box.ask_to_end()
+        self._command.ask_to_end()
         if not await self.ends_within(GRACE_SECONDS):
-            self._box.kill()
+            self._command.kill()
             await self.ends_within(REAP_SECONDS)
 
     async def close(self) -> None:
         """End what still runs, and take in what is left in the pipes; shielded and bounded."""
         with anyio.CancelScope(shield=True):
-            if not self._box.ended.is_set():
-                self._box.kill()
+            if not self._command.ended.is_set():
+                self._command.kill()
                 await self.ends_within(REAP_SECONDS)
             for pipe in self._pipes:
                 # Whoever could write to it is dead, so what is in it is all there will be.
@@ -436,9 +520,9 @@ class _Running:
         Raises:
             ToolError: it did not start.
         """
-        if self._box.status is None and self._box.stage:
-            raise _explain(self._box, command)
-        status = self._box.status
+        if self._command.status is None and self._command.stage:
+            raise _explain(self._command, command)
+        status = self._command.status
         return RunResult(
             exit_code=-signal.SIGKILL if status is None else status,
             output=self._output.text(),
@@ -462,15 +546,15 @@ def _with(result: RunResult, carried: Carried, walls: str) -> RunResult:
     )
 
 
-def _explain(box: Box, command: Command) -> ToolError:
-    if box.stage == "chdir":
+def _explain(run: Run, command: Command) -> ToolError:
+    if run.stage == "chdir":
         return FinalToolError(f"there is no folder {command.cwd!r} to run the command in")
-    if box.stage == "exec" and box.errno in (errno.ENOENT, errno.ENOTDIR):
+    if run.stage == "exec" and run.errno in (errno.ENOENT, errno.ENOTDIR):
         return FinalToolError(f"there is no program {command.argv[0]!r} in the sandbox")
-    if box.stage == "exec" and box.errno == errno.E2BIG:
+    if run.stage == "exec" and run.errno == errno.E2BIG:
         return FinalToolError("the command is too long for this system; put the data into a file")
-    why = os.strerror(box.errno) if box.errno else "it broke down"
-    return RetryableToolError(f"the sandbox could not run the command: {box.stage}: {why}")
+    why = os.strerror(run.errno) if run.errno else "it broke down"
+    return RetryableToolError(f"the sandbox could not run the command: {run.stage}: {why}")
 
 
 def _outermost(folders: Sequence[str]) -> tuple[str, ...]:
@@ -507,6 +591,12 @@ def _mounts() -> list[str]:
         return []
     fields = (line.split(b" ")[4] for line in lines)
     return [os.fsdecode(field.replace(b"\\040", b" ")) for field in fields]
+
+
+async def _opened(argv: list[str]) -> Keeper:
+    keeper = Keeper(argv)
+    await keeper.open()
+    return keeper
 
 
 def _find(program: str, path: str) -> str | None:

@@ -1,8 +1,8 @@
 """Our side of the keeper: starting it, asking it to run commands, and hearing how they ended.
 
 One keeper serves all commands of a process, side by side.  It is started by bubblewrap with everything that bubblewrap can take
-away; what it must keep, in its own user namespace only, is the right to mount, so that it can make a box for each command.  When it dies,
-every command dies with it, whoever waits for one is told, and the next command starts another.
+away; what it must keep, in its own user namespace only, is the right to mount, so that it can give each command a view of the disk.  When it
+dies, every command dies with it, whoever waits for one is told, and the next command starts another.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from weft.errors import RetryableToolError, WeftError
 START_SECONDS = 10.0
 """How long bubblewrap and the keeper may take to start; a busy machine is slow, a broken one never answers."""
 STOP_SECONDS = 2.0
+BROKEN = "the sandbox broke down"
 _PACKET = 64 * 1024
 _KEPT = (
     "CAP_SYS_ADMIN",
+    "CAP_SYS_CHROOT",
     "CAP_SETPCAP",
     "CAP_DAC_OVERRIDE",
     "CAP_CHOWN",
@@ -43,35 +45,56 @@ class Unavailable(WeftError):
     """There is no sandbox on this machine; the message says why, for people."""
 
 
-class BoxRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A command and the box that it is to run in; paths are absolute."""
+class Charter(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for all commands of a cell."""
 
-    argv: tuple[str, ...]
-    cwd: str
     environ: Mapping[str, str]
-    layers: Sequence[tuple[str, str, str]]
-    """Folder, upper layer and work folder."""
-    temporary: Sequence[tuple[str, str]] = ()
-    """A real folder, and where the command sees it."""
-    hidden_folders: Sequence[str] = ()
-    hidden_files: Sequence[str] = ()
-    empty_file: str = ""
     filter: bytes = b""
+    password: int = 0
+    """What the filter lets the cell's own calls through by."""
 
     def encoded(self) -> bytes:
         """As the keeper reads it."""
-        fields = [
-            self.cwd,
-            *_several(self.argv),
-            *_several(f"{name}={value}" for name, value in self.environ.items()),
+        return _paper(*_variables(self.environ), self.filter.hex(), str(self.password))
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command's view of the disk is made of; paths are absolute."""
+
+    layers: tuple[tuple[str, str, str], ...]
+    """Folder, upper layer and work folder."""
+    temporary: tuple[tuple[str, str], ...] = ()
+    """A real folder, and where the command sees it."""
+    empty_file: str = ""
+    """What stands in the place of a hidden file."""
+    hidden: tuple[str, ...] = ()
+    """Files and folders."""
+
+    def encoded(self) -> bytes:
+        """As a cell reads it."""
+        return _paper(
             *_several(itertools.chain.from_iterable(self.layers)),
             *_several(itertools.chain.from_iterable(self.temporary)),
-            *_several(self.hidden_folders),
-            *_several(self.hidden_files),
             self.empty_file,
-            self.filter.hex(),
-        ]
-        return b"\0".join(os.fsencode(field) for field in fields)
+            *_several(self.hidden),
+        )
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A command; paths are absolute."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environ: Mapping[str, str] = {}
+    """Besides the cell's."""
+    hidden: Sequence[str] = ()
+    """Besides what the plan hides."""
+
+    def encoded(self) -> bytes:
+        """As a cell reads it."""
+        return _paper(
+            self.cwd, *_several(self.argv), *_variables(self.environ), *_several(self.hidden)
+        )
 
 
 def _several(values: Iterable[str]) -> list[str]:
@@ -79,12 +102,19 @@ def _several(values: Iterable[str]) -> list[str]:
     return [str(len(listed)), *listed]
 
 
-class Box:
-    """A command that runs, as we see it."""
+def _variables(environ: Mapping[str, str]) -> list[str]:
+    return _several(f"{name}={value}" for name, value in environ.items())
 
-    def __init__(self, keeper: Keeper, name: bytes) -> None:
-        self._keeper = keeper
-        self._name = name
+
+def _paper(*fields: str) -> bytes:
+    return b"\0".join(os.fsencode(field) for field in fields)
+
+
+class Run:
+    """A command in a cell."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
         self.ended = asyncio.Event()
         self.status: int | None = None
         """How it ended; None when it did not start, or the keeper broke down."""
@@ -93,12 +123,103 @@ class Box:
         """What failed, when it did not start."""
 
     def ask_to_end(self) -> None:
-        """Signal everything in the box."""
-        self._keeper.send(b"term\0" + self._name)
+        """Signal everything in the cell."""
+        self._cell.signal(b"term")
 
     def kill(self) -> None:
-        """End everything in the box."""
-        self._keeper.send(b"kill\0" + self._name)
+        """End everything in the cell, and the cell."""
+        self._cell.signal(b"kill")
+
+    def told(self, status: int | None, errno: int = 0, stage: str = "") -> None:
+        """This is how it ended."""
+        self.status, self.errno, self.stage = status, errno, stage
+        self.ended.set()
+
+
+class Cell:
+    """A cell as we see it: it is given a plan, then a command, then the next plan, and so on."""
+
+    def __init__(self, keeper: Keeper, name: bytes, channel: socket.socket) -> None:
+        self._keeper = keeper
+        self._name = name
+        self._channel: socket.socket | None = channel
+        self._run: Run | None = None
+        self._failure: tuple[int, str] | None = None
+        self.is_lost = False
+        """It is gone, or about to go."""
+        asyncio.get_running_loop().add_reader(channel.fileno(), self._on_packet)
+
+    def prepare(self, plan: Plan) -> None:
+        """Have the view for the next command made; it need not be waited for."""
+        self._failure = None
+        self._hand(b"plan", plan.encoded(), ())
+
+    def run(self, order: Order, descriptors: tuple[int, int, int]) -> Run:
+        """Start a command with these for its input, output and errors; they stay ours to close."""
+        run = self._run = Run(self)
+        if self._failure is not None:  # the view could not be made
+            self._finish(None, *self._failure)
+        elif self.is_lost:
+            self._finish(None, 0, BROKEN)
+        else:
+            self._hand(b"run", order.encoded(), descriptors)
+        return run
+
+    def signal(self, verb: bytes) -> None:
+        """Have everything in it signalled."""
+        self.is_lost |= verb == b"kill"
+        self._keeper.send(verb + b"\0" + self._name)
+
+    def close(self) -> None:
+        """Let it go; it ends by itself."""
+        self._drop()
+
+    def gone(self, why: str = "") -> None:
+        """Everything in it is dead."""
+        self._drop()
+        self._finish(None if why else -9, 0, why)
+
+    def _hand(self, verb: bytes, data: bytes, descriptors: Sequence[int]) -> None:
+        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
+        try:
+            _write_all(paper, data)
+            if self._channel is not None:
+                _send(self._channel, verb, (paper, *descriptors))
+        except OSError:
+            self.is_lost = True  # it is gone, and whoever waits is told when all of it is
+        finally:
+            os.close(paper)
+
+    def _on_packet(self) -> None:
+        assert self._channel is not None
+        try:
+            packet = self._channel.recv(_PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            packet = b""
+        verb, *fields = packet.split(b"\0")
+        if not packet:
+            # Dead, but perhaps not all of it yet: the keeper says when.
+            self._drop()
+        elif verb == b"ended":
+            self._finish(int(fields[0]))
+        elif self._run is not None:
+            self._finish(None, int(fields[0]), os.fsdecode(b"".join(fields[1:])))
+        else:
+            self._failure = (int(fields[0]), os.fsdecode(b"".join(fields[1:])))
+
+    def _finish(self, status: int | None, errno: int = 0, stage: str = "") -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            run.told(status, errno, stage)
+
+    def _drop(self) -> None:
+        self.is_lost = True
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            asyncio.get_running_loop().remove_reader(channel.fileno())
+            channel.close()
 
 
 class Keeper:
@@ -111,12 +232,12 @@ class Keeper:
         self._popen: subprocess.Popen[bytes] | None = None
         self._spoke = asyncio.Event()
         """It is ready, or it never will be."""
-        self._boxes: dict[bytes, Box] = {}
+        self._cells: dict[bytes, Cell] = {}
         self._names = itertools.count(1)
 
     @property
     def is_open(self) -> bool:
-        """True while it can be asked to run something."""
+        """True while it can be asked for cells."""
         return self._control is not None and self._spoke.is_set()
 
     async def open(self) -> None:
@@ -144,25 +265,27 @@ class Keeper:
             theirs.close()
             os.close(errors)
 
-    def run(self, request: BoxRequest, descriptors: tuple[int, int, int]) -> Box:
-        """Start a command with these for its input, output and errors; they stay ours to close."""
-        box = Box(self, b"%d" % next(self._names))
-        paper = os.memfd_create("request", os.MFD_CLOEXEC)
+    def cell(self, charter: Charter) -> Cell:
+        """A new cell; it need not be waited for."""
+        name = b"%d" % next(self._names)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        cell = self._cells[name] = Cell(self, name, ours)
+        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
         try:
-            _write_all(paper, request.encoded())
-            self._boxes[box._name] = box
-            self.send(b"run\0" + box._name, (paper, *descriptors))
+            _write_all(paper, charter.encoded())
+            self.send(b"cell\0" + name, (paper, theirs.fileno()))
         finally:
             os.close(paper)
-        return box
+            theirs.close()
+        return cell
 
     def send(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:
         """Send one packet; a keeper that is gone has told so already."""
         if self._control is None:
             return
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
         try:
-            self._control.sendmsg([packet], [rights] if descriptors else [])
+            _send(self._control, packet, descriptors)
         except BlockingIOError as error:
             raise RetryableToolError("the sandbox is busy; try again") from error
         except OSError:
@@ -185,22 +308,13 @@ class Keeper:
             return
         except OSError:
             packet = b""
+        verb, _, name = packet.partition(b"\0")
         if not packet:
             self._broke_down()
-            return
-        verb, *fields = packet.split(b"\0")
-        if verb == b"ready":
+        elif verb == b"ready":
             self._spoke.set()
-            return
-        box = self._boxes.pop(fields[0], None)
-        if box is None:
-            return
-        if verb == b"ended":
-            box.status = int(fields[1])
-        else:
-            box.errno = int(fields[1])
-            box.stage = os.fsdecode(b"".join(fields[2:]))
-        box.ended.set()
+        elif (cell := self._cells.pop(name, None)) is not None:
+            cell.gone()
 
     def _broke_down(self) -> None:
         """It is gone, and so are its commands."""
@@ -209,12 +323,24 @@ class Keeper:
             asyncio.get_running_loop().remove_reader(control.fileno())
             control.close()
         self._spoke.set()
-        boxes, self._boxes = self._boxes, {}
-        for box in boxes.values():
-            box.stage = "the sandbox broke down"
-            box.ended.set()
+        cells, self._cells = self._cells, {}
+        for cell in cells.values():
+            cell.gone(BROKEN)
 
 
+def _send(channel: socket.socket, packet: bytes, descriptors: Sequence[int]) -> None:
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+    channel.sendmsg([packet], [rights] if descriptors else [])
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+SWITCH = "--disable-userns"
+"""Lets nobody make a further user namespace, and locks what is mounted; bubblewrap has it since 0.8."""
 KEEPER = str(Path(__file__).with_name("sandbox_keeper.py"))
 """The keeper's program."""
 
@@ -225,7 +351,7 @@ def keeper_command(
     """How the keeper is started; the number of its socket comes last."""
     return [
         bubblewrap,
-        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--unshare-all", "--unshare-user", SWITCH),
         *(["--share-net"] if network else []),
         *("--cap-drop", "ALL"),
         *itertools.chain.from_iterable(("--cap-add", name) for name in _KEPT),
@@ -266,9 +392,3 @@ def _reap(popen: subprocess.Popen[bytes]) -> None:
 def _why(errors: int) -> str:
     said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
     return said.splitlines()[-1] if said else "it does not answer"
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

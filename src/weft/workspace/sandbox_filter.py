@@ -1,8 +1,12 @@
 """The system calls that a sandboxed command cannot make, as a program for the kernel.
 
-A command has no use for them: they look into other processes, load code into the kernel, mount, make namespaces, or open unix sockets, which reach
+A command has no use for them: they look into other processes, load code into the kernel, make namespaces, or open unix sockets, which reach
 servers outside the sandbox by their path whatever the network namespace says.  They fail with "Operation not permitted", so that
 programs go on as they do elsewhere.  `clone3` does not exist here: its flags cannot be seen by a filter, and programs fall back to `clone`.
+
+The process that holds a cell is under the same filter and has to make some of these calls itself.  Its own carry a password in their last
+argument, where the kernel does not look; it is drawn anew for each cell, and no command can read it.  `mount` is not filtered, for
+all its arguments are used; without a capability it is refused anyway.
 
 The program is classic BPF, one for each kind of processor that we know; elsewhere there is no sandbox.
 """
@@ -56,8 +60,6 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "request_key": 249,
         "bpf": 321,
         "perf_event_open": 298,
-        "mount": 165,
-        "umount2": 166,
         "pivot_root": 155,
         "chroot": 161,
         "unshare": 272,
@@ -90,8 +92,6 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "request_key": 218,
         "bpf": 280,
         "perf_event_open": 241,
-        "mount": 40,
-        "umount2": 39,
         "pivot_root": 41,
         "chroot": 51,
         "unshare": 97,
@@ -115,11 +115,13 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
 }
 """Numbers of the calls, by processor."""
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+OWN: Final = frozenset({"unshare", "setns", "open_tree", "move_mount"})
+"""What the process that holds a cell may call itself."""
 _BY_ARGUMENT = frozenset({"socket", "clone", "ioctl", "clone3"})
 
 
-def program(machine: str, *, unix_sockets: bool = False) -> bytes | None:
-    """The filter for this kind of processor; None where we know none."""
+def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes | None:
+    """The filter for this kind of processor, which lets calls with this password through; None where we know none."""
     numbers = NUMBERS.get(machine)
     if numbers is None:
         return None
@@ -137,7 +139,8 @@ def program(machine: str, *, unix_sockets: bool = False) -> bytes | None:
         ),
         _step(_EQUAL, numbers["clone3"], otherwise=1),
         _step(_RETURN, _MISSING),
-        *_refused(number for name, number in numbers.items() if name not in _BY_ARGUMENT),
+        *_refused(number for name, number in numbers.items() if name not in _BY_ARGUMENT | OWN),
+        *(step for name in sorted(OWN) for step in _refused_without(numbers[name], password)),
         *_refused_with(numbers["socket"], argument=0, values=families),
         *_refused_with(numbers["ioctl"], argument=1, values=_TERMINAL_REQUESTS),
         _step(_EQUAL, numbers["clone"], otherwise=3),
@@ -155,6 +158,20 @@ def _refused(numbers: Iterable[int]) -> list[bytes]:
     for number in numbers:
         steps += [_step(_EQUAL, number, otherwise=1), _step(_RETURN, _REFUSE)]
     return steps
+
+
+def _refused_without(number: int, password: int) -> list[bytes]:
+    """A call that is refused unless its last argument is the password."""
+    last = _ARGUMENTS + 8 * 5
+    return [
+        _step(_EQUAL, number, otherwise=6),
+        _step(_LOAD, last),
+        _step(_EQUAL, password & 0xFFFFFFFF, otherwise=3),
+        _step(_LOAD, last + 4),
+        _step(_EQUAL, password >> 32, otherwise=1),
+        _step(_RETURN, _ALLOW),
+        _step(_RETURN, _REFUSE),
+    ]
 
 
 def _refused_with(number: int, *, argument: int, values: Iterable[int]) -> list[bytes]:

@@ -58,21 +58,25 @@ class Hidden:
         self._shown = tuple(shown)
         self._folders = [f"{home}/{name}" for name in HOME_FOLDERS] + list(folders)
         self._files = [f"{home}/{name}" for name in HOME_FILES]
+        named = (*self._folders, *self._files)
+        self._parents = sorted({os.path.dirname(path) for path in named})
         self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
 
-    def folders(self, roots: Sequence[str]) -> list[str]:
-        """Folders to hide; never one that a project lies in, nor one that is shown on purpose."""
+    def of_machine(self, roots: Sequence[str]) -> list[str]:
+        """What to hide outside the projects; never a folder that a project lies in, nor what is shown on purpose."""
         return [
-            folder
-            for folder in self._folders
-            if not self._is_shown(folder) and not any(_is_in(root, folder) for root in roots)
+            path
+            for path in (*self._folders, *self._files)
+            if not self._is_shown(path) and not any(_is_in(root, path) for root in roots)
         ]
 
-    def files(self, roots: Sequence[str]) -> list[str]:
-        """Files to hide, those of the projects included."""
-        found = list(self._files)
-        for root in roots:
-            found += self._of_project(root)
+    def stamp(self) -> tuple[int, ...]:
+        """Changes when something has come to be that is to be hidden."""
+        return tuple(_changed(folder) for folder in self._parents)
+
+    def of_projects(self, roots: Sequence[str]) -> list[str]:
+        """Files to hide in the projects."""
+        found = [file for root in roots for file in self._of_project(root)]
         return [file for file in found if not self._is_shown(file)]
 
     def _is_shown(self, path: str) -> bool:
@@ -108,6 +112,13 @@ class Hidden:
             self._listed.clear()
         self._listed[folder] = (changed, files, folders)
         return files, folders
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _listing(folder: str) -> tuple[list[str], list[str]]:

@@ -1,21 +1,36 @@
-"""The keeper: a small program inside the sandbox that starts each command in a box of its own.
+"""The keeper: a small program inside the sandbox that gives each command a box of its own.
 
 It is started once, by bubblewrap, in a place where the whole disk is read-only, there is no network, and nothing outside can be seen or
-signalled.  For each command it makes a fresh process namespace and a fresh view of the disk: the project under an overlay, a `/tmp`, a
-`/proc` of the command's own, and nothing where secrets lie.  Then it gives up every capability for good, installs the system call filter
-and starts the command.  A command ends when its first process ends; whatever it left running dies with the namespace.
+signalled.  It makes cells: a cell is a process in a process namespace of its own, and runs one command after the other.  For each it makes a fresh
+view of the disk: the project under an overlay, a `/tmp`, a `/proc` that shows the cell, and nothing where secrets lie.  The command starts without
+a capability and under a system call filter.  It ends when its first process ends; whatever it left running is killed before anybody
+hears of it, and the view is taken apart.
 
-This file runs as a script and imports nothing of ours and as little as possible: it is what a sandboxed command costs.  It speaks
-over one socket, in packets of fields parted by NUL:
+The view can be made before it is known what is to run in it, so that nobody has to wait for it; what is secret by then is hidden when the
+command comes.
 
-    in    run  ID          with the descriptors request, stdin, stdout, stderr     (`read_request` has the request's fields)
-          term ID          ask everything in the command's box to end
-          kill ID          end it
-    out   ready
-          ended  ID STATUS         as `waitpid` has it: negative for a signal
-          failed ID ERRNO STAGE    it did not start
+A cell keeps the capabilities of its user namespace, for it has to mount.  A command never has one: nothing that is started here can gain any
+(`forswear_capabilities`), and the cell cannot be looked into nor signalled from within.  The filter lets the cell's own calls through because
+they carry a number that nobody else knows.
 
-The end of the socket is the end of the keeper, and with it of every command.
+This file runs as a script and imports nothing of ours and as little as possible: it is what a sandboxed command costs.  It takes
+orders from one socket, in packets of fields parted by NUL:
+
+    cell ID      make a cell; with the descriptors of its charter (`Charter` has the fields) and of a socket of its own
+    term ID      ask everything in it to end
+    kill ID      end it
+
+and says `ready` when it has started, and `gone ID` of a cell that ended.  Over its own socket a cell takes, in turns,
+
+    plan         make a view; with the descriptor of a `Plan`
+    run          run a command in it; with the descriptors of an `Order`, stdin, stdout and stderr
+
+and says
+
+    ended  STATUS         as `waitpid` has it: negative for a signal
+    failed ERRNO STAGE    the view could not be made, or the command did not start
+
+The end of the keeper's socket is the end of the keeper and of every command; the end of a cell's, of the cell.
 """
 
 from __future__ import annotations
@@ -28,10 +43,10 @@ import select
 import signal
 import sys
 
-SYSCALLS = {
-    "x86_64": {"clone": 56, "open_tree": 428, "move_mount": 429},
-    "aarch64": {"clone": 220, "open_tree": 428, "move_mount": 429},
-}
+NUMBERS = {
+    "x86_64": {"clone": 56, "unshare": 272, "setns": 308, "open_tree": 428, "move_mount": 429},
+    "aarch64": {"clone": 220, "unshare": 97, "setns": 268, "open_tree": 428, "move_mount": 429},
+}.get(os.uname().machine, {})
 """Calls for which the C library has no function, or one that does not serve."""
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
@@ -49,12 +64,11 @@ LOCKED_SECUREBITS = 0xEF
 """Being root gives no capabilities, nor does anything else, and none of this can be taken back."""
 CAPABILITY_VERSION = 0x20080522
 FILE_SIZE_FOR_READING = 1 << 20
-TOLD = 3
-"""How the first process of a box exits when it has told how the command ended."""
+IS_FOLDER, IS_FILE = 0o040000, 0o100000
+"""Bits of a mode that no other kind of thing has, among those that can be hidden."""
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_numbers = SYSCALLS.get(os.uname().machine, {})
 
 
 class Failed(Exception):
@@ -99,114 +113,167 @@ def prctl(option: int, first: int = 0, address: int = 0) -> int:
     return result
 
 
-# --- the request -------------------------------------------------------------------------------
+# --- what is asked for ---------------------------------------------------------------------------
 
 
-class Request:
-    """A command, and the box it wants."""
+class Fields:
+    """Fields of a paper that was handed over, one after the other."""
 
-    def __init__(self, given: list[str]) -> None:
-        fields = iter(given)
+    def __init__(self, paper: int) -> None:
+        data = b""
+        while chunk := os.pread(paper, FILE_SIZE_FOR_READING, len(data)):
+            data += chunk
+        self._fields = iter(data.split(b"\0"))
 
-        def several() -> list[str]:
-            return [next(fields) for _ in range(int(next(fields)))]
+    def one(self) -> str:
+        """The next one."""
+        return os.fsdecode(next(self._fields))
 
-        self.cwd = next(fields)
-        self.argv = several()
-        self.environment = dict(entry.split("=", 1) for entry in several())
-        layers = several()
+    def several(self) -> list[str]:
+        """As many as the next one says."""
+        return [self.one() for _ in range(int(self.one()))]
+
+
+class Charter:
+    """What holds for all commands of a cell."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.environment = environment(fields.several())
+        self.filter = bytes.fromhex(fields.one())
+        self.password = int(fields.one())
+        """What the filter knows the cell's own calls by."""
+
+
+class Plan:
+    """What a view of the disk is made of."""
+
+    def __init__(self, fields: Fields) -> None:
+        layers = fields.several()
         self.layers = list(zip(layers[0::3], layers[1::3], layers[2::3], strict=True))
         """Folder, upper layer and work folder of each project folder."""
-        self.temporary = several()
+        temporary = fields.several()
+        self.temporary = list(zip(temporary[0::2], temporary[1::2], strict=True))
         """Folders that take the place of `/tmp` and the like: the real one, then where it is to be seen."""
-        self.hidden_folders = several()
-        self.hidden_files = several()
-        self.empty_file = next(fields)
+        self.empty_file = fields.one()
         """What is seen in the place of a hidden file; nobody may read it."""
-        self.filter = bytes.fromhex(next(fields))
+        self.hidden = fields.several()
+        """Files and folders."""
 
 
-def read_request(fd: int) -> Request:
-    """The request in a file that was handed over."""
-    data = b""
-    while chunk := os.pread(fd, FILE_SIZE_FOR_READING, len(data)):
-        data += chunk
-    return Request([os.fsdecode(field) for field in data.split(b"\0")])
+class Order:
+    """A command."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.cwd = fields.one()
+        self.argv = fields.several()
+        self.environment = environment(fields.several())
+        """What it has besides the cell's."""
+        self.hidden = fields.several()
+        """What is to be hidden besides."""
+
+
+def environment(entries: list[str]) -> dict[str, str]:
+    """`NAME=value`, each."""
+    return dict(entry.split("=", 1) for entry in entries)
 
 
 # --- the box -----------------------------------------------------------------------------------
 
 
-def build(request: Request) -> None:
-    """Make the view of the disk that the command is to have."""
-    # All that is mounted from somewhere is opened first: a mount may hide the place of the next.
-    empty = held(request.empty_file)
-    temporary = [
-        (held(source), target)
-        for source, target in zip(request.temporary[0::2], request.temporary[1::2], strict=True)
-    ]
-    hiding = [target for _, target in temporary]
-    attached = [
-        attach_overlay(*layer, is_hidden=is_below(layer[0], hiding)) for layer in request.layers
-    ]
-    for source, target in temporary:
-        if not os.path.isdir(target):  # it lay in one of those that were just replaced
-            os.makedirs(target)
-        mount(source, target, "", MS_BIND)
-    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
-    for (folder, _, _), fd in zip(request.layers, attached, strict=True):
-        if fd >= 0:
-            os.makedirs(folder, exist_ok=True)
-            move_mount(fd, folder)
-    mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    for folder in request.hidden_folders:
-        if os.path.isdir(folder):
-            mount("tmpfs", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=0,size=4k")
-    for file in request.hidden_files:
-        if os.path.isfile(file):
-            mount(empty, file, "", MS_BIND)
-            mount("none", file, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+class View:
+    """The view of the disk that a command is to have."""
+
+    def __init__(self, plan: Plan, password: int) -> None:
+        self._password = password
+        self._held: list[int] = []
+        try:
+            self._build(plan)
+        finally:
+            # Whatever is held keeps the view from being taken apart; only what hides files is needed once more.
+            for fd in self._held[1:]:
+                os.close(fd)
+
+    def _build(self, plan: Plan) -> None:
+        # All that is mounted from somewhere is opened first: a mount may hide the place of the next.
+        self.empty = self._hold(plan.empty_file)
+        temporary = [(self._hold(source), target) for source, target in plan.temporary]
+        hiding = [target for _, target in temporary]
+        attached = [
+            self._overlay(*layer, is_hidden=is_below(layer[0], hiding)) for layer in plan.layers
+        ]
+        for source, target in temporary:
+            if not os.path.isdir(target):  # it lay in one of those that were just replaced
+                os.makedirs(target)
+            mount(source, target, "", MS_BIND)
+        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
+        for (folder, _, _), fd in zip(plan.layers, attached, strict=True):
+            if fd >= 0:
+                os.makedirs(folder, exist_ok=True)
+                self._move(fd, folder)
+        mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        hide(plan.hidden, self.empty)
+
+    def _hold(self, path: str) -> str:
+        """A name for what is at `path` now, that goes on to mean it when the path is hidden."""
+        self._held.append(os.open(path, os.O_PATH))
+        return f"/proc/self/fd/{self._held[-1]}"
+
+    def _overlay(self, folder: str, upper: str, work: str, *, is_hidden: bool) -> int:
+        """Lay the overlay over a folder; returns a hold on it when another mount is going to hide it, else -1."""
+        # By descriptor: a colon or a comma in a name would be read as the end of it.
+        lower, over, beside = (self._hold(path) for path in (folder, upper, work))
+        options = f"lowerdir={lower},upperdir={over},workdir={beside},userxattr"
+        mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
+        if not is_hidden:
+            return -1
+        flags = OPEN_TREE_CLONE | os.O_CLOEXEC
+        fd = own_call("open_tree", self._password, AT_FDCWD, path_bytes(folder), flags)
+        self._held.append(fd)
+        return fd
+
+    def _move(self, fd: int, target: str) -> None:
+        """Let what is held be seen at a path."""
+        nowhere = ctypes.c_char_p(b"")
+        own_call(
+            "move_mount",
+            self._password,
+            fd,
+            nowhere,
+            AT_FDCWD,
+            path_bytes(target),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+
+    def close(self) -> None:
+        """Hold nothing of it any more."""
+        os.close(self._held[0])
 
 
-def held(path: str) -> str:
-    """A name for what is at `path` now, that goes on to mean it when the path is hidden; until the command starts."""
-    return f"/proc/self/fd/{os.open(path, os.O_PATH)}"
+def own_call(name: str, password: int, *arguments: object) -> int:
+    """A system call that the filter lets through for us alone: the password stands where the kernel does not look."""
+    given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    given += [ctypes.c_long(0)] * (5 - len(given))
+    number = ctypes.c_long(NUMBERS[name])
+    return checked(_libc.syscall(number, *given, ctypes.c_ulong(password)), name)
 
 
 def is_below(path: str, folders: list[str]) -> bool:
+    """True when the path is one of the folders, or lies in one."""
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
-def attach_overlay(folder: str, upper: str, work: str, *, is_hidden: bool) -> int:
-    """Lay the overlay over a folder; returns a hold on it when another mount is going to hide it, else -1."""
-    # By descriptor: a colon or a comma in a name would be read as the end of it.
-    options = f"lowerdir={held(folder)},upperdir={held(upper)},workdir={held(work)},userxattr"
-    mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
-    return open_tree(folder) if is_hidden else -1
-
-
-def open_tree(path: str) -> int:
-    """A hold on what is mounted at a path, without the path."""
-    call = ctypes.c_long(_numbers["open_tree"])
-    flags = OPEN_TREE_CLONE | os.O_CLOEXEC
-    return checked(
-        _libc.syscall(call, ctypes.c_int(AT_FDCWD), path_bytes(path), ctypes.c_uint(flags)),
-        f"open_tree {path}",
-    )
-
-
-def move_mount(fd: int, target: str) -> None:
-    """Let what is held be seen at a path."""
-    call = ctypes.c_long(_numbers["move_mount"])
-    result = _libc.syscall(
-        call,
-        ctypes.c_int(fd),
-        ctypes.c_char_p(b""),
-        ctypes.c_int(AT_FDCWD),
-        path_bytes(target),
-        ctypes.c_uint(MOVE_MOUNT_F_EMPTY_PATH),
-    )
-    checked(result, f"move_mount {target}")
+def hide(paths: list[str], empty: str) -> None:
+    """Let nothing be seen where secrets lie; `empty` stands in the place of a file."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if mode & IS_FOLDER:
+            mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=0,size=4k")
+        elif mode & IS_FILE:
+            mount(empty, path, "", MS_BIND)
+            mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
 # --- giving everything up ------------------------------------------------------------------------
@@ -214,6 +281,14 @@ def move_mount(fd: int, target: str) -> None:
 
 class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Capabilities(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
 
 
 class _Program(ctypes.Structure):
@@ -229,14 +304,17 @@ def forswear_capabilities() -> None:
         raise Failed("drop capabilities", ctypes.get_errno())
     checked(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL), "clear ambient capabilities")
     checked(prctl(PR_SET_SECUREBITS, LOCKED_SECUREBITS), "lock capabilities")
+    header = _CapabilityHeader(CAPABILITY_VERSION, 0)
+    ours = (_Capabilities * 2)()
+    checked(_libc.capget(ctypes.byref(header), ours), "look at capabilities")
+    for half in ours:
+        half.inheritable = 0
+    checked(_libc.capset(ctypes.byref(header), ours), "hand down no capability")
     checked(prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
-def give_up_everything(filter_code: bytes) -> None:
-    """Hold no capability any more, and make no system call that a command has no use for."""
-    header = _CapabilityHeader(CAPABILITY_VERSION, 0)
-    nothing = (ctypes.c_uint32 * 6)()
-    checked(_libc.capset(ctypes.byref(header), ctypes.byref(nothing)), "drop capabilities")
+def install(filter_code: bytes) -> None:
+    """Make no system call any more that a command has no use for."""
     if not filter_code:
         return
     code = ctypes.create_string_buffer(filter_code, len(filter_code))
@@ -248,30 +326,74 @@ def give_up_everything(filter_code: bytes) -> None:
 # --- the processes of a command ------------------------------------------------------------------
 
 
-def first_process(
-    name: bytes, request: Request, descriptors: list[int], control: _socket.socket
-) -> None:
-    """The first process of a box: builds it, starts the command, reaps, and tells how it ended; never returns."""
-    try:
+class Cell:
+    """The first process of a cell."""
+
+    def __init__(self, charter: Charter, control: _socket.socket, outside: int) -> None:
+        self._charter = charter
+        self._control = control
+        self._outside = outside
+        """The keeper's own view of the disk."""
+        self._view: View | None = None
+
+    def live(self) -> None:
+        """Do what is asked, one thing after the other, until the socket ends."""
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Nobody in the box may look into the process that holds it.
+        # Nobody in the cell may look into the process that holds it.
         prctl(PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGTERM, pass_on)
-        build(request)
-        give_up_everything(request.filter)
-        command = start(request, descriptors)
-        for fd in descriptors:
-            os.close(fd)
+        install(self._charter.filter)
+        while True:
+            verb, descriptors = receive(self._control)
+            if not verb:
+                return
+            said = self._done(verb, descriptors)
+            for fd in descriptors:
+                os.close(fd)
+            if said:
+                self._control.send(said)
+                self._take_apart()
+
+    def _done(self, verb: bytes, descriptors: list[int]) -> bytes:
+        """Do one thing; returns what there is to say."""
+        try:
+            if verb == b"plan":
+                self._make(Plan(Fields(descriptors[0])))
+                return b""
+            standard = descriptors[1:]
+            del descriptors[1:]
+            return b"ended\0%d" % self._run(Order(Fields(descriptors[0])), standard)
+        except Failed as failure:
+            return b"failed\0%d\0%s" % (failure.errno, os.fsencode(failure.stage))
+        except OSError as error:
+            stage = str(error.filename or error)
+            return b"failed\0%d\0%s" % (error.errno or 0, os.fsencode(stage))
+
+    def _make(self, plan: Plan) -> None:
+        own_call("unshare", self._charter.password, CLONE_NEWNS | CLONE_NEWIPC)
+        self._view = View(plan, self._charter.password)
+
+    def _run(self, order: Order, descriptors: list[int]) -> int:
+        if self._view is None:
+            raise Failed("no view", 0)
+        try:
+            hide(order.hidden, self._view.empty)
+            command = start(order, self._charter.environment, descriptors)
+        finally:
+            # Not when all is over: whoever reads the other end waits for the end of everybody's.
+            for fd in descriptors:
+                os.close(fd)
         code = wait_for(command)
         end_all()
-        said = (b"ended", name, b"%d" % code)
-    except Failed as failure:
-        said = (b"failed", name, b"%d\0%s" % (failure.errno, os.fsencode(failure.stage)))
-    except BaseException as error:
-        said = (b"failed", name, b"0\0" + os.fsencode(repr(error)[:500]))
-    # Told from here and not by the keeper once we are gone: taking the box apart takes as long as building it.
-    control.send(b"\0".join(said))
-    os._exit(TOLD)
+        return code
+
+    def _take_apart(self) -> None:
+        """Go back to where the keeper is; what nobody looks through any more is gone."""
+        os.chdir("/")
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+        own_call("setns", self._charter.password, self._outside, CLONE_NEWNS)
 
 
 def pass_on(number: int, frame: object) -> None:
@@ -282,17 +404,17 @@ def pass_on(number: int, frame: object) -> None:
         pass
 
 
-def start(request: Request, descriptors: list[int]) -> int:
+def start(order: Order, environment: dict[str, str], descriptors: list[int]) -> int:
     """Start the command in a session of its own."""
     try:
-        os.chdir(request.cwd)
+        os.chdir(order.cwd)
     except OSError as error:
         raise Failed("chdir", error.errno or 0) from error
     try:
         return os.posix_spawnp(
-            request.argv[0],
-            request.argv,
-            request.environment,
+            order.argv[0],
+            order.argv,
+            {**environment, **order.environment},
             file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(descriptors)],
             setsid=True,
             setsigdef=WHAT_PYTHON_IGNORES,
@@ -322,8 +444,8 @@ def end_all() -> None:
 # --- the keeper ----------------------------------------------------------------------------------
 
 
-class Box:
-    """A command that runs."""
+class Held:
+    """A cell, as the keeper knows it."""
 
     def __init__(self, name: bytes, pid: int) -> None:
         self.name = name
@@ -333,31 +455,38 @@ class Box:
         """Signal the process that holds it."""
         signal.pidfd_send_signal(self.handle, number)
 
-    def ended(self) -> bytes:
-        """What is left to be said of its end, now that it is gone."""
-        gone = os.waitid(os.P_PIDFD, self.handle, os.WEXITED)
+    def reap(self) -> None:
+        """It is gone, and everything in it."""
+        os.waitid(os.P_PIDFD, self.handle, os.WEXITED)
         os.close(self.handle)
-        if gone is not None and (gone.si_code, gone.si_status) == (os.CLD_EXITED, TOLD):
-            return b""
-        return b"\0".join((b"ended", self.name, b"-9"))
 
 
-def run(name: bytes, descriptors: list[int], control: _socket.socket) -> Box:
-    """Start a command in a box of its own."""
-    request = read_request(descriptors[0])
-    flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | signal.SIGCHLD
+def make(name: bytes, descriptors: list[int], control: _socket.socket) -> Held:
+    """Make a cell."""
+    charter = Charter(Fields(descriptors[0]))
+    outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+    flags = CLONE_NEWPID | signal.SIGCHLD
     nothing = ctypes.c_void_p(0)
     pid = _libc.syscall(
-        ctypes.c_long(_numbers["clone"]), ctypes.c_ulong(flags), nothing, nothing, nothing, nothing
+        ctypes.c_long(NUMBERS["clone"]), ctypes.c_ulong(flags), nothing, nothing, nothing, nothing
     )
     if pid == 0:
-        first_process(name, request, descriptors[1:], control)
-    return Box(name, checked(pid, "clone"))
+        control.close()
+        own = _socket.socket(fileno=descriptors[1])
+        try:
+            Cell(charter, own, outside).live()
+        except BaseException as error:
+            # Whoever waits for this cell hears of its end, and of the reason.
+            own.send(b"failed\0000\0" + os.fsencode(repr(error)[:500]))
+        finally:
+            os._exit(0)
+    os.close(outside)
+    return Held(name, checked(pid, "clone"))
 
 
 def serve(control: _socket.socket) -> None:
     """Do what is asked until the socket ends."""
-    boxes: dict[int, Box] = {}
+    cells: dict[int, Held] = {}
     poll = select.poll()
     poll.register(control.fileno(), select.POLLIN)
     control.send(b"ready")
@@ -365,29 +494,29 @@ def serve(control: _socket.socket) -> None:
         for fd, _ in poll.poll():
             if fd != control.fileno():
                 poll.unregister(fd)
-                if said := boxes.pop(fd).ended():
-                    control.send(said)
+                cell = cells.pop(fd)
+                cell.reap()
+                control.send(b"gone\0" + cell.name)
                 continue
             packet, descriptors = receive(control)
             if not packet:
                 return
             verb, name = packet.split(b"\0", 1)
-            if verb == b"run":
+            if verb == b"cell":
                 try:
-                    box = run(name, descriptors, control)
-                    boxes[box.handle] = box
-                    poll.register(box.handle, select.POLLIN)
-                except Failed as failure:
-                    said = b"%d\0%s" % (failure.errno, os.fsencode(failure.stage))
-                    control.send(b"\0".join((b"failed", name, said)))
+                    cell = make(name, descriptors, control)
+                    cells[cell.handle] = cell
+                    poll.register(cell.handle, select.POLLIN)
+                except Failed:
+                    control.send(b"gone\0" + name)
                 finally:
                     for each in descriptors:
                         os.close(each)
             else:
                 number = signal.SIGTERM if verb == b"term" else signal.SIGKILL
-                for box in boxes.values():
-                    if box.name == name:
-                        box.signal(number)
+                for cell in cells.values():
+                    if cell.name == name:
+                        cell.signal(number)
 
 
 def receive(control: _socket.socket) -> tuple[bytes, list[int]]:
@@ -407,6 +536,9 @@ def main() -> None:
     """Serve on the socket whose number was given."""
     control = _socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(control.fileno(), False)
+    # A view of the disk that belongs to our own user namespace, so that cells may come back to it.  What bubblewrap mounted is locked
+    # in it: no capability of ours can make it writable.
+    checked(_libc.unshare(CLONE_NEWNS), "unshare")
     forswear_capabilities()
     serve(control)
 

@@ -14,7 +14,6 @@ import secrets
 import shutil
 import stat
 from collections import deque
-from collections.abc import Sequence
 
 import msgspec
 
@@ -99,14 +98,19 @@ class Scratch:
             os.makedirs(path, mode=0o700, exist_ok=True)
         return path
 
-    def place(self, roots: Sequence[str], job: Job) -> Place:
+    def place(self, roots: tuple[str, ...]) -> Place:
         """A place for one command, for it alone."""
-        key = tuple(roots)
-        resting = self._resting.setdefault(key, deque())
-        place = resting.popleft() if len(resting) > _REST else self._new(key)
-        with open(f"{place.folder}/{JOB}", "wb") as file:
-            file.write(msgspec.json.encode(job))
-        return place
+        resting = self._resting.setdefault(roots, deque())
+        return resting.popleft() if len(resting) > _REST else self._new(roots)
+
+    def assign(self, place: Place, job: Job) -> None:
+        """Write down whose command it is for."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(f"{place.folder}/{JOB}", flags, 0o600)
+        try:
+            os.write(fd, msgspec.json.encode(job))
+        finally:
+            os.close(fd)
 
     def _new(self, roots: tuple[str, ...]) -> Place:
         self._count += 1
