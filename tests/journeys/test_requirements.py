@@ -17,7 +17,17 @@ from weft import events
 FOR_HOSTS = {
     *("aclose", "available_models", "children", "command_names", "commands", "continue_and_wait"),
     *("default_model", "expand_command", "keep_handover", "lend_tools", "list_commands"),
-    *("local_port", "model", "normal_model", "now", "port", "rotation", "row", "set_model"),
+    *(
+        "local_port",
+        "model",
+        "normal_model",
+        "now",
+        "port",
+        "rotation",
+        "row",
+        "set_model",
+        "stop_child",
+    ),
     *("shape", "skills", "undo_compaction", "undo_rewind", "unload_idle", "session_id", "id"),
 }
 """Public names that are no row: what screens and servers ask for, other spellings, and the way back."""
