@@ -93,6 +93,7 @@ def statuses(steps: list[ArchitectStep]) -> list[tuple[int, str]]:
 # --- from beginning to end -----------------------------------------------------------------
 
 
+@pytest.mark.requirement("session:get_mode", "event:ArchitectPlan", "event:ArchitectStep")
 async def test_a_plan_is_made_by_one_model_and_carried_out_by_the_other(world: World) -> None:
     strong = planner(CallTool(name="list"), submit(step(1), step(2)))
     fast = editor()
@@ -193,6 +194,7 @@ async def test_one_message_can_be_planned_in_a_normal_session(world: World) -> N
         assert await session.get_mode() == "normal"
 
 
+@pytest.mark.requirement("session:set_mode")
 async def test_modes_are_facts_and_others_are_refused(world: World) -> None:
     async with world.open(planner()) as app:
         session = await start(app)
@@ -207,6 +209,9 @@ async def test_modes_are_facts_and_others_are_refused(world: World) -> None:
 # --- approval ------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement(
+    "session:approve_plan", "session:edit_plan", "event:PlanEdited", "event:PlanDecided"
+)
 async def test_a_plan_waits_for_approval_and_can_be_edited_before_it(world: World) -> None:
     async with world.open(planner(submit(step(1), step(2))), editor(), config=FAST) as app:
         session = await start(app, permission_mode="accept_edits")
@@ -231,6 +236,7 @@ async def test_a_plan_waits_for_approval_and_can_be_edited_before_it(world: Worl
             await session.approve_plan()
 
 
+@pytest.mark.requirement("session:reject_plan")
 async def test_a_plan_that_is_turned_down_is_not_carried_out(world: World) -> None:
     strong = planner(submit(step(1)), "x", submit(summary="Understood."))
     async with world.open(strong, editor(), config=FAST) as app:
@@ -624,6 +630,7 @@ async def test_a_boundary_of_the_session_holds_for_its_steps(world: World) -> No
         assert world.read("1.txt") == "a\nb\nc\n"
 
 
+@pytest.mark.requirement("event:ArchitectPhase")
 async def test_the_phases_are_shown_as_they_come(world: World) -> None:
     strong = planner(submit(step(1, check="true")))
     async with world.open(strong, editor(), config=FAST) as app:

@@ -49,6 +49,7 @@ async def until_ended(session: Session) -> ChildFinished:
     return await until(session, ChildFinished)
 
 
+@pytest.mark.requirement("session:background_commands")
 async def test_the_call_returns_at_once_and_the_end_steers_the_turn_that_runs(world: World) -> None:
     model = cast(
         {
@@ -121,6 +122,7 @@ async def test_after_an_abort_the_end_waits_for_the_person(world: World) -> None
         assert any("Gold." in line for line in told(model.last_request))
 
 
+@pytest.mark.requirement("session:kill_background")
 async def test_a_background_agent_can_be_killed(world: World) -> None:
     model = cast({"ask": [beside("dig"), "Fine."], "dig": [Stall()]})
     async with world.open(model) as app:
