@@ -309,7 +309,10 @@ async def between(session: Session, ground: Ground, notes: Notes, dice: random.R
 
 
 def lose_events(ground: Ground) -> bool:
-    """Let the kernel's queue overflow with the next events: they are gone, and only that is told.  False when nothing is watched yet."""
+    """Let the kernel's queue overflow while the next command runs: its events are gone, and only that is told.
+
+    False when nothing is watched yet.
+    """
     history = WATCHED.get(str(ground.project.resolve()))
     if not isinstance(history, History) or history._index is None:
         return False
@@ -317,14 +320,19 @@ def lose_events(ground: Ground) -> bool:
     if watcher is None:
         return False
     read = watcher.read
+    was_running = False
 
     def overflowing() -> bytes:
-        if not read():
-            return b""
-        setattr(watcher, "read", read)  # noqa: B010  # once
+        nonlocal was_running
+        if not history._runs:
+            if was_running:
+                setattr(watcher, "read", read)  # noqa: B010  # the command is over
+            return read()
+        was_running = True
+        is_lost = False
         while read():
-            pass
-        return struct.pack("iIII", -1, OVERFLOW, 0, 0)
+            is_lost = True
+        return struct.pack("iIII", -1, OVERFLOW, 0, 0) if is_lost else b""
 
     setattr(watcher, "read", overflowing)  # noqa: B010  # the queue itself cannot be made shorter for one process
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from weft.app.config import Config
 from weft.app.paths import Places
 from weft.workspace import Boundaries, Runner
 from weft.workspace.overlay_carry import Judge
+from weft.workspace.overlay_leftovers import settle
 from weft.workspace.sandbox import Sandbox, SandboxOptions, SandboxReport, SandboxRunner
+from weft.workspace.threads import Threads
 
 
 class Confinement:
@@ -27,10 +30,11 @@ class Confinement:
         """`store` is the folder of the store, when it lies elsewhere than with the rest of our data."""
         self._is_required = config.get("sandbox.mode") == "on"
         self._added = tuple(added)
+        self._folder = os.path.realpath(places.home / "sandbox")
         hidden = [places.home, places.config, *([store] if store is not None else [])]
         self._sandbox = Sandbox(
             environ=environ,
-            folder=str(places.home / "sandbox"),
+            folder=self._folder,
             hidden=[str(folder.resolve()) for folder in hidden],
             options=SandboxOptions(
                 network=config.get("sandbox.network"),
@@ -59,6 +63,11 @@ class Confinement:
             base_of=base_of,
             is_required=self._is_required,
         )
+
+    async def remains(self, label: str) -> str:
+        """What a dead process left of a command, finished as far as it can be; empty when there is nothing of it."""
+        found = await Threads().run(lambda: settle(self._folder, label))
+        return "" if found is None else str(found)
 
     async def probe(self, root: str) -> SandboxReport:
         """Try it on a project."""

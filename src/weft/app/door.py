@@ -6,12 +6,12 @@ go through.  What moved on the way is handed to the append that records the resu
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
-from weft.ids import BlobId
+from weft.ids import BlobId, CallUid
 from weft.loop import Commit, Gate
 from weft.permissions import Action, is_git_record, is_protected
 from weft.session import FoundFile
@@ -111,6 +111,14 @@ class Door:
         if found.truncated:
             raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
         return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
+
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
+        """What a dead process left of these calls in the sandbox, finished as far as it can be."""
+        confinement = self._confinement()
+        if confinement is None:
+            return {}
+        found = {call: await confinement.remains(call) for call in calls}
+        return {call: said for call, said in found.items() if said}
 
     def _confined(self) -> Runner | None:
         confinement = self._confinement()

@@ -118,6 +118,8 @@ class SessionWorkshop(Workshop):
         return self.model_name(state, {**options, "mode": "normal"})
 
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
+        if not self._can_call_tools(state, options):
+            return {}
         table = self._own_tools(state, options)
         if _is_planned(options):
             table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
@@ -136,6 +138,9 @@ class SessionWorkshop(Workshop):
         if (wanted == "all" or "skill" in wanted) and skills.found:
             table["skill"] = SkillTool(skills)
         return table
+
+    def _can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:
+        return self._models.resolve(self.model_name(state, options)).info.calls_tools
 
     def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
         """The tool that takes the result, where the message asks for a structured one."""
@@ -166,8 +171,10 @@ class SessionWorkshop(Workshop):
         """System prompt and tools of a turn, rendered once for each different one."""
         tools = self._tools_of(state, options)
         if self._system is None:
+            has_tools = self._can_call_tools(state, options)
+            system = self._prompter.system(state, has_tools=has_tools)
             told = self._home.told(state) if "agent" in tools else ""
-            self._system = f"{self._prompter.system(state)}\n\n{told}".strip()
+            self._system = f"{system}\n\n{told}".strip()
         if _is_planned(options):
             from weft.agents.plan import PLANNER  # as above
 
@@ -307,6 +314,9 @@ class SessionWorkshop(Workshop):
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}
+
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
+        return await self._door.remains(calls)
 
     async def find_file(self, path: str) -> FoundFile:
         return await self._door.find_file(path)

@@ -33,7 +33,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, NodeId, SessionId
 from weft.loop.answer import Answer
-from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, refused
+from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, INTERRUPTED_INSIDE, refused
 from weft.loop.steps import (
     answer_node,
     settle_open_calls,
@@ -68,6 +68,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What calls changed, or may have, before they were interrupted; those of no call belong to the last one."""
     blobs: Mapping[BlobId, bytes] = {}
     """Contents that `touched` names."""
+    remains: Mapping[CallUid, str] = {}
+    """What is known of calls that ran in the sandbox, a sentence or two for each."""
 
 
 def hashes_wanted(state: SessionState) -> set[str]:
@@ -135,7 +137,7 @@ def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
     for intent in state.turn.intents.values():
         if state.children.for_call(intent.call_uid) is None:
             verdict = judge(intent, found.hashes)
-            facts += _settle_intent(intent, verdict)
+            facts += _settle_intent(intent, verdict, found.remains.get(intent.call_uid, ""))
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown
     if unknown is not None:
@@ -222,16 +224,17 @@ def _touched_by(intent: ToolExecuting, verdict: Verdict, found: Evidence) -> lis
     return facts
 
 
-def _settle_intent(intent: ToolExecuting, verdict: Verdict) -> list[Fact]:
+def _settle_intent(intent: ToolExecuting, verdict: Verdict, remains: str = "") -> list[Fact]:
     if verdict == "not_begun":
         return []
     if verdict == "done":
         result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION)
         return [ToolComplete(call_uid=intent.call_uid, node=intent.node, result=result)]
+    doubt = remains or "Whether it took effect is unknown."
     note = SystemNote(
-        text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted; "
-        "whether it took effect is unknown, and it was not run again.",
+        text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted, and was not run again. {doubt}",
         level="warning",
         node=intent.node,
     )
-    return [refused(intent.call_uid, intent.node, INTERRUPTED, status="interrupted"), note]
+    text = f"{INTERRUPTED_INSIDE} {remains}" if remains else INTERRUPTED
+    return [refused(intent.call_uid, intent.node, text, status="interrupted"), note]

@@ -21,6 +21,9 @@ INTERRUPTED: Final = (
     "Interrupted: the program ended while this call ran, and its effect is unknown. "
     "It was not run again. Check what happened before you repeat it."
 )
+INTERRUPTED_INSIDE: Final = (
+    "Interrupted: the program ended while this call ran. It was not run again."
+)
 DONE_BEFORE_INTERRUPTION: Final = "Done. (The program was interrupted right after; the files were checked and have the new content.)"
 
 

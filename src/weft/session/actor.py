@@ -1057,11 +1057,12 @@ class SessionActor:
         draft = await self._store.load_draft(self.session_id)
         files = self._env.files
         touched = Commit(facts=())
+        intents = self.state.turn.intents.values()
+        calls = [each.call_uid for each in intents if each.effect == "unknown"]
         if files is not None:
             # Before anything is judged: a command that still runs would go on changing what was looked at.
             await files.end_strays()
-            intents = self.state.turn.intents.values()
-            if calls := [each.call_uid for each in intents if each.effect == "unknown"]:
+            if calls:
                 touched = await files.interrupted(calls)
         return Evidence(
             leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
@@ -1071,6 +1072,7 @@ class SessionActor:
             modes=await self._modes(hashes_wanted(self.state)),
             touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
             blobs=touched.blobs,
+            remains=await self._env.workshop.remains(calls) if calls else {},
         )
 
     async def _modes(self, paths: Iterable[str]) -> dict[str, int]:

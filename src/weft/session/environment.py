@@ -9,7 +9,7 @@ import msgspec
 
 from weft.clock import Clock
 from weft.events import TurnStarted
-from weft.ids import SessionId, TurnId
+from weft.ids import CallUid, SessionId, TurnId
 from weft.loop import Commit, Gate, Journal, Work
 from weft.messages import Usage
 from weft.permissions import Mode, Rule
@@ -61,6 +61,10 @@ class Workshop(Protocol):
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         """The SHA-256 that each file has now, "" where there is none."""
+        ...
+
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
+        """What a dead process left of calls that ran in the sandbox, finished as far as it can be; a sentence or two for each."""
         ...
 
     async def find_file(self, path: str) -> FoundFile:

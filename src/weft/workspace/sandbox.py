@@ -31,6 +31,7 @@ from weft.workspace.boundaries_door import Boundaries
 from weft.workspace.capture import Capture
 from weft.workspace.environment import scrubbed
 from weft.workspace.overlay_carry import Carried, Carrier, Judge
+from weft.workspace.overlay_leftovers import sweep
 from weft.workspace.overlay_plan import started_now
 from weft.workspace.paths import Roots
 from weft.workspace.runner import GRACE_SECONDS, REAP_SECONDS, Pipe, stdin_file
@@ -144,6 +145,10 @@ class Sandbox:
                 self._tried[key] = await self._try(key)
             return self._tried[key]
 
+    def holds(self, roots: tuple[str, ...]) -> bool:
+        """True when it is known already that commands of these folders run in the sandbox."""
+        return self._is_up and self._tried.get(roots) == ""
+
     async def probe(self, roots: Sequence[str]) -> SandboxReport:
         """Try everything that the sandbox is made of, for people who want to know."""
         reason = await self.why_not(roots)
@@ -244,7 +249,12 @@ class Sandbox:
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             await keeper.aclose()
-        await Threads().run(self.scratch.close)
+        await Threads().run(self._tidy)
+
+    def _tidy(self) -> None:
+        if self.scratch.folder:
+            self.scratch.close()
+            sweep(self.scratch.base)
 
     # --- what a box is made of --------------------------------------------------------------------
 
@@ -387,6 +397,12 @@ class SandboxRunner(Runner):
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
+
+    def knows_changes(self, command: Command) -> bool:
+        is_inside = not (command.only_reads or command.is_unconfined)
+        return (is_inside and self._sandbox.holds(self._roots)) or self._inner.knows_changes(
+            command
+        )
 
     async def is_sandboxed(self) -> bool:
         return not await self._sandbox.why_not(self._roots)

@@ -1,0 +1,154 @@
+"""A process dies with a sandboxed command: what it left is found, told, and finished where it had been judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.source import ROOT
+from weft.workspace.overlay_leftovers import KEPT_DAYS, Remains, settle, sweep
+
+PROGRAM = """
+import anyio, os, sys
+from pathlib import Path
+from tests.workspace.confined import confined
+from weft.workspace.overlay_apply import Applier
+
+base, script, die_after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+run, done = Applier.run, 0
+
+def step():
+    global done
+    done += 1
+    if done == die_after:
+        os._exit(9)
+
+Applier.run = lambda self, steps, each=None: run(self, steps, step)
+
+def watch(text):
+    if "die" in text:
+        os._exit(9)
+
+async def main():
+    async with confined(base) as there:
+        print("confined", flush=True)
+        await there.shell(script, watch, label="call_1")
+
+anyio.run(main)
+"""
+
+
+def dies(base: Path, script: str, *, after: int = 0) -> None:
+    """Run a sandboxed command in a process that dies: while it runs (when it says `die`), or after so many steps of putting its changes in."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(base), script, str(after)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if "confined" not in done.stdout:
+        pytest.skip("this machine has no sandbox")
+    assert done.returncode == 9, done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    for name in ("a", "b", "c", "d"):
+        (root / name).write_text(f"old {name}\n")
+    return root
+
+
+def test_a_command_that_had_not_ended_left_the_project_alone(tmp_path: Path, project: Path) -> None:
+    dies(tmp_path, "echo new > a; mkdir sub; echo x > sub/file; rm b; echo die; sleep 1000")
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert isinstance(found, Remains)
+    assert sorted(found.unapplied) == ["a", "b", "sub/file"]
+    assert "nothing that it wrote reached the project (a, b, sub/file)" in str(found)
+    assert (Path(found.folder) / "upper0" / "a").read_text() == "new\n"
+    assert [(project / name).read_text() for name in "ab"] == ["old a\n", "old b\n"]
+
+
+SCRIPT = "echo new > a; rm b; chmod 600 c; echo more > e; mkdir f; echo in > f/g"
+STEPS = 6
+
+
+@pytest.mark.parametrize("after", range(1, STEPS + 1))
+def test_changes_that_were_judged_are_finished_wherever_it_died(
+    tmp_path: Path, project: Path, after: int
+) -> None:
+    dies(tmp_path, SCRIPT, after=after)
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert found is not None
+    assert (set(found.finished), found.left) == ({"a", "b", "c", "e", "f", "f/g"}, ())
+    assert (project / "a").read_text() == "new\n"
+    assert not (project / "b").exists()
+    assert (project / "c").stat().st_mode & 0o777 == 0o600
+    assert (project / "e").read_text() == "more\n"
+    assert (project / "f/g").read_text() == "in\n"
+    assert settle(str(tmp_path / "sandbox"), "call_1") is None, "it is told once"
+
+
+def test_what_somebody_changed_since_is_left_alone(tmp_path: Path, project: Path) -> None:
+    dies(tmp_path, "echo new > a; echo new > b; rm c; echo new > d", after=1)
+    assert (project / "a").read_text() == "new\n"
+    (project / "b").write_text("by hand\n")
+    (project / "c").write_text("by hand\n")
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert found is not None
+    assert (set(found.left), set(found.finished)) == ({"b", "c"}, {"a", "d"})
+    assert [(project / name).read_text() for name in "bcd"] == ["by hand\n", "by hand\n", "new\n"]
+    assert "left alone: b, c" in str(found)
+
+
+def test_nothing_of_a_living_process_is_touched(tmp_path: Path, project: Path) -> None:
+    place = tmp_path / "sandbox" / f"{os.getpid()}-abcd" / "1"
+    (place / "upper0").mkdir(parents=True)
+    (place / "upper0" / "a").write_text("new")
+    job = {"label": "call_1", "roots": [str(project)], "started_ns": 0}
+    (place / "job").write_text(json.dumps(job))
+    (place.parent / "lock").touch()
+    script = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(place.parent / "lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    assert settle(str(tmp_path / "sandbox"), "call_1") is None
+    assert sweep(str(tmp_path / "sandbox")) == 0
+    holder.communicate()
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert found is not None
+    assert found.unapplied == ("a",)
+
+
+def test_what_nobody_asks_for_is_taken_away_in_time(tmp_path: Path, project: Path) -> None:
+    base = tmp_path / "sandbox"
+    for name, label, content in (
+        ("1-kept", "call_1", "x"),
+        ("2-empty", "call_2", ""),
+        ("3-old", "call_3", "x"),
+    ):
+        place = base / name / "1"
+        (place / "upper0").mkdir(parents=True)
+        if content:
+            (place / "upper0" / "a").write_text(content)
+        job = {"label": label, "roots": [str(project)], "started_ns": 0}
+        (place / "job").write_text(json.dumps(job))
+        (base / name / "lock").touch()
+    os.utime(base / "3-old", (0, 0))
+    (base / "cache").mkdir()
+    assert KEPT_DAYS > 0
+    assert sweep(str(base)) == 2
+    assert sorted(os.listdir(base)) == ["1-kept", "cache"]
+    assert sweep(str(tmp_path / "nowhere")) == 0
