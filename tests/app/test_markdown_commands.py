@@ -82,11 +82,19 @@ async def test_commands_are_found_by_nearness_and_never_in_place_of_a_built_in(
 
 
 async def test_every_command_of_the_chat_is_listed(place: Place) -> None:
-    from weft.cli.slash import COMMANDS
+    from weft.app.slash import COMMANDS
 
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         assert {command.name for command in COMMANDS} <= set(await session.get_commands())
+
+
+async def test_a_file_takes_neither_the_name_nor_another_name_of_a_command(place: Place) -> None:
+    for name in ("quit", "exit", "mine"):
+        place.write(f".weft/commands/{name}.md", "text")
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        assert [command.name for command in await session.list_commands()] == ["mine"]
 
 
 @pytest.mark.parametrize(

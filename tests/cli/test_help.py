@@ -8,10 +8,11 @@ import re
 import pytest
 
 from tests.source import ROOT, SRC, parsed
+from weft.app.slash import COMMANDS, find_slash
 from weft.cli import exits
 from weft.cli.exits import MEANINGS
+from weft.cli.keys import KEYS
 from weft.cli.options import RUN, VERBS, Option, options_of
-from weft.cli.slash import COMMANDS, KEYS, find_slash
 from weft.cli.usage import main_help, topic_help, verb_help
 from weft.errors import UsageError
 

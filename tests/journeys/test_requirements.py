@@ -15,6 +15,7 @@ from weft import app as api
 from weft import events
 
 FOR_HOSTS = {
+    *("agents", "list_agents", "tree"),
     *("aclose", "available_models", "children", "command_names", "commands", "continue_and_wait"),
     *("default_model", "expand_command", "keep_handover", "lend_tools", "list_commands"),
     *(

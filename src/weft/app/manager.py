@@ -61,16 +61,9 @@ if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
     from weft.app.confinement import Confinement
 if TYPE_CHECKING:
-    from weft.agents import Wanted
+    from weft.agents import Definitions, Wanted
 
 logger = logging.getLogger(__name__)
-
-SLASH_COMMANDS = (
-    *("/help", "/new", "/resume", "/continue", "/fork", "/rename", "/model", "/effort", "/mode"),
-    *("/plan", "/context", "/cost", "/files", "/todo", "/compact", "/export", "/quit"),
-)
-"""Those that every screen has; a file of the same name does not take their place."""
-
 
 TITLE_LENGTH = 60
 """Characters of a title that is made from the first prompt."""
@@ -750,6 +743,13 @@ class SessionManager:
         """The skills of a project."""
         return self._equipment.prompter.skills(project_path)
 
+    async def agents(self, project_path: str) -> Definitions:
+        """The agents that a session on this project may use."""
+        from weft.agents import find_definitions  # only for those who ask
+
+        folders = list(self._families.folders(project_path))
+        return await anyio.to_thread.run_sync(find_definitions, folders)
+
     def rotation(self) -> list[str]:
         """The models that `cycle_model` goes through."""
         return list(self._equipment.config.get("model.rotation"))
@@ -762,13 +762,18 @@ class SessionManager:
 
     def command_names(self) -> list[str]:
         """The slash commands that every screen has."""
-        return list(SLASH_COMMANDS)
+        from weft.app.slash import COMMANDS  # only for those who ask: it costs start-up time
+
+        return [command.name for command in COMMANDS]
 
     async def commands(self, project_path: str) -> MarkdownCommands:
         """The slash commands from Markdown files that a session on this project may use."""
+        from weft.app.slash import taken_names  # as above
+
         find = self._equipment.prompter.commands
         commands = await anyio.to_thread.run_sync(find, project_path)
-        free = {k: v for k, v in commands.found.items() if f"/{k}" not in SLASH_COMMANDS}
+        taken = taken_names()
+        free = {k: v for k, v in commands.found.items() if f"/{k}" not in taken}
         return msgspec.structs.replace(commands, found=free)
 
     async def expand_command(

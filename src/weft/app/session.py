@@ -93,6 +93,7 @@ from weft.state import (
     Boundary,
     Child,
     Entry,
+    PlanState,
     Request,
     SessionState,
     TouchedFile,
@@ -104,6 +105,9 @@ from weft.tools import Shape
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.app.command_shell import Ask
     from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands
+if TYPE_CHECKING:  # loaded when somebody looks at the tree, or at the agents
+    from weft.agents import Definition, Definitions
+    from weft.app.treeview import TreeView
 
 
 class Host(Protocol):
@@ -120,6 +124,8 @@ class Host(Protocol):
     def command_names(self) -> list[str]: ...
 
     async def commands(self, project_path: str) -> MarkdownCommands: ...
+
+    async def agents(self, project_path: str) -> Definitions: ...
 
     async def expand_command(
         self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
@@ -208,6 +214,8 @@ class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended; None while it is at work."""
     call_uid: str | None = None
     """The call that it works for."""
+    node: NodeId | None = None
+    """The message that called it."""
     title: str = ""
     model: str = ""
     cost_usd: float | None = 0.0
@@ -221,6 +229,16 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     title: str
     status: Status
+
+
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan of architect mode, and how far it has come."""
+
+    plan: dict[str, Any]
+    approved: bool | None
+    """None: it waits for somebody's word."""
+    steps: dict[int, str] = {}
+    """How each step that was begun stands: started, passed, failed, skipped or replanned."""
 
 
 class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,6 +259,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pending_approval: PermissionRequest | None
     pending_plan: dict[str, Any] | None
     """The plan that waits for approval, in architect mode."""
+    plan: PlanProgress | None = None
+    """The newest plan of the present task and how far it has come, in architect mode."""
     error: str
     context_used: int
     cost_usd: float | None
@@ -469,6 +489,11 @@ class Session:
         known = (await self._port()).state.children.known
         return [await self._child(child, about) for child, about in known.items()]
 
+    async def list_agents(self) -> list[Definition]:
+        """The kinds of agents that this session may use, those of the project and of the person."""
+        project = (await self._port()).state.about.project_path
+        return list((await self._host.agents(project)).found.values())
+
     @property
     def _elsewhere(self) -> Status:
         """What a child with an open turn does that is not open here: it works where its parent is, or nowhere."""
@@ -482,6 +507,7 @@ class Session:
             background=about.background,
             reason=about.reason,
             call_uid=about.call_uid,
+            node=about.node,
         )
         row = await self._host.row(child)
         if row is None:
@@ -623,6 +649,7 @@ class Session:
                 (each for each in requests if isinstance(each, PermissionRequest)), None
             ),
             pending_plan=state.plan.plan if state.plan.is_waiting else None,
+            plan=_progress(state.plan),
             error=port.error,
             context_used=used[0].total_tokens if used else 0,
             cost_usd=state.ledger.total.cost_usd,
@@ -928,6 +955,12 @@ class Session:
         await self._call(UndoCompaction(**self._by(input_id)))
 
     # -- the tree
+
+    async def tree(self) -> TreeView:
+        """Every message of every branch, the names, and where the conversation stands."""
+        from weft.app.treeview import tree_view  # only for those who look: it costs start-up time
+
+        return await tree_view(await self._port())
 
     async def branch_at(
         self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None
@@ -1239,6 +1272,13 @@ def _whole(text: str, said: Sequence[HistoryMessage]) -> str:
     """The model's last words in full: events carry only the beginning of very long ones."""
     last = next((each.content for each in reversed(said) if each.role == "assistant"), "")
     return last if last.startswith(text) else text
+
+
+def _progress(plan: PlanState) -> PlanProgress | None:
+    if not plan.plan_id:
+        return None
+    steps = {index: step.status for index, step in plan.steps.items()}
+    return PlanProgress(plan=plan.plan, approved=plan.approved, steps={**steps})
 
 
 def _input_id(given: str | None) -> InputId | None:

@@ -187,8 +187,8 @@ class _Run:
 
 def describe(app: App, tools: list[str] | None, snapshot: Any) -> dict[str, Any]:
     """What the first line of a stream says of the session."""
+    from weft.app.slash import COMMANDS
     from weft.app.workshop import tool_table  # only for those who ask
-    from weft.cli.slash import COMMANDS
 
     return {
         "cwd": app.project_path,

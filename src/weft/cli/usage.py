@@ -43,12 +43,12 @@ def topic_help(words: tuple[str, ...], width: int | None = None) -> str:
     if words in (("exit-codes",), ("exit", "codes")):
         return "\n".join(["Exit codes:", *_rows([(f"{c}", m) for c, m in MEANINGS.items()], width)])
     if words in (("slash",), ("commands",)):
-        from weft.cli.slash import COMMANDS  # only here
+        from weft.app.slash import COMMANDS  # only here
 
         rows = [(command.shown, command.about) for command in COMMANDS]
         return "\n".join(["In the chat, at the start of a line:", *_rows(rows, width)])
     if words == ("keys",):
-        from weft.cli.slash import KEYS
+        from weft.cli.keys import KEYS
 
         return "\n".join(["Keys of the chat:", *_rows(list(KEYS), width)])
     return verb_help(words, width)

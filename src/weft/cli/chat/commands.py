@@ -8,13 +8,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
+from weft.app.slash import COMMANDS, find_slash
 from weft.cli.chat.blocks import Note, Table, UserSaid
 from weft.cli.chat.conversation import Conversation
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.chat.story import Live
+from weft.cli.keys import KEYS
 from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
-from weft.cli.slash import COMMANDS, KEYS, find_slash
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.messages import Usage

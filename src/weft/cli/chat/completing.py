@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from weft.app.slash import COMMANDS
 from weft.cli.sanitize import clean_line
-from weft.cli.slash import COMMANDS
 
 MAX_FILES = 20_000
 MAX_SECONDS = 0.5

@@ -1,4 +1,4 @@
-"""What can be typed in the chat: commands and keys, as data."""
+"""The slash commands that every screen has, as data.  A Markdown file of the same name does not take their place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ class Slash(NamedTuple):
     name: str
     about: str
     words: str = ""
+    """What may stand behind it, as the help shows it."""
     aliases: tuple[str, ...] = ()
+    """Other names that people know it by."""
 
     @property
     def shown(self) -> str:
@@ -38,24 +40,12 @@ COMMANDS: tuple[Slash, ...] = (
     Slash("/quit", "Leave; the conversation can be resumed", aliases=("/exit", "/q")),
 )
 
-KEYS: tuple[tuple[str, str], ...] = (
-    ("Enter", "Send; while the model works: say it before its next step"),
-    ("Alt+Enter, Ctrl+J, \\ Enter", "New line"),
-    ("Esc", "Stop the turn; what it did stays"),
-    ("Ctrl+C", "Stop the turn; else clear the line; twice: leave"),
-    ("Ctrl+D", "Leave, when the line is empty"),
-    ("Shift+Tab", "Next mode: default, accept_edits, plan"),
-    ("Tab", "Complete @files and /commands"),
-    ("Up, Down", "Earlier and later lines"),
-    ("Ctrl+R", "Search earlier lines"),
-    ("Alt+Up", "Take back what waits to be said"),
-    ("Ctrl+G", "Write in $VISUAL or $EDITOR"),
-    ("Ctrl+L", "Draw the screen anew"),
-    ("Ctrl+Z", "Suspend"),
-    ("1 2 3 4", "Answer a request: once, this turn, always in this session, no"),
-)
-
 
 def find_slash(name: str) -> Slash | None:
     """The command of this name."""
     return next((each for each in COMMANDS if name in (each.name, *each.aliases)), None)
+
+
+def taken_names() -> frozenset[str]:
+    """Every name and other name of these commands, with its slash."""
+    return frozenset(name for each in COMMANDS for name in (each.name, *each.aliases))

@@ -1,0 +1,20 @@
+"""The keys of the chat, as data."""
+
+from __future__ import annotations
+
+KEYS: tuple[tuple[str, str], ...] = (
+    ("Enter", "Send; while the model works: say it before its next step"),
+    ("Alt+Enter, Ctrl+J, \\ Enter", "New line"),
+    ("Esc", "Stop the turn; what it did stays"),
+    ("Ctrl+C", "Stop the turn; else clear the line; twice: leave"),
+    ("Ctrl+D", "Leave, when the line is empty"),
+    ("Shift+Tab", "Next mode: default, accept_edits, plan"),
+    ("Tab", "Complete @files and /commands"),
+    ("Up, Down", "Earlier and later lines"),
+    ("Ctrl+R", "Search earlier lines"),
+    ("Alt+Up", "Take back what waits to be said"),
+    ("Ctrl+G", "Write in $VISUAL or $EDITOR"),
+    ("Ctrl+L", "Draw the screen anew"),
+    ("Ctrl+Z", "Suspend"),
+    ("1 2 3 4", "Answer a request: once, this turn, always in this session, no"),
+)
