@@ -170,7 +170,7 @@ async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) 
         await gone.wait()
         raise StoreUnavailable("the process is gone")
 
-    app.sessions._families.open_child = never
+    app.sessions._registry.families.open_child = never
     await session.send_prompt("ask")
     await reached.wait()
     child = await only_child(session)
@@ -225,8 +225,8 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
         session = await start(app)
         await session.send_prompt("ask")
         await model.gate().reached.wait()
-        actor = app.sessions._ports["s"].actor  # type: ignore[attr-defined,index]
-        turn = actor._turn
+        actor = app.sessions._registry.ports["s"].actor  # type: ignore[attr-defined,index]
+        turn = actor._worker.turn
         await actor._mailbox.call(_ended(turn, RuntimeError("it broke")))
         model.gate().opened.set()
         await until_idle(session)
@@ -239,9 +239,9 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
 
 
 def _ended(turn: Any, error: BaseException) -> Any:
-    from weft.session.actor import _TurnEnded
+    from weft.session.mail import TurnEnded
 
-    return _TurnEnded(turn, error)
+    return TurnEnded(turn, error)
 
 
 async def test_an_aborted_parent_that_is_continued_does_not_go_back_to_the_stopped_child(

@@ -251,8 +251,8 @@ class Stage:
         def act(name: str) -> None:
             if self._case.kind == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            assert actor._turn is not None
-            actor._turn.scope.cancel()  # as an abort does, at this very instant
+            assert actor._worker.turn is not None
+            actor._worker.turn.scope.cancel()  # as an abort does, at this very instant
             self.there.set()
 
         if self._case.point in FAULTS and self._case.kind != "break":

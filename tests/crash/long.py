@@ -481,7 +481,7 @@ async def everything(session: Session) -> dict[str, Any]:
     """All that can be read of a session, and what the model would be told."""
     port = await session._port()
     assert isinstance(port, LocalPort)
-    line = await port.actor.context_line()
+    line = await port.actor.log.context_line()
     return {
         "history": await session.messages_with_ids(),
         "branches": await session.list_branches(),

@@ -26,6 +26,7 @@ FOR_HOSTS = {
         "port",
         "rotation",
         "row",
+        "running",
         "set_model",
         "stop_child",
     ),

@@ -165,7 +165,7 @@ async def illegal_anywhere(session: Session) -> list[str]:
     """Which rules of which vendors the present context breaks, asked with reasoning and without."""
     port = await session._port()
     assert isinstance(port, LocalPort)
-    line = await port.actor.context_line()
+    line = await port.actor.log.context_line()
     found: list[str] = []
     for pose in POSES.values():
         target = Target(pose.info.provider, pose.info.name)

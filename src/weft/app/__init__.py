@@ -15,15 +15,15 @@ from weft.app.manager import (
 )
 from weft.app.oneshot import run
 from weft.app.replies import HistoryMessage, Reply, Result
-from weft.app.session import (
+from weft.app.reports import (
     BackgroundWork,
     ChildInfo,
     EditorSnapshot,
     PlanProgress,
-    Session,
     SessionMetadata,
     UsageReport,
 )
+from weft.app.session import Session
 
 __all__ = [
     "KEYS",

@@ -17,8 +17,9 @@ import anyio.to_thread
 
 from weft.actors import Supervisor
 from weft.app.config import Config, load_config
+from weft.app.equipment import Equipment
 from weft.app.filework import FileWork, HistoryPlaces
-from weft.app.manager import Equipment, SessionManager, absolute
+from weft.app.manager import SessionManager, absolute
 from weft.app.models import Models
 from weft.app.paths import Places, places
 from weft.app.port import Hooking

@@ -61,7 +61,7 @@ class HookedPort(LocalPort):
 
     async def _passed(self, command: Say | EditQueued | EditNode | ContinueTurn) -> Command:
         """The command with what hooks add to it."""
-        self.actor.check_driver(command)
+        self.actor.clients.check(command)
         if self._was_carried_out(command):
             return command
         if self._hooks.agent and not command.client:

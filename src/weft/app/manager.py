@@ -1,15 +1,10 @@
-"""All sessions of an application: started, found, listed, stopped.
-
-The registry is a map of ids to actors in this process; looking there waits for nobody.  A session that is stored and not running is
-started by the first call that needs it; one that another living process owns is reached through that process.
-"""
+"""All sessions of an application: started, found, listed, stopped."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,56 +12,32 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import anyio
 import msgspec
 
-from weft.actors import Supervisor
-from weft.app.config import Config
-from weft.app.family import Desk, Families
-from weft.app.filework import FileWork
-from weft.app.models import Models
-from weft.app.port import UNLOADED, Hooking, LocalPort, Port
-from weft.app.prompt import Prompter
+from weft.app.equipment import Equipment
+from weft.app.expanding import MarkdownDesk
+from weft.app.history import history
+from weft.app.port import LocalPort, Port
+from weft.app.registry import Registry
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
-from weft.app.session import Session, history
-from weft.app.shapes import Shapes
+from weft.app.session import Session
 from weft.app.skills import Skills
-from weft.app.workshop import AGENT, SessionWorkshop, as_tool, tool_table
-from weft.clock import Clock
-from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
-from weft.events import Fact, ForkPoint, Origin, SessionCreated, Status
-from weft.ids import BlobId, SessionId, new_call_uid, new_session_id
-from weft.loop import Hooks
-from weft.messages import Usage, clean_text, clean_value
-from weft.permissions import MODES, Rule, Verdict
+from weft.app.workshop import as_tool, tool_table
+from weft.errors import AmbiguousId, SessionNotFound, UsageError, WeftError
+from weft.events import ForkPoint, Origin, SessionCreated, Status
+from weft.ids import SessionId, new_session_id
+from weft.messages import clean_text, clean_value
+from weft.permissions import MODES
 from weft.providers import Model, ModelInfo
-from weft.redact import Redactor
-from weft.session import (
-    Abort,
-    AddNote,
-    ChangeSetting,
-    ContinueTurn,
-    Leave,
-    SessionActor,
-    SessionEnvironment,
-    load_line,
-    load_state,
-    node_at,
-)
-from weft.state import SessionState
-from weft.store import SessionRow, Store
-from weft.tools import ReadLog, Shape, Tool, ToolContext
-from weft.workspace import Runner, Workspace
+from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
+from weft.store import SessionRow
+from weft.tools import Shape, Tool
 
-if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
+    from weft.agents import Definitions
     from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
-    from weft.app.confinement import Confinement
-if TYPE_CHECKING:
-    from weft.agents import Definitions, Wanted
+    from weft.app.commands_md import Expanded, MarkdownCommands
 
 logger = logging.getLogger(__name__)
-
-TITLE_LENGTH = 60
-"""Characters of a title that is made from the first prompt."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,64 +71,13 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
 
 
-class Equipment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the application gives every session."""
-
-    store: Store
-    supervisor: Supervisor
-    config: Config
-    models: Models
-    clock: Clock
-    sleep: Callable[[float], Awaitable[None]]
-    """How the waits before a retry are waited."""
-    workspace: Callable[[str], Workspace]
-    files: Callable[[str, Runner], FileWork]
-    """What a session needs to know what its commands changed, and to take it back."""
-    runner: Runner
-    confinement: Callable[[], Confinement | None]
-    """The sandbox that the commands of sessions run in; None where they run as they are."""
-    prompter: Prompter
-    redact: Redactor
-    handovers: Path
-    """Where handover documents are kept."""
-    hooks: Callable[[SessionId, str], Hooking | None]
-    """The hooks of a session on a project; None where there are none."""
-    is_trusted: Callable[[str], Awaitable[bool]]
-    """Whether the person trusts a project as it is now."""
-    user_agents: Path
-    """Where the person's own agents are defined."""
-    worktrees: Path
-    """Where copies of projects for isolated agents are made."""
-    project_path: str
-    resolve_path: Callable[[str], str]
-
-
 class SessionManager:
     """`app.sessions`."""
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
-        self._ports: dict[SessionId, Port] = {}
-        self._opening: dict[SessionId, anyio.Lock] = {}
-        self._tools: dict[SessionId, Mapping[str, Tool]] = {}
-        self._lent: dict[SessionId, dict[str, Tool]] = {}
-        self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
-        self._leave: dict[SessionId, Leave] = {}
-        self._hooks: dict[SessionId, Hooking] = {}
-        self._shapes = Shapes()
-        self._families = Families(
-            config=equipment.config,
-            models=equipment.models,
-            clock=equipment.clock,
-            supervisor=equipment.supervisor,
-            runner=equipment.runner,
-            user_agents=equipment.user_agents,
-            worktrees=equipment.worktrees,
-            ports=self._ports,
-            open_port=self.port,
-            open_child=self._open_child,
-            close=self._unload,
-        )
+        self._registry = Registry(equipment)
+        self._markdown = MarkdownDesk(equipment, self._registry)
 
     # -- starting
 
@@ -213,17 +133,17 @@ class SessionManager:
             ),
             parent=parent,
         )
-        async with self._alone(chosen):
-            is_known = session_id is not None and await self._is_stored(chosen)
-            self._tools[chosen] = table
-            self._asking[chosen] = "yes" if auto_approve else asking
+        async with self._registry.alone(chosen):
+            is_known = session_id is not None and await self._registry.is_stored(chosen)
+            self._registry.tools[chosen] = table
+            self._registry.asking[chosen] = "yes" if auto_approve else asking
             if not is_known:
                 await self._refuse_missing(path)
-                self._leave[chosen] = Leave(trusted_mode=True)
-                self._keep(self._way_to(await self._create(chosen, (created, *seeds))))
+                self._registry.leave[chosen] = Leave(trusted_mode=True)
+                await self._registry.create(chosen, (created, *seeds))
         if is_known:
             return await self._resume(chosen, name, permission_mode, resume)
-        return Session(chosen, self, self._ports[chosen])
+        return Session(chosen, self, self._registry.ports[chosen])
 
     async def _refuse_missing(self, path: str) -> None:
         if not await anyio.Path(path).is_dir():
@@ -239,9 +159,7 @@ class SessionManager:
         wishes = {**settings, **budget}
         if model is not None:
             wishes["model"] = model
-        state = SessionState(session_id=SessionId(""))
-        home = self._families.unseated()
-        self._workshop(path, _with_agent(table, home), {}, home).check(state, wishes)
+        self._registry.check(path, table, wishes)
 
     async def _resume(
         self,
@@ -260,71 +178,12 @@ class SessionManager:
             await port.call(ContinueTurn())
         return session
 
-    async def _create(
-        self,
-        session_id: SessionId,
-        facts: tuple[Fact, ...],
-        blobs: Mapping[BlobId, bytes] | None = None,
-    ) -> SessionActor:
-        store = self._equipment.store
-        if await store.last_seq(session_id):
-            raise UsageError(
-                f"{session_id!r} was deleted, and forks share its past; use another id"
-            )
-        created = facts[0]
-        assert isinstance(created, SessionCreated)
-        environment = self._environment(session_id, created.project_path, created.parent)
-        lease = await store.take_lease(session_id)
-        actor = SessionActor(
-            SessionState(session_id=session_id),
-            lease,
-            store=store,
-            environment=environment,
-            supervisor=self._equipment.supervisor,
-        )
-        try:
-            await actor.create(facts, blobs)
-        except WeftError:
-            await store.release_lease(lease)
-            raise
-        actor.start()
-        self._families.joined(actor)
-        return actor
-
-    async def _open_child(self, parent: SessionId, wanted: Wanted) -> Port:
-        """A session that works for another, with no more than that one has."""
-        child, about = wanted.child, (await self.port(parent)).state.about
-        self._tools[child] = self._tools.get(parent) or tool_table("all")[0]
-        self._lent[child] = self._lent.get(parent, {})
-        self._asking[child] = self._asking.get(parent, "wait")
-        if child in self._ports or await self._equipment.store.last_seq(child):
-            return await self.port(child)
-        settings = {
-            "tools": list(wanted.tools),
-            "system_prompt": wanted.system_prompt,
-            "append_system_prompt": wanted.append_system_prompt,
-            "permission_mode": wanted.permission_mode,
-            "max_turns": wanted.max_turns,
-            "depth": wanted.depth,
-        }
-        created = SessionCreated(
-            project_path=wanted.project_path or about.project_path,
-            project_id=about.project_id,
-            title=wanted.title,
-            model=wanted.model,
-            settings={name: value for name, value in settings.items() if value not in (None, "")},
-            parent=wanted.origin,
-        )
-        self._leave[child] = Leave(trusted_mode=True)
-        actor = await self._create(child, (created, *wanted.facts))
-        return self._keep(self._way_to(actor))
-
     async def fork_session(
         self, session_id: str, at: str | int | None = None, title: str | None = None
     ) -> Session:
         """A new session that shares the history up to and including `at` (a message id or its index) by reference."""
-        source = await self._resolved(session_id)
-        state = await self._state_of(source)
+        source = await self._registry.resolved(session_id)
+        state = await self._registry.state_of(source)
         node = state.tree.head if at is None else node_at(state, at)
         forked = new_session_id(self.now())
         created = SessionCreated(
@@ -335,16 +194,9 @@ class SessionManager:
             settings={"auto_title": False, "archived": False},
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
-        self._tools.setdefault(forked, self._tools.get(source) or tool_table("all")[0])
-        self._leave[forked] = self._leave_for_fork(source)
-        actor = await self._create(forked, (created,))
-        return Session(forked, self, self._keep(self._way_to(actor)))
-
-    def _leave_for_fork(self, source: SessionId) -> Leave:
-        """A fork inherits no grants; the mode holds only if it holds for its source, here and now."""
-        port = self._ports.get(source)
-        is_trusted = isinstance(port, LocalPort) and port.actor.gate.leave.trusted_mode
-        return Leave(trusted_mode=is_trusted)
+        self._registry.tools.setdefault(forked, self._registry.table_of(source))
+        self._registry.leave[forked] = self._registry.leave_for_fork(source)
+        return Session(forked, self, await self._registry.create(forked, (created,)))
 
     # -- finding
 
@@ -354,17 +206,17 @@ class SessionManager:
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
-        resolved = await self._resolved(session_id)
+        resolved = await self._registry.resolved(session_id)
         return Session(resolved, self, await self.port(resolved))
 
     async def find_session(self, session_id: str) -> Session | None:
         """The running session of this id or unique prefix; None when none runs."""
-        exact = self._ports.get(SessionId(session_id))
-        if exact is not None and exact.is_open:
+        exact = self._registry.running(SessionId(session_id))
+        if exact is not None:
             return Session(exact.session_id, self, exact)
         matches = [
             port
-            for port in self._ports.values()
+            for port in self._registry.ports.values()
             if port.is_open and port.session_id.startswith(session_id)
         ]
         if len(matches) > 1:
@@ -374,7 +226,7 @@ class SessionManager:
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""
         store = self._equipment.store
-        resolved = await self._resolved(session_id)
+        resolved = await self._registry.resolved(session_id)
         state = await load_state(resolved, store)
         row = await store.row(resolved) or SessionRow(id=resolved)
         line = await load_line(state.tree, state.tree.head, store)
@@ -393,7 +245,7 @@ class SessionManager:
         """The sessions that run in this process; those that work for others are listed by them."""
         return [
             _info(port)
-            for port in self._ports.values()
+            for port in self._registry.ports.values()
             if port.is_open and port.state.about.parent is None
         ]
 
@@ -429,7 +281,7 @@ class SessionManager:
         """
         from weft.app.exchange import export  # only here: it costs start-up time
 
-        resolved = await self._resolved(session_id)
+        resolved = await self._registry.resolved(session_id)
         return await export(resolved, self._equipment.store, format, path)
 
     async def import_session(self, path: str | os.PathLike[str]) -> ImportReport:
@@ -454,9 +306,8 @@ class SessionManager:
             imported=True,
             at=restored.created,
         )
-        actor = await self._create(imported, (created, *restored.facts), restored.blobs)
-        session = Session(imported, self, self._keep(self._way_to(actor)))
-        return ImportReport(session=session, dropped=restored.dropped)
+        port = await self._registry.create(imported, (created, *restored.facts), restored.blobs)
+        return ImportReport(session=Session(imported, self, port), dropped=restored.dropped)
 
     # -- ending
 
@@ -466,25 +317,27 @@ class SessionManager:
         Raises:
             SessionNotFound: no session has this id.
         """
-        resolved = await self._resolved(session_id)
-        await self._families.end_background(resolved)
-        port = self._ports.pop(resolved, None)
+        resolved = await self._registry.resolved(session_id)
+        await self._registry.families.end_background(resolved)
+        port = self._registry.ports.pop(resolved, None)
         children = [] if port is None else list(port.state.children.known)
         if port is not None:
             await port.leave("stopped")
-        self._families.left(resolved)
+        self._registry.families.left(resolved)
         for child in children:
-            if child in self._ports:
+            if child in self._registry.ports:
                 await self.stop_session(child)
 
     async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
         """Stop a session that works for another, and see that its end is on the other's record."""
         await (await self.port(child)).abort(Abort(reason="it was stopped"))
-        await self._families.end_left_behind(session_id, child, await self._usage_of(child))
+        await self._registry.families.end_left_behind(
+            session_id, child, await self._registry.usage_of(child)
+        )
 
     async def delete_session(self, session_id: str) -> None:
         """Remove a session for good, with all that worked for it; one that forks share is only hidden."""
-        resolved = await self._resolved(session_id)
+        resolved = await self._registry.resolved(session_id)
         children = await self._all_children(resolved)
         await self.stop_session(resolved)
         await self._equipment.store.delete(resolved)
@@ -494,7 +347,7 @@ class SessionManager:
 
     async def _all_children(self, session_id: SessionId) -> list[SessionId]:
         try:
-            return list((await self._state_of(session_id)).children.known)
+            return list((await self._registry.state_of(session_id)).children.known)
         except WeftError:  # a damaged session can be deleted too
             return []
 
@@ -509,16 +362,18 @@ class SessionManager:
         await self._change(session_id, "archived", archived)
 
     async def _change(self, session_id: str, name: str, value: Any) -> None:
-        port = await self.port(await self._resolved(session_id))
+        port = await self.port(await self._registry.resolved(session_id))
         await port.call(ChangeSetting(name=name, value=value))
 
     async def aclose(self) -> None:
         """Stop every session of this process, side by side; each stops those that work for it."""
-        roots = [each for each, port in self._ports.items() if port.state.about.parent is None]
-        for wave in (roots, list(self._ports)):
+        roots = [
+            each for each, port in self._registry.ports.items() if port.state.about.parent is None
+        ]
+        for wave in (roots, list(self._registry.ports)):
             async with anyio.create_task_group() as group:
                 for session_id in wave:
-                    if session_id in self._ports:
+                    if session_id in self._registry.ports:
                         group.start_soon(self._stop_quietly, session_id)
 
     async def _stop_quietly(self, session_id: SessionId) -> None:
@@ -533,196 +388,33 @@ class SessionManager:
         limit = self._equipment.clock.monotonic() - older_than_seconds
         idle = [
             port
-            for port in self._ports.values()
+            for port in self._registry.ports.values()
             if isinstance(port, LocalPort)
             and not port.actor.is_busy
             and not port.actor.is_watched
             and port.actor.last_used <= limit
-            and not self._families.has_work(port.session_id)
+            and not self._registry.families.has_work(port.session_id)
         ]
         for port in idle:
-            await self._unload(port.session_id)
+            await self._registry.unload(port.session_id)
         return len(idle)
-
-    async def _unload(self, session_id: SessionId) -> None:
-        port = self._ports.pop(session_id, None)
-        if isinstance(port, LocalPort):
-            self._leave[session_id] = port.actor.gate.leave
-            await port.actor.stop(UNLOADED)
-        self._families.left(session_id)
 
     # -- the way to a session
 
     async def port(self, session_id: SessionId) -> Port:
         """The way to a session, wherever it lives; starts a stored one without calling a model."""
-        known = self._ports.get(session_id)
-        if known is not None and known.is_open:
-            return known
-        async with self._alone(session_id):
-            known = self._ports.get(session_id)
-            if known is not None and known.is_open:
-                return known
-            return self._keep(await self._open(session_id))
+        return await self._registry.port(session_id)
 
-    @asynccontextmanager
-    async def _alone(self, session_id: SessionId) -> AsyncGenerator[None]:
-        """Nobody else of this process opens or makes this session meanwhile."""
-        lock = self._opening.setdefault(session_id, anyio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._opening.pop(session_id, None)
-
-    def _way_to(self, actor: SessionActor) -> LocalPort:
-        hooks = self._hooks.get(actor.session_id)
-        return LocalPort(actor) if hooks is None else hooks.way_to(actor, self._agent(actor))
-
-    def _agent(self, actor: SessionActor) -> str:
-        """What kind of agent a session is; empty when it works for no other."""
-        origin = actor.state.about.parent
-        if origin is None:
-            return ""
-        parent = self._ports.get(origin.session_id)
-        known = parent.state.children.known.get(actor.session_id) if parent is not None else None
-        return (known.name if known is not None else "") or "agent"
-
-    def _keep(self, port: Port) -> Port:
-        self._ports[port.session_id] = port
-        return port
-
-    async def _open(self, session_id: SessionId) -> Port:
-        store, supervisor = self._equipment.store, self._equipment.supervisor
-        if not await self._is_stored(session_id):
-            raise SessionNotFound(session_id)
-        try:
-            lease = await store.take_lease(session_id)
-        except Owned as owner:
-            from weft.app.remote import open_remote  # only then: it costs start-up time
-
-            return await open_remote(session_id, owner, store, supervisor)
-        try:
-            state = await load_state(session_id, store)
-            environment = self._environment(
-                session_id, state.about.project_path, state.about.parent
-            )
-        except BaseException:
-            await store.release_lease(lease)
-            raise
-        actor = SessionActor(
-            state,
-            lease,
-            store=store,
-            environment=environment,
-            supervisor=supervisor,
-        )
-        actor.start()
-        self._families.joined(actor)
-        return self._way_to(actor)
+    def running(self, session_id: SessionId) -> Port | None:
+        """The way to a session that is open here; None when it is not."""
+        return self._registry.running(session_id)
 
     async def local_port(self, session_id: SessionId) -> Port:
         """The way to a session of this process; for other processes that ask us to drive it."""
-        known = self._ports.get(session_id)
-        if not isinstance(known, LocalPort) or not known.is_open:
+        known = self._registry.running(session_id)
+        if not isinstance(known, LocalPort):
             raise SessionNotFound(session_id)
         return known
-
-    def _hooks_of(self, session_id: SessionId, project_path: str) -> Hooking | None:
-        """The hooks of a session; the same ones when it comes back, for they know what they have told."""
-        if session_id not in self._hooks:
-            found = self._equipment.hooks(session_id, project_path)
-            if found is None:
-                return None
-            self._hooks[session_id] = found
-        return self._hooks[session_id]
-
-    def _workshop(
-        self,
-        project_path: str,
-        tools: Mapping[str, Tool],
-        lent: Mapping[str, Tool],
-        home: Desk,
-        hooks: Hooks | None = None,
-        files: FileWork | None = None,
-    ) -> SessionWorkshop:
-        equipment = self._equipment
-        return SessionWorkshop(
-            config=equipment.config,
-            models=equipment.models,
-            clock=equipment.clock,
-            sleep=equipment.sleep,
-            workspace=equipment.workspace(project_path),
-            runner=equipment.runner if files is None else files,
-            confinement=equipment.confinement,
-            load=equipment.store.blob,
-            tools=tools,
-            lent=lent,
-            prompter=equipment.prompter,
-            shapes=self._shapes,
-            redact=equipment.redact,
-            usage_of=self._usage_of,
-            hooks=hooks,
-            unclaimed=(lambda: ()) if files is None else files.unclaimed,
-            home=home,
-        )
-
-    def _environment(
-        self, session_id: SessionId, project_path: str, parent: Origin | None
-    ) -> SessionEnvironment:
-        equipment = self._equipment
-        home = self._families.desk(session_id, parent)
-        table = _with_agent(self._tools.get(session_id) or tool_table("all")[0], home)
-        lent = self._lent.setdefault(session_id, {})
-        hooks = self._hooks_of(session_id, project_path)
-        files = equipment.files(project_path, equipment.runner)
-        return SessionEnvironment(
-            workshop=self._workshop(
-                project_path,
-                table,
-                lent,
-                home,
-                None if hooks is None else hooks.of_turns,
-                files,
-            ),
-            files=files,
-            history_bytes=files.kept_bytes,
-            clock=equipment.clock,
-            rules=rules_of(equipment.config),
-            asking=self._asking.get(session_id, "wait"),
-            ceiling=self._families.ceiling(parent),
-            leave=self._leave.pop(session_id, Leave()),
-            title=title_of,
-        )
-
-    async def _is_stored(self, session_id: SessionId) -> bool:
-        """True for a session that can be opened; a deleted one whose past forks share has facts but no row."""
-        return await self._equipment.store.row(session_id) is not None
-
-    async def _resolved(self, given: str) -> SessionId:
-        store = self._equipment.store
-        exact = SessionId(given)
-        if exact in self._ports or await self._is_stored(exact):
-            return exact
-        matches = await store.ids_with_prefix(given) if given else []
-        if not matches:
-            raise SessionNotFound(given)
-        if len(matches) > 1:
-            raise AmbiguousId(given, tuple(matches))
-        return matches[0]
-
-    async def _state_of(self, session_id: SessionId) -> SessionState:
-        port = self._ports.get(session_id)
-        if port is not None and port.is_open:
-            return port.state
-        return await load_state(session_id, self._equipment.store)
-
-    async def _usage_of(self, session_id: SessionId) -> Mapping[str, Usage]:
-        """What a session has used, by model; nothing when it was never begun or cannot be read."""
-        try:
-            return (await self._state_of(session_id)).ledger.by_model()
-        except WeftError:
-            return {}
 
     # -- what handles ask for
 
@@ -747,7 +439,7 @@ class SessionManager:
         """The agents that a session on this project may use."""
         from weft.agents import find_definitions  # only for those who ask
 
-        folders = list(self._families.folders(project_path))
+        folders = list(self._registry.families.folders(project_path))
         return await anyio.to_thread.run_sync(find_definitions, folders)
 
     def rotation(self) -> list[str]:
@@ -768,13 +460,7 @@ class SessionManager:
 
     async def commands(self, project_path: str) -> MarkdownCommands:
         """The slash commands from Markdown files that a session on this project may use."""
-        from weft.app.slash import taken_names  # as above
-
-        find = self._equipment.prompter.commands
-        commands = await anyio.to_thread.run_sync(find, project_path)
-        taken = taken_names()
-        free = {k: v for k, v in commands.found.items() if f"/{k}" not in taken}
-        return msgspec.structs.replace(commands, found=free)
+        return await self._markdown.of(project_path)
 
     async def expand_command(
         self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
@@ -784,52 +470,7 @@ class SessionManager:
         Raises:
             UsageError: there is no such command, or a shell command in it may not be run.
         """
-        from weft.app.commands_md import expand, named, split_line
-
-        line = split_line(text)
-        if line is None:
-            raise UsageError(f"{text[:80]!r} is no command; one is written /name arguments")
-        port = await self.port(session_id)
-        project = port.state.about.project_path
-        command = named(await self.commands(project), line[0])
-        return await expand(
-            command,
-            line[1],
-            workspace=self._equipment.workspace(project),
-            run_shell=await self._shell_for(port, command, ask, client),
-            redact=self._equipment.redact,
-        )
-
-    async def _shell_for(
-        self, port: Port, command: MarkdownCommand, ask: Ask | None, client: str
-    ) -> RunShell:
-        """Runs the shell commands of a slash command, as far as they may be run."""
-        from weft.app.command_shell import CommandShell
-
-        if not isinstance(port, LocalPort):
-            return _refuse_elsewhere
-        session_id, project = port.session_id, port.state.about.project_path
-        table = self._tools.get(session_id) or tool_table("all")[0]
-        wanted = port.state.settings.get("tools", "all")
-        if "shell" not in table or (wanted != "all" and "shell" not in wanted):
-            return _refuse_without_shell
-        hooks = self._hooks.get(session_id)
-        return CommandShell(
-            command.name,
-            tool=table["shell"],
-            context=ToolContext(
-                workspace=self._equipment.workspace(project),
-                runner=self._equipment.runner,
-                reads=ReadLog(),
-                call_uid=new_call_uid(self.now()),
-            ),
-            gate=port.actor.gate,
-            hooks=None if hooks is None else hooks.of_turns,
-            ask=ask,
-            is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
-            note=lambda text: port.call(AddNote(text=text, client=client)),
-            redact=self._equipment.redact,
-        )
+        return await self._markdown.expand(session_id, text, ask, client)
 
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
         """The names of these tools, for one message; functions become known to the session by them, in this process.
@@ -845,9 +486,9 @@ class SessionManager:
             if isinstance(made, str):
                 names.append(made)
                 continue
-            if not isinstance(self._ports.get(session_id, None), LocalPort | None):
+            if not isinstance(self._registry.ports.get(session_id, None), LocalPort | None):
                 raise UsageError(f"{made.name!r} cannot go to the process that has the session")
-            self._lent.setdefault(session_id, {})[made.name] = made
+            self._registry.lent.setdefault(session_id, {})[made.name] = made
             names.append(made.name)
         return names
 
@@ -861,7 +502,7 @@ class SessionManager:
         Raises:
             UsageError: it is neither.
         """
-        return self._shapes.add(wanted)
+        return self._registry.shapes.add(wanted)
 
     def normal_model(self, model: str | Model) -> str:
         """The name that the log has for a model; a model object becomes known by it.
@@ -874,43 +515,6 @@ class SessionManager:
         if not isinstance(getattr(model, "info", None), ModelInfo):
             raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
         return self._equipment.models.register(model)
-
-
-async def _refuse_elsewhere(command: str) -> str:
-    raise UsageError(
-        f"`{command}` cannot be run here: another process has this session; use the command there"
-    )
-
-
-async def _refuse_without_shell(command: str) -> str:
-    raise UsageError(f"`{command}` may not be run: this session has no shell")
-
-
-def _with_agent(table: Mapping[str, Tool], home: Desk) -> Mapping[str, Tool]:
-    """The tools and, unless one of them has the name, the one that starts agents."""
-    return table if AGENT in table else {**table, AGENT: home.entry}
-
-
-def rules_of(config: Config) -> tuple[Rule, ...]:
-    """The standing rules that the settings name."""
-    rules: list[Rule] = []
-    for verdict in ("allow", "ask", "deny"):
-        for layer in config.layers(f"permissions.{verdict}"):
-            rules += [_rule(verdict, text, layer.source) for text in layer.value]
-    return tuple(rules)
-
-
-def _rule(verdict: Verdict, text: str, source: str) -> Rule:
-    tool, _, rest = text.partition("(")
-    return Rule(verdict=verdict, tool=tool.strip(), pattern=rest.removesuffix(")"), source=source)
-
-
-def title_of(state: SessionState) -> str:
-    """A title from the first words that were said."""
-    words = " ".join(state.about.first_prompt.split())
-    if len(words) <= TITLE_LENGTH:
-        return words
-    return words[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
 
 
 def _info(port: Port) -> SessionInfo:

@@ -109,7 +109,7 @@ class LocalPort(Port):
 
     @property
     def draft(self) -> tuple[NodeId, str] | None:
-        return self.actor.draft
+        return self.actor.log.draft
 
     @property
     def permission_mode(self) -> Mode:
@@ -130,13 +130,13 @@ class LocalPort(Port):
         return msgspec.structs.replace(receipt, turn_id=receipt.turn_id or turn_id)
 
     async def line(self, tip: NodeId | None = None) -> list[Entry]:
-        return await self.actor.line(tip)
+        return await self.actor.log.line(tip)
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
-        return await self.actor.in_full(entries)
+        return await self.actor.log.in_full(entries)
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
-        return await self.actor.revisions(node)
+        return await self.actor.log.revisions(node)
 
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True

@@ -1,0 +1,56 @@
+"""What the application gives every session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.actors import Supervisor
+from weft.app.config import Config
+from weft.app.filework import FileWork
+from weft.app.models import Models
+from weft.app.port import Hooking
+from weft.app.prompt import Prompter
+from weft.clock import Clock
+from weft.ids import SessionId
+from weft.redact import Redactor
+from weft.store import Store
+from weft.workspace import Runner, Workspace
+
+if TYPE_CHECKING:  # loaded where there is a sandbox: it costs start-up time
+    from weft.app.confinement import Confinement
+
+
+class Equipment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the application gives every session."""
+
+    store: Store
+    supervisor: Supervisor
+    config: Config
+    models: Models
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    """How the waits before a retry are waited."""
+    workspace: Callable[[str], Workspace]
+    files: Callable[[str, Runner], FileWork]
+    """What a session needs to know what its commands changed, and to take it back."""
+    runner: Runner
+    confinement: Callable[[], Confinement | None]
+    """The sandbox that the commands of sessions run in; None where they run as they are."""
+    prompter: Prompter
+    redact: Redactor
+    handovers: Path
+    """Where handover documents are kept."""
+    hooks: Callable[[SessionId, str], Hooking | None]
+    """The hooks of a session on a project; None where there are none."""
+    is_trusted: Callable[[str], Awaitable[bool]]
+    """Whether the person trusts a project as it is now."""
+    user_agents: Path
+    """Where the person's own agents are defined."""
+    worktrees: Path
+    """Where copies of projects for isolated agents are made."""
+    project_path: str
+    resolve_path: Callable[[str], str]

@@ -1,0 +1,40 @@
+"""Commands that were carried out before: one that comes again under its id gets its first answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.events import Cause
+from weft.session.commands import Command
+from weft.state import Inputs, SessionState
+
+UNWRITTEN_REMEMBERED = 1_000
+"""How many commands without a fact a session remembers; older ones are forgotten, oldest first."""
+
+
+class Answered:
+    """What is remembered besides the log: commands of this life that left no fact."""
+
+    def __init__(self) -> None:
+        self._unwritten = Inputs()
+
+    def before(self, command: Command, asked: str, state: SessionState) -> tuple[bool, Any]:
+        """Whether this very command was carried out, and what it answered; `asked` is its digest.
+
+        Raises:
+            UsageError: the id belongs to another command.
+        """
+        for known in (state.inputs, self._unwritten):
+            repeated, answer = known.earlier_answer(command.input_id, asked)
+            if repeated:
+                return True, answer
+        return False, None
+
+    def remember(self, command: Command, asked: str, answer: Any, state: SessionState) -> None:
+        """Keep what a command answered that left no fact to remember it by (an abort of nothing, an empty queue)."""
+        if not command.input_id or command.input_id in state.inputs.causes:
+            return
+        known = self._unwritten.causes
+        known[command.input_id] = Cause(input_id=command.input_id, digest=asked, answer=answer)
+        while len(known) > UNWRITTEN_REMEMBERED:
+            del known[next(iter(known))]

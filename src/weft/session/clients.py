@@ -1,0 +1,53 @@
+"""The clients of a session: any number that watch, one that drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from weft.errors import UsageError
+from weft.events import ClientAttached, DriverChanged, Signal
+from weft.session.commands import Attach, Command, Detach
+
+
+class Clients:
+    """Who is attached, and who of them drives."""
+
+    def __init__(self, signal: Callable[[Signal], None]) -> None:
+        self._signal = signal
+        self._roles: dict[str, Literal["viewer", "driver"]] = {}
+        self._driver = ""
+
+    def __len__(self) -> int:
+        return len(self._roles)
+
+    def check(self, command: Command) -> None:
+        """A client that came to watch cannot drive.
+
+        Raises:
+            UsageError: it tries to.
+        """
+        if isinstance(command, Attach | Detach) or not command.client:
+            return
+        if self._roles.get(command.client) == "viewer":
+            raise UsageError("this client only watches; claim_driver() lets it drive")
+
+    def attach(self, command: Attach) -> None:
+        """A client comes, or takes another role; who drove before watches."""
+        client = command.client
+        self._roles[client] = command.role
+        self._signal(ClientAttached(client=client, role=command.role))
+        if command.role == "driver" and self._driver != client:
+            if self._driver in self._roles:
+                self._roles[self._driver] = "viewer"
+            self._driver = client
+            self._signal(DriverChanged(client=client))
+
+    def detach(self, command: Detach) -> None:
+        """A client goes."""
+        client = command.client
+        role = self._roles.pop(client, None)
+        self._signal(ClientAttached(client=client, role=role or "viewer", left=True))
+        if self._driver == client:
+            self._driver = ""
+            self._signal(DriverChanged(client=""))

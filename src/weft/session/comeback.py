@@ -1,0 +1,116 @@
+"""Coming back: what a dead process, or a crash, left open is looked at and closed.
+
+Opening a session reads; only when somebody goes on is what was left settled here.  `weft.loop.recovery` says what the evidence means,
+this gathers it and puts it on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from weft.errors import ToolError
+from weft.events import ErrorRaised, FileTouched, TurnStarted
+from weft.faults import Boundary
+from weft.loop import (
+    Commit,
+    Evidence,
+    Leftover,
+    children_wanted,
+    end_interrupted,
+    hashes_wanted,
+    promote,
+    settle_interrupted,
+)
+from weft.session.environment import SessionEnvironment
+from weft.session.log import SessionLog
+from weft.store import Store
+
+_RECOVER = Boundary("session.recover")
+_END = Boundary("session.end")
+_DOWN = Boundary("session.down")
+
+
+class Comeback:
+    """Closes what was left open."""
+
+    def __init__(self, log: SessionLog, store: Store, environment: SessionEnvironment) -> None:
+        self._log = log
+        self._store = store
+        self._env = environment
+
+    async def settle(self) -> None:
+        """Close what a dead process left in doubt, so that its turn can go on."""
+        state = self._log.state
+        found = await self._evidence()
+        facts = settle_interrupted(state, found)
+        started = state.turn.open
+        if started is not None and started.call is not None:
+            opening = self._env.workshop.opening(
+                state, TurnStarted(turn_id=started.turn_id, options=started.options)
+            )
+            facts += promote(state, facts, self._env.clock.now())
+            commit = msgspec.structs.replace(
+                opening,
+                facts=(*facts, *opening.facts),
+                blobs={**found.blobs, **opening.blobs},
+                drop_draft=True,
+            )
+        else:
+            commit = Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True)
+        _RECOVER.before.hit()
+        await self._log.commit(commit)
+        _RECOVER.after.hit()
+
+    async def end(self, why: str) -> None:
+        """End the turn that a dead process left open, because something else comes next."""
+        found = await self._evidence()
+        facts = end_interrupted(self._log.state, found, why)
+        _END.before.hit()
+        await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
+        _END.after.hit()
+
+    async def stay_down(self, raised: ErrorRaised, reason: str) -> None:
+        """End the turn of a session that has crashed too often."""
+        found = await self._evidence()
+        ending = end_interrupted(self._log.state, found, f"it crashed too often: {reason}")
+        _DOWN.before.hit()
+        await self._log.commit(Commit(facts=(raised, *ending), blobs=found.blobs, drop_draft=True))
+        _DOWN.after.hit()
+
+    async def _evidence(self) -> Evidence:
+        state = self._log.state
+        draft = await self._store.load_draft(state.session_id)
+        files = self._env.files
+        touched = Commit(facts=())
+        intents = state.turn.intents.values()
+        calls = [each.call_uid for each in intents if each.effect == "unknown"]
+        if files is not None:
+            # Before anything is judged: a command that still runs would go on changing what was looked at.
+            await files.end_strays()
+            if calls:
+                touched = await files.interrupted(calls)
+        wanted = hashes_wanted(state)
+        return Evidence(
+            leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
+            hashes=await self._env.workshop.file_hashes(wanted),
+            cost=self._env.workshop.cost,
+            children=await self._env.workshop.children_used(children_wanted(state)),
+            modes=await self._modes(wanted),
+            touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
+            blobs=touched.blobs,
+            remains=await self._env.workshop.remains(calls) if calls else {},
+        )
+
+    async def _modes(self, paths: Iterable[str]) -> dict[str, int]:
+        """The mode that each file has now, as far as it can be told."""
+        files = self._env.files
+        found: dict[str, int] = {}
+        for path in paths if files is not None else ():
+            try:
+                now = await files.look(path) if files is not None else None
+            except ToolError:
+                continue
+            found[path] = 0 if now is None else now.mode
+        return found

@@ -1,0 +1,87 @@
+"""Which of the messages that wait is sent when a turn, or a compaction, has ended."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.events import Fact, InputRemoved, QueuesRecalled
+from weft.ids import EntryId
+from weft.loop import Compaction, Turn, Work
+from weft.session.worker import Worker
+from weft.state import Entry, SessionState
+
+ENDED_WELL = ("stop", "submitted")
+
+
+class Next(msgspec.Struct, frozen=True):
+    """What starts the next turn."""
+
+    entry: Entry | None = None
+    """A follow-up."""
+    also_steering: bool = False
+    """What was said meanwhile starts a turn too, for there was none that it could steer."""
+
+    def __bool__(self) -> bool:
+        return self.entry is not None or self.also_steering
+
+
+class FollowUps:
+    """Chooses the next one."""
+
+    def __init__(self) -> None:
+        self._awaited: set[EntryId] = set()
+        """Those whose senders wait for the turn's end: they are sent whatever way the turn before ends."""
+
+    def awaits(self, entry_id: EntryId) -> None:
+        """Somebody waits for the end of this message's turn."""
+        self._awaited.add(entry_id)
+
+    def was_sent(self, entry: Entry) -> None:
+        """It has its turn."""
+        self._awaited.discard(entry.entry_id)
+
+    def take(self, fact: Fact) -> None:
+        """Nobody waits for what was taken back."""
+        match fact:
+            case InputRemoved(entry_id=entry_id):
+                self._awaited.discard(entry_id)
+            case QueuesRecalled(entries=entries):
+                self._awaited.difference_update(entries)
+            case _:
+                pass
+
+    def after(self, work: Work | None, state: SessionState, worker: Worker) -> Next:
+        """What comes after this work."""
+        if isinstance(work, Compaction):
+            return self._after_compaction(state, worker)
+        return Next(self.next(state), _leaves_steering(work, state))
+
+    def next(self, state: SessionState) -> Entry | None:
+        """The next follow-up, if the turn ended well; else the first one that somebody waits for."""
+        if state.turn.open is not None:
+            return None
+        waiting = state.queue.waiting("follow_up")
+        if state.turn.last_reason not in ENDED_WELL:
+            waiting = tuple(each for each in waiting if each.entry_id in self._awaited)
+        return waiting[0] if waiting else None
+
+    def _after_compaction(self, state: SessionState, worker: Worker) -> Next:
+        """Only what was said during the compaction, and not after an abort.
+
+        What waited before that waits on: neither a compaction nor its end is a turn that ended well.
+        """
+        new = [
+            entry
+            for entry_id, entry in state.queue.entries.items()
+            if entry_id in self._awaited
+            or (entry_id not in worker.queued_before and not worker.is_aborting)
+        ]
+        follow_up = next((entry for entry in new if entry.delivery == "follow_up"), None)
+        return Next(follow_up, any(entry.delivery == "steering" for entry in new))
+
+
+def _leaves_steering(work: Work | None, state: SessionState) -> bool:
+    """A turn takes steering along until its end; other work has none that could be steered."""
+    if isinstance(work, Turn) or not state.queue.waiting("steering"):
+        return False
+    return state.turn.last_reason in ENDED_WELL

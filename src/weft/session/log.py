@@ -1,0 +1,229 @@
+"""A session's facts: stamped, appended, and when they are durable applied and published.
+
+There is no other order anywhere, so nothing is ever shown that a crash could take back.  Reads take the state as it is and never wait
+for a commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from weft.actors import Hub, Inbox, Supervisor
+from weft.clock import Clock
+from weft.errors import StoreError
+from weft.events import (
+    Cause,
+    Event,
+    Fact,
+    NewMessage,
+    SessionStatus,
+    Signal,
+    TextDelta,
+    TurnFinished,
+)
+from weft.ids import NodeId
+from weft.loop import Commit, ContextLine, Entry, pinned
+from weft.messages import Part
+from weft.session.follow import Subscription
+from weft.session.line import LineCache, load_revisions, load_summary, unspill_entries
+from weft.session.loading import load_state
+from weft.session.stamping import stamp
+from weft.state import Entry as QueueEntry
+from weft.state import SessionState
+from weft.store import DraftChunk, Lease, Store
+
+logger = logging.getLogger(__name__)
+
+HISTORY_SLACK = 16
+"""The file history is held to its limit whenever a session has added this part of it."""
+
+
+class SessionLog:
+    """The one writer of a session's log, and what is computed from it."""
+
+    def __init__(
+        self,
+        state: SessionState,
+        lease: Lease,
+        *,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+        history_bytes: int,
+        on_fact: Callable[[Fact], None],
+    ) -> None:
+        self.state = state
+        self.session_id = state.session_id
+        self._lease = lease
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._on_fact = on_fact
+        """Called with each fact between its being applied and its being published."""
+        self._facts: Hub[Event] = Hub()
+        self._signals: Hub[Event] = Hub()
+        self._line = LineCache(store)
+        if not state.tree.nodes:
+            self._line.start_empty()
+        self._draft: tuple[NodeId, list[str]] | None = None
+        self._history_bytes = history_bytes
+        self._untrimmed = history_bytes
+        """Bytes of file history since it was last held to its limit; at first, nobody knows."""
+
+    # -- writing
+
+    async def commit(self, commit: Commit, cause: Cause | None = None) -> Sequence[Fact]:
+        """Append, then apply and publish; returns the facts as they are stored."""
+        if not commit.facts:
+            return ()
+        stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
+        await self._store.append(
+            stamped.append(self.state, self._lease, drop_draft=commit.drop_draft)
+        )
+        for fact in stamped.facts:
+            self._apply(fact)
+        if stamped.history:
+            self._hold_to_quota(stamped.history_bytes)
+        return stamped.facts
+
+    def _apply(self, fact: Fact) -> None:
+        self.state.apply(fact)
+        self._line.apply(fact)
+        match fact:
+            case TurnFinished():
+                self._draft = None
+            case NewMessage(node=node) if self._draft is not None and node.id == self._draft[0]:
+                self._draft = None
+            case _:
+                pass
+        self._on_fact(fact)
+        self._facts.publish(fact)
+
+    def save_draft(
+        self, node: NodeId, part: Literal["text", "thinking"], chunk: str, *, restart: bool
+    ) -> None:
+        """Keep text in flight beside the log."""
+        self._store.save_draft(
+            DraftChunk(
+                stream=self.session_id,
+                fence=self._lease.fence,
+                node=node,
+                part=part,
+                chunk=chunk,
+                restart=restart,
+            )
+        )
+
+    def signal(self, signal: Signal) -> None:
+        """Show something that is not stored."""
+        if isinstance(signal, TextDelta):
+            if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
+                self._draft = (signal.node_id, [])
+            self._draft[1].append(signal.text)
+        # The status goes to every reader, so that whoever waits for a turn learns when it stops short.
+        readers = self._facts if isinstance(signal, SessionStatus) else self._signals
+        if len(readers):
+            readers.publish(
+                msgspec.structs.replace(
+                    signal,
+                    session_id=self.session_id,
+                    after_seq=self.state.seq,
+                    at=self._clock.now(),
+                )
+            )
+
+    async def reload(self) -> None:
+        """Build the state from the log again."""
+        self.state = await load_state(self.session_id, self._store)
+        self._line.drop()
+
+    def close(self) -> None:
+        """End all readers."""
+        self._facts.close()
+        self._signals.close()
+
+    def _hold_to_quota(self, added: int) -> None:
+        """Let the project's oldest file history go, every now and then; what is gone is named when somebody wants it back."""
+        most = self._history_bytes
+        self._untrimmed += added
+        if most and self._untrimmed > most // HISTORY_SLACK:
+            self._untrimmed = 0
+            self._supervisor.start(self._trim_history, f"history of {self.session_id}")
+
+    async def _trim_history(self) -> None:
+        most = self._history_bytes
+        try:
+            await self._store.trim_history(
+                self.state.about.project_path, most - most // HISTORY_SLACK
+            )
+        except StoreError:
+            logger.exception("file history was not trimmed", extra={"session": self.session_id})
+
+    # -- reading
+
+    @property
+    def is_read(self) -> bool:
+        """True while somebody reads its events."""
+        return bool(len(self._facts))
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        """The text in flight, and the node it will become."""
+        return None if self._draft is None else (self._draft[0], "".join(self._draft[1]))
+
+    def subscribe(
+        self, *, after: int | None, live: bool | Literal["status"], closed: bool
+    ) -> Subscription:
+        """Read events: those after the cursor, or (None) those from now on; live ones too, only the status, or none."""
+        inbox = self._facts.open_inbox()
+        if live is True:
+            self._signals.add(inbox)
+        if closed:
+            inbox.close()
+        start = self.state.seq if after is None else after
+        return Subscription(
+            inbox,
+            self._store,
+            self.session_id,
+            after=start,
+            close=self._drop_inbox,
+            applied=lambda: self.state.seq,
+            behind=start < self.state.seq,
+            live=live,
+        )
+
+    def _drop_inbox(self, inbox: Inbox[Event]) -> None:
+        self._facts.drop(inbox)
+        self._signals.drop(inbox)
+
+    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+        """The line that ends at `tip` (the head, when left out), with all words."""
+        return await self._line.line(self.state.tree, tip or self.state.tree.head)
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        """Queued entries with all their words; the state holds only the beginning of a long one."""
+        return await unspill_entries(entries, self._store)
+
+    async def context_line(self, tip: NodeId | None = None) -> ContextLine:
+        """The line that ends at `tip` as the model is to see it."""
+        tip = tip or self.state.tree.head
+        entries = await self._line.line(self.state.tree, tip)
+        compaction = self.state.tree.compaction_for(tip)
+        if compaction is None:
+            return ContextLine(entries=tuple(entries))
+        cut = next(i for i, entry in enumerate(entries) if entry.node.id == compaction.upto)
+        kept = pinned(self.state, entries[: cut + 1])
+        return ContextLine(
+            entries=tuple(entries[cut + 1 :]),
+            summary=await load_summary(compaction, self._store, kept),
+            upto=compaction.upto,
+            pinned=kept,
+        )
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        """What a node said in each revision, oldest first."""
+        return await load_revisions(self.state.tree, node, self._store)

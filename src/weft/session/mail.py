@@ -1,0 +1,41 @@
+"""What comes into a session's mailbox: commands, and what its own tasks have to say."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from weft.loop import Build, Work
+from weft.session.commands import Command
+
+
+class TurnWrites(msgspec.Struct, frozen=True):
+    """The running turn has something to commit."""
+
+    turn: Work
+    build: Build
+
+
+class Append(msgspec.Struct, frozen=True):
+    """A session that works for this one has something to put on record here."""
+
+    build: Build
+    wake: bool = False
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """The turn's task is over."""
+
+    turn: Work
+    error: BaseException | None
+
+
+class AbortOverdue(msgspec.Struct, frozen=True):
+    """A turn did not settle in time after an abort."""
+
+    turn: Work
+
+
+OfTurns: TypeAlias = TurnWrites | Append | TurnEnded | AbortOverdue
+Message: TypeAlias = Command | OfTurns

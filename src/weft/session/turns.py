@@ -1,0 +1,344 @@
+"""The turns of a session: started, written for, followed by the next, settled when they do not let go, gone on with after a crash.
+
+A turn runs in a task of its own and is never waited for here.  Everything in this file is called in the mailbox's order, but for
+what says otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from weft.actors import Budget, Mailbox
+from weft.errors import Fenced, SessionError, SessionStopped, StoreError, WeftError
+from weft.events import (
+    Cause,
+    ErrorRaised,
+    Fact,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    SessionRestarted,
+    SessionStatus,
+    SettingChanged,
+    Status,
+    TurnFinished,
+    TurnStarted,
+)
+from weft.faults import Boundary
+from weft.ids import RequestId
+from weft.loop import Build, Commit, Work
+from weft.session.comeback import Comeback
+from weft.session.decide import Moment, Plan, start_follow_up
+from weft.session.environment import FoundFile, SessionEnvironment
+from weft.session.follow_ups import ENDED_WELL, FollowUps, Next
+from weft.session.gate import SessionGate
+from weft.session.log import SessionLog
+from weft.session.mail import Message, TurnWrites
+from weft.session.turn_journal import TurnJournal
+from weft.session.waiting import Waiting
+from weft.session.worker import Worker
+from weft.state import SessionState
+
+logger = logging.getLogger(__name__)
+
+_COMMAND = Boundary("session.command")
+_RESTART = Boundary("session.restart")
+_OVERDUE = Boundary("session.overdue")
+
+
+class Turns:
+    """What a session is doing, and what it does next."""
+
+    def __init__(
+        self,
+        log: SessionLog,
+        worker: Worker,
+        comeback: Comeback,
+        *,
+        mailbox: Mailbox[Message],
+        gate: SessionGate,
+        environment: SessionEnvironment,
+        budget: Budget,
+    ) -> None:
+        self._log = log
+        self._worker = worker
+        self._comeback = comeback
+        self._mailbox = mailbox
+        self._gate = gate
+        self._env = environment
+        self._budget = budget
+        self._waiting = Waiting()
+        self.follow_ups = FollowUps()
+        self._turn_status: Status = "thinking"
+        self._is_between_turns = False
+        """A turn has ended and the next follow-up is about to start another."""
+        self._owed: Cause | None = None
+        """What asked for the work that runs, to be written with what comes of it."""
+        self.error = ""
+        """Why the session is down; empty when it is not."""
+        self.is_stopping = False
+        """No turn is started any more."""
+
+    # -- what it is doing
+
+    @property
+    def status(self) -> Status:
+        """What the session is doing; computed, never stored."""
+        if self.error:
+            return "error"
+        if self.is_busy:
+            return self._turn_status
+        return "interrupted" if self._log.state.turn.open is not None else "idle"
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a turn of this process runs."""
+        return self._worker.turn is not None or self._is_between_turns
+
+    def _set_status(self, status: Status) -> None:
+        self._turn_status = status
+        self._log.signal(SessionStatus(status=self.status))
+
+    def status_of(self, turn: Work, status: Status) -> None:
+        """A turn does something else now."""
+        if turn is self._worker.turn and status != self._turn_status:
+            self._set_status(status)
+
+    def react(self, fact: Fact) -> None:
+        """What a fact that was just applied means for this process."""
+        self.error = ""
+        state = self._log.state
+        match fact:
+            case PermissionResolved() | QuestionAnswered():
+                if isinstance(fact, PermissionResolved):
+                    self._gate.take_answer(fact)
+                if self._turn_status == "awaiting_permission" and not state.turn.requests:
+                    self._set_status("executing_tool")
+            case PermissionRequest(child=child) | QuestionAsked(child=child) if (
+                child is not None and self._worker.turn is not None
+            ):
+                self._set_status("awaiting_permission")
+            case SettingChanged(name="permission_mode"):
+                self._gate.mode_was_set()
+            case TurnFinished():
+                self._gate.turn_ended()
+            case _:
+                pass
+        self.follow_ups.take(fact)
+        self._waiting.take(fact, state)
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Wait until something is true of the state; looked at with every fact.  For anybody, at any time."""
+        await self._waiting.until(holds, lambda: self._log.state)
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until somebody answers the request.  For anybody, at any time."""
+
+        def asks() -> None:
+            if self._worker.turn is not None and request_id in self._log.state.turn.requests:
+                self._set_status("awaiting_permission")
+
+        return await self._waiting.resolution(request_id, self._log.state, asks)
+
+    # -- starting
+
+    def moment(self, file: FoundFile | None = None) -> Moment:
+        """What a decision may know besides the state."""
+        return Moment(now=self._env.clock.now(), running=self._worker.turn is not None, file=file)
+
+    async def carry_out(self, plan: Plan, cause: Cause | None) -> None:
+        """Append what was decided, and do what is to be done then."""
+        commit = Commit(facts=plan.facts, blobs=plan.blobs)
+        if plan.then == "start_turn" and plan.facts:
+            commit = self._with_opening(plan.facts)
+        elif plan.then == "start_turn":
+            await self._comeback.settle()
+        _COMMAND.before.hit()
+        await self._log.commit(commit, cause)
+        _COMMAND.after.hit()
+        if plan.then == "start_turn":
+            self._start_turn()
+        if plan.then == "compact":
+            self._start_compaction(plan.focus, cause)
+
+    def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
+        """The facts that start a turn, and in the same append those of its first model call."""
+        started = next(fact for fact in facts if isinstance(fact, TurnStarted))
+        opening = self._env.workshop.opening(self._log.state, started)
+        return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
+
+    def _start_turn(self) -> None:
+        """Set the open turn to work, in a task of its own."""
+        state = self._log.state
+        open_turn = state.turn.open
+        if open_turn is None:
+            return
+        journal = TurnJournal(self._log, self)
+        turn = self._env.workshop.turn(state, open_turn.turn_id, journal, self._gate)
+        self._set_to_work(turn, journal)
+
+    def _start_compaction(self, focus: str, cause: Cause | None) -> None:
+        journal = TurnJournal(self._log, self)
+        work = self._env.workshop.compaction(self._log.state, focus, journal, self._gate)
+        self._owed = cause
+        self._set_to_work(work, journal)
+
+    def _set_to_work(self, work: Work, journal: TurnJournal) -> None:
+        journal.turn = work
+        self._worker.start(work, self._log.state)
+        self._set_status("thinking")
+
+    # -- writing
+
+    async def write_for(self, turn: Work, build: Build) -> Sequence[Fact]:
+        """Commit what a turn has to say, through the mailbox.  For the turn; a cancel ends the wait only."""
+        stored: Sequence[Fact] = await self._mailbox.call(TurnWrites(turn, build))
+        return stored
+
+    async def commit_for(self, turn: Work, build: Build) -> Sequence[Fact]:
+        """Commit what a turn has to say.
+
+        Raises:
+            SessionStopped: that turn is over.
+        """
+        if turn is not self._worker.turn:
+            raise SessionStopped(self._log.session_id, "this turn was ended")
+        owed, self._owed = self._owed, None
+        stored = await self._log.commit(self._titled(build(self._log.state)), owed)
+        if self._log.state.turn.open is None:
+            # The turn is over with this append, not when its task has wound up: the next message starts a new one.
+            await self._release()
+        return stored
+
+    async def append(self, build: Build, *, wake: bool) -> Sequence[Fact]:
+        """Commit what a session that works for this one has to say; with `wake`, steering that then waits may start a turn."""
+        _COMMAND.before.hit()
+        stored = await self._log.commit(build(self._log.state))
+        _COMMAND.after.hit()
+        state = self._log.state
+        is_at_rest = self._worker.turn is None and state.turn.open is None
+        ended_well = state.turn.last_reason in ENDED_WELL
+        if wake and is_at_rest and ended_well and state.queue.waiting("steering"):
+            await self._start_next(Next(self.follow_ups.next(state), also_steering=True))
+        return stored
+
+    def _titled(self, commit: Commit) -> Commit:
+        """At the end of its first turn a session gets a real title."""
+        state = self._log.state
+        ends = any(isinstance(fact, TurnFinished) for fact in commit.facts)
+        if not ends or not state.settings.get("auto_title"):
+            return commit
+        title = self._env.title(state)
+        named = SettingChanged(name="title", value=title or state.settings.title)
+        done = SettingChanged(name="auto_title", value=None)
+        return msgspec.structs.replace(commit, facts=(*commit.facts, named, done))
+
+    # -- ending
+
+    async def _release(self) -> None:
+        """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
+        work = self._worker.release()
+        if not self.error:
+            await self._start_next(self.follow_ups.after(work, self._log.state, self._worker))
+        if self._worker.turn is None:
+            self._set_status(self.status)
+
+    async def _start_next(self, following: Next) -> None:
+        """Start the turn of what waits, if there is something."""
+        if self.is_stopping or not following:
+            return
+        plan = start_follow_up(self._log.state, self.moment(), following.entry)
+        self._is_between_turns = True
+        try:
+            await self.carry_out(plan, None)
+        except Fenced:
+            raise
+        except WeftError as error:
+            # The turn before has ended well and must not hear of it.  The message stays queued, and the session says why.
+            self.error = f"a queued message could not be sent: {error}"
+            logger.error("a follow-up could not be sent", extra={"session": self._log.session_id})
+        else:
+            if following.entry is not None:
+                self.follow_ups.was_sent(following.entry)
+        finally:
+            self._is_between_turns = False
+
+    async def ended(self, turn: Work, error: BaseException | None) -> None:
+        """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
+        if turn is not self._worker.turn:
+            return
+        settled = self._worker.settled
+        self._worker.turn = None
+        try:
+            if isinstance(error, StoreError):
+                self.error = str(error)
+                logger.error("a turn could not be stored", extra={"session": self._log.session_id})
+            else:
+                failure = error or SessionError("the turn ended without an end")
+                logger.error("a turn crashed", exc_info=failure)
+                await self.restart(failure)
+        finally:
+            settled.set()
+            self._set_status(self.status)
+
+    async def settle_for(self, turn: Work) -> None:
+        """A tool does not let go: settle the turn without it; what it still writes is refused."""
+        if turn is not self._worker.turn:
+            return
+        try:
+            _OVERDUE.before.hit()
+            await self._log.commit(self._titled(turn.settled(self._log.state)))
+            _OVERDUE.after.hit()
+        except StoreError as error:
+            self.error = str(error)
+            raise
+        finally:
+            await self._release()
+
+    # -- coming back
+
+    async def restart(self, error: BaseException) -> None:
+        """Rebuild the session from its log and go on; past the budget, stay down until spoken to.
+
+        Raises:
+            Fenced: another process owns the session now.
+        """
+        self._worker.drop()
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            await self.reload()
+            raised = ErrorRaised(message=reason, where="session", error=type(error).__name__)
+            if self._budget.spend():
+                _RESTART.before.hit()
+                await self._log.commit(Commit(facts=(raised, SessionRestarted(reason=reason))))
+                _RESTART.after.hit()
+                await self._go_on()
+            else:
+                await self._stay_down(raised, reason)
+        except WeftError as failure:
+            self.error = f"{reason}; and it could not be restarted: {failure}"
+            self._worker.settled.set()
+            if isinstance(failure, Fenced):
+                raise
+
+    async def reload(self) -> None:
+        """Take the state from the log."""
+        await self._log.reload()
+        self._gate.state = self._log.state
+
+    async def _go_on(self) -> None:
+        if self._log.state.turn.open is not None:
+            await self._comeback.settle()
+            self._start_turn()
+        else:
+            self._worker.settled.set()
+
+    async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
+        await self._comeback.stay_down(raised, reason)
+        self.error = f"it crashed too often; the last time: {reason}"
+        self._worker.settled.set()
+        self._set_status("error")

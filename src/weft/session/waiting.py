@@ -1,0 +1,62 @@
+"""Those who wait for something to come true of a session: an answer to a request, or any condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import anyio
+
+from weft.events import Fact, PermissionResolved, QuestionAnswered
+from weft.ids import RequestId
+from weft.state import SessionState
+
+Resolution: TypeAlias = PermissionResolved | QuestionAnswered
+
+
+class Waiting:
+    """Waits, and is told of every fact."""
+
+    def __init__(self) -> None:
+        self._requests: dict[RequestId, anyio.Event] = {}
+        self._resolved: dict[RequestId, Resolution] = {}
+        self._conditions: list[tuple[Callable[[SessionState], bool], anyio.Event]] = []
+
+    def take(self, fact: Fact, state: SessionState) -> None:
+        """Wake whoever waited for this fact, or for what is true after it."""
+        if isinstance(fact, PermissionResolved | QuestionAnswered):
+            waiting = self._requests.pop(fact.request_id, None)
+            if waiting is not None:
+                self._resolved[fact.request_id] = fact
+                waiting.set()
+        for holds, changed in self._conditions:
+            if holds(state):
+                changed.set()
+
+    async def resolution(
+        self, request_id: RequestId, state: SessionState, asks: Callable[[], None]
+    ) -> Resolution:
+        """Wait until somebody answers the request; `asks` is called when it is not answered yet."""
+        waiting = self._requests.setdefault(request_id, anyio.Event())
+        for answered in state.turn.answers.values():
+            if answered.request.request_id == request_id:
+                return answered.answer
+        asks()
+        try:
+            await waiting.wait()
+            return self._resolved.pop(request_id)
+        finally:
+            self._requests.pop(request_id, None)
+
+    async def until(
+        self, holds: Callable[[SessionState], bool], state: Callable[[], SessionState]
+    ) -> None:
+        """Wait until something is true of the state; looked at with every fact."""
+        while not holds(state()):
+            changed = anyio.Event()
+            condition = (holds, changed)
+            self._conditions.append(condition)
+            try:
+                await changed.wait()
+            finally:
+                self._conditions.remove(condition)
