@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from weft.ids import BlobId
@@ -81,3 +82,22 @@ async def confined(
         yield there
     finally:
         await sandbox.aclose()
+
+
+async def meanwhile(there: Confined, script: str, act: Callable[[], object]) -> RunResult:
+    """Run a command that stops in its middle; act there, and let it go on."""
+    reached = anyio.Event()
+    found: list[RunResult] = []
+    gate = Path(there.sandbox.scratch.folder) / "tmp" / "go"
+
+    async def run() -> None:
+        waiting = "echo reached; until [ -e /tmp/go ]; do sleep 0.01; done"
+        found.append(await there.shell(f"{script}; {waiting}", lambda text: reached.set()))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await reached.wait()
+            act()
+            gate.touch()
+    return found[0]

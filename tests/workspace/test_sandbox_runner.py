@@ -5,28 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.source import ROOT
-from tests.workspace.confined import Confined, confined
+from tests.workspace.confined import Confined, confined, meanwhile
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import Command, RunResult, Touched
 from weft.workspace.sandbox import Sandbox, SandboxOptions
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder that is not in `/tmp`, which commands do not see anyway."""
-    places = [place for place in ("/opt", "/srv", str(ROOT)) if os.access(place, os.W_OK)]
-    with tempfile.TemporaryDirectory(dir=places[0], prefix=".weft-test-") as folder:
-        yield Path(folder)
 
 
 def told(result: RunResult) -> dict[str, str]:
@@ -152,6 +141,32 @@ async def test_a_folder_can_be_moved(tmp_path: Path) -> None:
         assert there.read("new/deep/file") == "text"
         assert not (there.project / "old").exists()
         assert told(result)["old/deep/file"] == "deleted"
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_a_file_can_be_moved_and_linked(tmp_path: Path, is_busy: bool) -> None:
+    """Under its new name it is a copy of the project's, and yet nobody has removed anything; even when others work beside."""
+    async with confined(tmp_path) as there:
+        for name in ("moved", "edited", "linked", "swapped", "folder/deep"):
+            there.write(name, f"{name}\n")
+        result = await meanwhile(
+            there,
+            "mv moved a; mv edited b; echo more >> b; ln linked c; mv swapped d; echo new > swapped; "
+            "mkdir -p made/here; mv folder/deep made/here/e",
+            lambda: there.write("beside", "") if is_busy else None,
+        )
+        assert result.remarks == ()
+        assert {name: there.read(name) for name in ("a", "b", "c", "d", "made/here/e")} == {
+            "a": "moved\n",
+            "b": "edited\nmore\n",
+            "c": "linked\n",
+            "d": "swapped\n",
+            "made/here/e": "folder/deep\n",
+        }
+        assert (there.read("linked"), there.read("swapped")) == ("linked\n", "new\n")
+        assert not (there.project / "moved").exists()
+        assert told(result)["moved"] == "deleted"
+        assert told(result)["a"] == "created"
 
 
 async def test_names_that_are_hard_to_write_come_over(tmp_path: Path) -> None:
@@ -574,26 +589,6 @@ async def test_a_file_that_somebody_made_meanwhile_is_not_overwritten(tmp_path: 
         )
         assert there.read("new") == "person\n"
         assert result.is_held_back
-
-
-async def meanwhile(there: Confined, script: str, act: object) -> RunResult:
-    """Run a command that stops in its middle; act there, and let it go on."""
-    reached = anyio.Event()
-    found: list[RunResult] = []
-    gate = Path(there.sandbox.scratch.folder) / "tmp" / "go"
-
-    async def run() -> None:
-        waiting = "echo reached; until [ -e /tmp/go ]; do sleep 0.01; done"
-        found.append(await there.shell(f"{script}; {waiting}", lambda text: reached.set()))
-
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as group:
-            group.start_soon(run)
-            await reached.wait()
-            assert callable(act)
-            act()
-            gate.touch()
-    return found[0]
 
 
 # --- where there is none

@@ -30,6 +30,8 @@ KEPT_BYTES = 4 * 1024 * 1024
 """Content is read for the history up to this size; larger files are hashed."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
 """What a repository is none without."""
+_MOVED = 0
+"""No file has this number."""
 _CHUNK = 1024 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
@@ -75,11 +77,13 @@ class _Planner:
     def __init__(self, root: str, upper: str, started_ns: int) -> None:
         self._root, self._upper, self._started = root, upper, started_ns
         self._ignored = _Ignored(root)
+        self._changes = changes(upper)
+        self._sources: set[int] | None = None
 
     def steps(self) -> Iterator[Step]:
         """Each folder before what is in it."""
         made_anew: list[str] = []
-        for change in changes(self._upper):
+        for change in self._changes:
             inside = any(change.path.startswith(folder) for folder in made_anew)
             if change.kind == "folder" and (change.is_opaque or inside):
                 made_anew.append(f"{change.path}/")
@@ -119,14 +123,50 @@ class _Planner:
         after = _look(source, os.lstat(source), read=not ignored, is_ours=True)
         step = Step(path=change.path, do="put", after=after, is_ignored=ignored)
         if found is None:
-            # It was there when the command changed it, and somebody removed it since.
-            return msgspec.structs.replace(step, is_stale=_was_copied(source))
+            stale = self._was_removed_meanwhile(change.path)
+            return msgspec.structs.replace(step, is_stale=stale)
         before = self._look(change.path, found, read=not ignored)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
         if ignored or before.kind != after.kind or before.hash != after.hash:
             return step
         same_mode = stat.S_IMODE(before.mode) == stat.S_IMODE(after.mode)
         return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
+
+    def _was_removed_meanwhile(self, path: str) -> bool:
+        """True when a file that is not in the project was there when the command changed it, and somebody removed it since.
+
+        Then it began as a copy of the project's.  So did one that the command moved or linked here from another name, and the kernel does
+        not tell which: so one that could have come from a name that the command took away is taken to have come from there.
+        """
+        source = f"{self._upper}/{path}"
+        if not _is_copy(source) or not self._has_changed_around(path):
+            return False
+        if self._sources is None:
+            self._sources = set(self._found_sources())
+        return _MOVED not in self._sources and os.lstat(source).st_ino not in self._sources
+
+    def _found_sources(self) -> Iterator[int]:
+        """Where copies can have come from: the numbers of those with several names, and `_MOVED` when a name was taken away."""
+        for change in self._changes:
+            if change.kind not in ("file", "gone") or not self._is_file(change.path):
+                continue
+            source = f"{self._upper}/{change.path}"
+            if change.kind == "gone" or not _is_copy(source):
+                yield _MOVED
+            elif (about := os.lstat(source)).st_nlink > 1:
+                yield about.st_ino
+
+    def _is_file(self, path: str) -> bool:
+        found = self._lstat(path)
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def _has_changed_around(self, path: str) -> bool:
+        """True when something came or went since the command began, in the folder that holds a path or would."""
+        while path:
+            path = path.rpartition("/")[0]
+            with suppress(FileNotFoundError, NotADirectoryError):
+                return os.stat(f"{self._root}/{path}").st_mtime_ns > self._started
+        return True
 
     def _emptied(self, path: str) -> Iterator[Step]:
         """A folder that was made anew: what the project has in it and the new one has not is gone."""
@@ -273,8 +313,8 @@ def _hash(data: bytes) -> BlobId:
     return BlobId(hashlib.sha256(data).hexdigest())
 
 
-def _was_copied(source: str) -> bool:
-    """True when the file began as a copy of the project's."""
+def _is_copy(source: str) -> bool:
+    """True when a file of the upper layer began as a copy of one of the project's."""
     with suppress(OSError):
         return "user.overlay.origin" in os.listxattr(source, follow_symlinks=False)
     return False
