@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weft.workspace import overlay
-from weft.workspace.overlay import TooMany, changes
+from weft.workspace.overlay import TooMuch, changes
 from weft.workspace.overlay_apply import Applier
 from weft.workspace.overlay_plan import plan, started_now
 from weft.workspace.overlay_versions import MOST_BYTES, MOST_OF_ONE, Versions
@@ -149,7 +149,7 @@ def test_too_much_is_refused_before_anything_is_done(
 ) -> None:
     monkeypatch.setattr(overlay, "MOST", 3)
     layers.write("touch 1 2 3 4")
-    with pytest.raises(TooMany):
+    with pytest.raises(TooMuch):
         layers.steps()
 
 

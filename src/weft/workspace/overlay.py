@@ -22,6 +22,10 @@ OPAQUE = "user.overlay.opaque"
 WHITEOUT = "user.overlay.whiteout"
 MOST = 200_000
 """Changes of one command that are carried over; a command that makes more is told so, and none of them is."""
+DEEPEST = 250
+"""Folders in one another that are carried over."""
+LONGEST = 3_000
+"""Bytes of a path that is carried over: together with the project's own it must stay below what the system takes."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +42,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Of a folder: what the project has in it is gone."""
 
 
-class TooMany(Exception):
-    """A command changed more than is carried over."""
+class TooMuch(Exception):
+    """A command changed more than is carried over; the message says of what, for the model."""
 
 
 def is_empty(upper: str) -> bool:
@@ -52,24 +56,26 @@ def changes(upper: str) -> list[Change]:
     """Everything in an upper layer, each folder before what is in it, in the order of the names.
 
     Raises:
-        TooMany: there is more than `MOST`.
+        TooMuch: there is more than `MOST`, or it lies deeper than `DEEPEST`.
     """
     found: list[Change] = []
-    for change in _walk(upper, ""):
+    for change in _walk(upper, "", 1):
         found.append(change)
         if len(found) > MOST:
-            raise TooMany
+            raise TooMuch(f"it changed more than {MOST:,} files")
     return found
 
 
-def _walk(folder: str, prefix: str) -> Iterator[Change]:
+def _walk(folder: str, prefix: str, depth: int) -> Iterator[Change]:
+    if depth > DEEPEST or len(os.fsencode(prefix)) > LONGEST:
+        raise TooMuch(f"it made folders more than {DEEPEST} deep, or with names as long")
     with _readable(folder), os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
         change = _change(entry, prefix + entry.name)
         yield change
         if change.kind == "folder":
-            yield from _walk(entry.path, f"{prefix}{entry.name}/")
+            yield from _walk(entry.path, f"{prefix}{entry.name}/", depth + 1)
 
 
 class _readable:  # noqa: N801 - a context manager, used like a function

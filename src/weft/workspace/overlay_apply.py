@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +25,8 @@ from weft.ids import BlobId
 from weft.workspace.base import Touched
 from weft.workspace.beneath import open_beneath, open_folder
 from weft.workspace.overlay_plan import Found, Step, identity
+
+_CHUNK = 1024 * 1024
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -81,6 +82,8 @@ def _put(step: Step, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
     if step.after.kind == "file":
         _without_flags(source, step.after.mode)
+    if step.is_disarmed:
+        os.chmod(source, stat.S_IMODE(step.after.mode))
     try:
         _move_in(step, folder, leaf, source)
     except OSError as error:
@@ -123,10 +126,34 @@ def _copy_file(source: str, near: str, folder: int, after: Found) -> None:
         open(os.open(near, flags, 0o600, dir_fd=folder), "wb") as made,
     ):
         about = os.fstat(given.fileno())
-        shutil.copyfileobj(given, made, 1024 * 1024)
-        made.flush()
+        _copy_content(given.fileno(), made.fileno(), about.st_size)
         os.utime(made.fileno(), ns=(about.st_atime_ns, about.st_mtime_ns))
         os.fchmod(made.fileno(), stat.S_IMODE(after.mode))
+
+
+def _copy_content(given: int, made: int, size: int) -> None:
+    """Copy what a file holds, and leave holes where it has some: it may be larger than the disk."""
+    os.ftruncate(made, size)
+    start = 0
+    while (start := _next_data(given, start)) < size:
+        end = os.lseek(given, start, os.SEEK_HOLE)
+        os.lseek(given, start, os.SEEK_SET)
+        os.lseek(made, start, os.SEEK_SET)
+        while start < end and (chunk := os.read(given, min(_CHUNK, end - start))):
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(made, view) :]
+            start += len(chunk)
+        start = end
+
+
+def _next_data(fd: int, start: int) -> int:
+    try:
+        return os.lseek(fd, start, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return os.fstat(fd).st_size  # nothing but a hole up to the end
 
 
 def _make(step: Step, folder: int, leaf: str, source: str) -> None:

@@ -16,10 +16,10 @@ import msgspec
 from weft.errors import ToolError
 from weft.workspace.base import Touched
 from weft.workspace.boundaries_door import Boundaries, Moved
-from weft.workspace.overlay import TooMany
+from weft.workspace.overlay import TooMuch
 from weft.workspace.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
 from weft.workspace.overlay_merge import merge
-from weft.workspace.overlay_plan import HEART, Step, plan
+from weft.workspace.overlay_plan import HEART, Found, Step, plan
 from weft.workspace.registry import tell
 from weft.workspace.sandbox_scratch import PLAN, Place
 from weft.workspace.threads import Threads
@@ -44,9 +44,11 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """A step as it is written down before it is carried out."""
 
     layer: int
-    path: str
+    path: bytes
+    """As the disk has it, for not every name is text."""
     do: str
     before: str = ""
+    """How what was there is known again (`mark`)."""
     after: str = ""
 
 
@@ -89,6 +91,7 @@ class Carrier:
         self._failed: list[str] = []
         self._merged: list[str] = []
         self._lost: list[str] = []
+        self._disarmed: list[str] = []
         self._moved: dict[str, Moved] = {}
 
     async def run(self) -> Carried:
@@ -103,9 +106,12 @@ class Carrier:
     async def _layer(self, number: int, root: str, upper: str, carried: Carried) -> None:
         try:
             steps = await self._threads.run(lambda: plan(root, upper, self._started))
-        except TooMany:
+        except (TooMuch, OSError) as error:
+            why = (
+                str(error) if isinstance(error, TooMuch) else error.strerror or "it cannot be read"
+            )
             carried.remarks.append(
-                "It changed more files than are carried over at once, so none of its changes reached the project."
+                f"None of its changes reached the project, for they are more than is carried over: {why}."
             )
             carried.is_held_back = True
             return
@@ -187,7 +193,9 @@ class Carrier:
     def _keep_aside(self, step: Step, upper: str) -> str:
         if step.do != "put":
             return ""
-        target = f"{self._aside}/{os.path.basename(self._place.folder)}/{step.path}"
+        # A folder for this command alone: in one that held links of another, a path could lead anywhere.
+        process, number = self._place.folder.rsplit("/", 2)[1:]
+        target = f"{self._aside}/{process}-{number}/{step.path}"
         try:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             os.rename(f"{upper}/{step.path}", target)
@@ -213,6 +221,8 @@ class Carrier:
         """Note what moved, and what could not be done."""
         for step in outcome.done:
             self._boundaries.moved(self._moved.pop(step.path, None))
+            if step.is_disarmed:
+                self._disarmed.append(self._shown(root, step.path))
         held_back = bool(self._refused or self._lost)
         for step, why in outcome.failed:
             if step.do == "remove_folder" and held_back:
@@ -234,6 +244,10 @@ class Carrier:
                 self._merged,
             ),
             ("These changes could not be carried over", self._failed),
+            (
+                "These files came over, but not as programs that run as their owner or group (set-user-id, set-group-id)",
+                self._disarmed,
+            ),
         )
         return [_listed(title, lines) for title, lines in kinds if lines]
 
@@ -243,16 +257,29 @@ def write_plan(place: Place, steps: Sequence[Step], layer: int) -> None:
     planned = [
         PlannedStep(
             layer=layer,
-            path=step.path,
+            path=os.fsencode(step.path),
             do=step.do,
-            before=str((step.before.hash if step.before is not None else None) or ""),
-            after=str((step.after.hash if step.after is not None else None) or ""),
+            before=mark(step.before),
+            after=mark_of_ours(step.after),
         )
         for step in steps
-        if _is_text(step.path)
     ]
     with open(f"{place.folder}/{PLAN}{layer}", "wb") as file:
         file.write(msgspec.json.encode(planned))
+
+
+def mark(found: Found | None) -> str:
+    """What tells a thing from any other that could be in its place: its content, or its looks where that was not read."""
+    if found is None:
+        return ""
+    if found.hash is not None:
+        return str(found.hash)
+    return " ".join(map(str, found.identity))
+
+
+def mark_of_ours(found: Found | None) -> str:
+    """The same for what lies in the upper layer, where nobody else writes and we change the looks of things ourselves."""
+    return "" if found is None or found.hash is None else str(found.hash)
 
 
 def _taken_away(steps: Sequence[Step]) -> list[str]:
@@ -298,7 +325,8 @@ def _is_text(path: str) -> bool:
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:
-    named = [f"- {line}" for line in lines[:MOST_NAMED]]
+    # A name need not be text, and what the model is told must be.
+    named = [f"- {os.fsencode(line).decode(errors='replace')}" for line in lines[:MOST_NAMED]]
     if len(lines) > MOST_NAMED:
         named.append(f"- … and {len(lines) - MOST_NAMED} more")
     return "\n".join([f"{title}:", *named])

@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from weft.workspace.overlay import TooMany, changes, is_empty
+from weft.workspace.overlay import TooMuch, changes, is_empty
 from weft.workspace.overlay_apply import Applier, finish_folders
-from weft.workspace.overlay_carry import PlannedStep
+from weft.workspace.overlay_carry import PlannedStep, mark, mark_of_ours
 from weft.workspace.overlay_plan import Step, plan
-from weft.workspace.sandbox_scratch import JOB, LOCK, PLAN, Job, Place, remove
+from weft.workspace.sandbox_scratch import JOB, KEPT, LOCK, PLAN, Job, Place, remove
 
 KEPT_DAYS = 7
 """How long what was never finished is kept."""
@@ -85,6 +85,11 @@ def sweep(base: str) -> int:
             ):
                 remove(folder)
                 swept += 1
+    with suppress(OSError):
+        for entry in os.scandir(f"{base}/{KEPT}"):
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                remove(entry.path)
+                swept += 1
     return swept
 
 
@@ -94,7 +99,7 @@ def _settled(place: Place, job: Job) -> Remains:
         return Remains(label=job.label, folder=place.folder, unapplied=_written(place))
     left: list[str] = []
     for number, (root, upper, _) in enumerate(place.layers):
-        wanted = {step.path: step for step in planned if step.layer == number}
+        wanted = {os.fsdecode(step.path): step for step in planned if step.layer == number}
         steps = [step for step in plan(root, upper, job.started_ns) if step.path in wanted]
         fit = [step for step in steps if _is_as_before(step, wanted[step.path])]
         left += [step.path for step in steps if step not in fit and step.do != "remove_folder"]
@@ -106,20 +111,19 @@ def _settled(place: Place, job: Job) -> Remains:
         finish_folders(root, outcome.done)
         left += [step.path for step, _ in outcome.failed if step.do != "remove_folder"]
     remove(place.folder)
-    finished = (step.path for step in planned if step.do != "touch" and step.path not in left)
+    named = (os.fsdecode(step.path) for step in planned if step.do != "touch")
+    finished = (path for path in named if path not in left)
     return Remains(label=job.label, folder=place.folder, finished=tuple(finished), left=tuple(left))
 
 
 def _is_as_before(step: Step, planned: PlannedStep) -> bool:
     """True when the project still has what it had when the step was judged, and the layer what it was judged for."""
-    before = str((step.before.hash if step.before is not None else None) or "")
-    after = str((step.after.hash if step.after is not None else None) or "")
-    return before == planned.before and after == planned.after
+    return (mark(step.before), mark_of_ours(step.after)) == (planned.before, planned.after)
 
 
 def _written(place: Place) -> tuple[str, ...]:
     found: list[str] = []
-    with suppress(TooMany, OSError):
+    with suppress(TooMuch, OSError):
         for _, upper, _ in place.layers:
             found += [each.path for each in changes(upper) if each.kind != "folder"]
     return tuple(found)
@@ -182,5 +186,5 @@ def _orphaned(folder: str) -> Iterator[bool]:
 
 
 def _listed(paths: tuple[str, ...]) -> str:
-    named = ", ".join(paths[:_NAMED])
+    named = ", ".join(os.fsencode(path).decode(errors="replace") for path in paths[:_NAMED])
     return named if len(paths) <= _NAMED else f"{named} and {len(paths) - _NAMED} more"

@@ -22,12 +22,16 @@ import msgspec
 
 from weft.ids import BlobId
 from weft.workspace.ignore import Ignore, ignore_of
-from weft.workspace.overlay import Change, Kind, changes
+from weft.workspace.overlay import DEEPEST, Change, Kind, TooMuch, changes
 
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Content is read for the history up to this size; larger files are hashed."""
+HASHED_BYTES = 64 * 1024 * 1024
+"""Files are hashed up to this size.  Larger ones are told apart by their looks: one with holes can be larger than any disk."""
+SET_ID = stat.S_ISUID | stat.S_ISGID
+"""Bits that let a program run as whoever owns it."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
 """What a repository is none without."""
 _MOVED = 0
@@ -62,13 +66,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody else changed it while the command ran."""
     is_ignored: bool = False
     """An ignore file leaves it out of the history."""
+    is_disarmed: bool = False
+    """The command let it run as whoever owns it, and that is not carried over."""
 
 
 def plan(root: str, upper: str, started_ns: int) -> list[Step]:
     """The steps that bring the project to what the command saw.
 
     Raises:
-        TooMany: it changed more than is carried over.
+        TooMuch: it changed more than is carried over.
     """
     return list(_Planner(root, upper, started_ns).steps())
 
@@ -124,12 +130,14 @@ class _Planner:
         step = Step(path=change.path, do="put", after=after, is_ignored=ignored)
         if found is None:
             stale = self._was_removed_meanwhile(change.path)
-            return msgspec.structs.replace(step, is_stale=stale)
+            return _disarmed(msgspec.structs.replace(step, is_stale=stale))
         before = self._look(change.path, found, read=not ignored)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
-        if ignored or before.kind != after.kind or before.hash != after.hash:
-            return step
-        same_mode = stat.S_IMODE(before.mode) == stat.S_IMODE(after.mode)
+        if after.hash is None or before.kind != after.kind or before.hash != after.hash:
+            return _disarmed(step)
+        step = _disarmed(step, allowed=before.mode)
+        assert step.after is not None
+        same_mode = stat.S_IMODE(before.mode) == stat.S_IMODE(step.after.mode)
         return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
 
     def _was_removed_meanwhile(self, path: str) -> bool:
@@ -193,6 +201,8 @@ class _Planner:
                 is_ignored=ignored,
             )
             return
+        if path.count("/") > DEEPEST:
+            raise TooMuch(f"it removed folders more than {DEEPEST} deep")
         for name in _names(f"{self._root}/{path}"):
             yield from self._removed(f"{path}/{name}", self._lstat(f"{path}/{name}"))
         yield Step(
@@ -244,6 +254,18 @@ class _Ignored:
         return rules.below(name, f"{self._root}/{folder}")
 
 
+def _disarmed(step: Step, *, allowed: int = 0) -> Step:
+    """The step without bits that let a file run as whoever owns it, but for those that the very same content had before.
+
+    The sandbox itself does not heed them; outside, a program of the command's would run as the person, or as root.
+    """
+    after = step.after
+    if after is None or after.kind != "file" or not (gained := after.mode & SET_ID & ~allowed):
+        return step
+    after = msgspec.structs.replace(after, mode=after.mode & ~gained)
+    return msgspec.structs.replace(step, after=after, is_disarmed=True)
+
+
 def started_now() -> int:
     """The time to compare with: the clock that the kernel stamps files with."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
@@ -261,7 +283,7 @@ def _look(path: str, about: os.stat_result, *, read: bool, is_ours: bool = False
     if found.kind == "link":
         data = os.fsencode(os.readlink(path))
         return msgspec.structs.replace(found, hash=_hash(data), data=data)
-    if found.kind != "file":
+    if found.kind != "file" or about.st_size > HASHED_BYTES:
         return found
     try:
         fd = _open(path, about.st_mode, is_ours=is_ours)
@@ -288,14 +310,16 @@ def _open(path: str, mode: int, *, is_ours: bool) -> int:
             os.chmod(path, stat.S_IMODE(mode))
 
 
-def _read(fd: int) -> tuple[BlobId, bytes | None]:
-    """The hash of a file, and its content where it is small enough."""
+def _read(fd: int) -> tuple[BlobId | None, bytes | None]:
+    """The hash of a file, and its content where it is small enough; neither when it grew too large meanwhile."""
     hashed = hashlib.sha256()
     kept: list[bytes] | None = []
     size = 0
     while chunk := os.read(fd, _CHUNK):
         hashed.update(chunk)
         size += len(chunk)
+        if size > HASHED_BYTES:
+            return None, None
         if kept is not None:
             kept = [*kept, chunk] if size <= KEPT_BYTES else None
     return BlobId(hashed.hexdigest()), None if kept is None else b"".join(kept)

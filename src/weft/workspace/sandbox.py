@@ -48,7 +48,7 @@ from weft.workspace.sandbox_client import (
 )
 from weft.workspace.sandbox_filter import NUMBERS, program
 from weft.workspace.sandbox_hidden import Hidden
-from weft.workspace.sandbox_scratch import Job, Place, Scratch
+from weft.workspace.sandbox_scratch import KEPT, Job, Place, Scratch
 from weft.workspace.threads import Threads
 
 SIDE_BY_SIDE = 2
@@ -460,7 +460,7 @@ class SandboxRunner(Runner):
             boundaries=self._boundaries,
             shown=self._shown,
             base_of=self._base_of,
-            aside=f"{self._sandbox.scratch.base}/kept",
+            aside=f"{self._sandbox.scratch.base}/{KEPT}",
             threads=self._threads,
         )
         # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
@@ -534,8 +534,12 @@ class _Running:
         """How it ended.
 
         Raises:
-            ToolError: it did not start.
+            ToolError: it did not start, or goes on running whatever is done: then nobody can say what it has written.
         """
+        if not self._command.ended.is_set():
+            raise RetryableToolError(
+                "the command could not be ended, so nothing that it wrote reached the project"
+            )
         if self._command.status is None and self._command.stage:
             raise _explain(self._command, command)
         status = self._command.status

@@ -26,6 +26,8 @@ from weft.errors import RetryableToolError, WeftError
 START_SECONDS = 10.0
 """How long bubblewrap and the keeper may take to start; a busy machine is slow, a broken one never answers."""
 STOP_SECONDS = 2.0
+FIRST_TO_GO = 500
+"""What the kernel adds, in thousandths of all memory, to what sandboxed programs use when it looks for one to end."""
 BROKEN = "the sandbox broke down"
 _PACKET = 64 * 1024
 _KEPT = (
@@ -350,6 +352,8 @@ def keeper_command(
 ) -> list[str]:
     """How the keeper is started; the number of its socket comes last."""
     return [
+        # What is started from here is the first to go where memory runs out, before the person's other programs.
+        *("/bin/sh", "-c", f'echo {FIRST_TO_GO} > /proc/self/oom_score_adj; exec "$@"', "sh"),
         bubblewrap,
         *("--unshare-all", "--unshare-user", SWITCH),
         *(["--share-net"] if network else []),

@@ -6,7 +6,6 @@ Everything else on the disk can be read, as anywhere; nothing but the project ca
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Sequence
 
 HOME_FOLDERS = (
@@ -130,10 +129,8 @@ def _listing(folder: str) -> tuple[list[str], list[str]]:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in _NEVER:
                     folders.append(entry.path)
-            elif is_secret_file(entry.name) and stat.S_ISREG(
-                entry.stat(follow_symlinks=False).st_mode
-            ):
-                files.append(entry.path)
+            elif is_secret_file(entry.name) and entry.is_file():
+                files.append(entry.path)  # of a link, what it leads to is hidden
     return files, sorted(folders)
 
 

@@ -39,6 +39,7 @@ import _socket
 import array
 import ctypes
 import os
+import resource
 import select
 import signal
 import sys
@@ -66,6 +67,8 @@ CAPABILITY_VERSION = 0x20080522
 FILE_SIZE_FOR_READING = 1 << 20
 IS_FOLDER, IS_FILE = 0o040000, 0o100000
 """Bits of a mode that no other kind of thing has, among those that can be hidden."""
+MOST_PROCESSES = 4096
+"""Processes and threads that all commands together may have at once."""
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -313,6 +316,19 @@ def forswear_capabilities() -> None:
     checked(prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
+def bound_processes() -> None:
+    """Let all commands together have no more than so many processes; root is held to no such limit.
+
+    Older kernels count the person's other programs, too, and so a limit would hit those.
+    """
+    major, minor = os.uname().release.split(".")[:2]
+    if (int(major), int(minor)) < (5, 14):
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    if most == resource.RLIM_INFINITY or most > MOST_PROCESSES:
+        resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
+
+
 def install(filter_code: bytes) -> None:
     """Make no system call any more that a command has no use for."""
     if not filter_code:
@@ -539,6 +555,7 @@ def main() -> None:
     # A view of the disk that belongs to our own user namespace, so that cells may come back to it.  What bubblewrap mounted is locked
     # in it: no capability of ours can make it writable.
     checked(_libc.unshare(CLONE_NEWNS), "unshare")
+    bound_processes()
     forswear_capabilities()
     serve(control)
 

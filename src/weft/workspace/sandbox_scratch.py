@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import secrets
 import shutil
 import stat
 from collections import deque
+from contextlib import suppress
 
 import msgspec
 
@@ -22,6 +24,8 @@ from weft.workspace.overlay import is_empty
 LOCK = "lock"
 JOB = "job"
 PLAN = "plan"
+KEPT = "kept"
+"""Where versions of files lie that could not be put into the project."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
 
@@ -141,16 +145,28 @@ class Scratch:
 
 
 def remove(folder: str) -> None:
-    """Take a folder away with all that is in it, whatever modes a command gave it."""
-
-    def once_more(function: object, path: str, error: object) -> None:
-        try:
-            os.chmod(os.path.dirname(path), 0o700)
-            os.chmod(path, 0o700)
-        except OSError:
-            return
-        shutil.rmtree(path, ignore_errors=True)
-
-    shutil.rmtree(folder, onerror=once_more)
-    if os.path.isdir(folder):
+    """Take a folder away with all that is in it, whatever modes a command gave it and however deep it nested them."""
+    with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
+    if os.path.isdir(folder):
+        _remove_flat(folder)
+
+
+def _remove_flat(folder: str) -> None:
+    """The same for what is closed, or too deep for paths and for calls: each folder is moved to the top before it is looked into."""
+    waiting = [folder]
+    moved = itertools.count()
+    while waiting:
+        here = waiting.pop()
+        below: list[str] = []
+        with suppress(OSError):
+            os.chmod(here, 0o700)
+            for entry in list(os.scandir(here)):
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(f"{folder}.{next(moved)}")
+                    os.chmod(entry.path, 0o700)
+                    os.rename(entry.path, below[-1])
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(here)
+        waiting += below
