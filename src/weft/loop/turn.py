@@ -21,6 +21,7 @@ from weft.context import (
     Composed,
     Composer,
     Entry,
+    Prefix,
     Target,
     estimate_text,
     is_full,
@@ -117,6 +118,7 @@ class Turn:
         self._watch = _ProgressWatch(environment.limits.repeats)
         info = environment.model.info
         self._composer = Composer(Target(info.provider, info.name))
+        self._tools_told: tuple[Prefix, tuple[ToolSpec, ...]] | None = None
 
     async def run(self) -> None:
         """Work until the turn is finished; the end is always a `TurnFinished` in the log.
@@ -289,13 +291,21 @@ class Turn:
             model=self._env.model.info.name,
             messages=composed.messages,
             system=prefix.prefix.system,
-            tools=tuple(
-                ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
-                for tool in prefix.prefix.tools
-            ),
+            tools=self._specs(),
             thinking=self._env.thinking,  # type: ignore[arg-type]  # checked when it was set
             session_id=self._env.journal.state.session_id,
         )
+
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as providers are told of them: the same object for every call, so that they encode it once."""
+        prefix = self._env.prefix.prefix
+        if self._tools_told is None or self._tools_told[0] is not prefix:
+            specs = tuple(
+                ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
+                for tool in prefix.tools
+            )
+            self._tools_told = (prefix, specs)
+        return self._tools_told[1]
 
     def _note_answer(self, node: NodeId, answer: Answer, composed: Composed) -> None:
         usage, _ = self._cost(answer, composed)

@@ -213,17 +213,21 @@ _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
+_REMEMBERED = 256
+"""How many results each function keeps: many sessions at once each have their own tools."""
+
+
 def remembered(function: Callable[[_In], _Out]) -> Callable[[_In], _Out]:
-    """Remember the last few results by the identity of the argument: the tools of a session stay the same object."""
-    newest: list[tuple[_In, _Out]] = []
+    """Remember results by the identity of the argument, the newest ones: the tools of a session stay the same object."""
+    known: dict[int, tuple[_In, _Out]] = {}
 
     def lookup(argument: _In) -> _Out:
-        for known, result in newest:
-            if known is argument:
-                return result
-        result = function(argument)
-        newest.insert(0, (argument, result))
-        del newest[8:]
-        return result
+        found = known.get(id(argument))
+        if found is None:
+            # The argument is kept too, so that its number is nobody else's.
+            found = known[id(argument)] = (argument, function(argument))
+            if len(known) > _REMEMBERED:
+                del known[next(iter(known))]
+        return found[1]
 
     return lookup

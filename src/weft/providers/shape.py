@@ -11,6 +11,7 @@ dropped.  A request must never brick a session, whatever its history.
 from __future__ import annotations
 
 import binascii
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, assert_never
@@ -238,6 +239,7 @@ def legal(text: str, longest: int) -> str:
     return f"{_ILLEGAL.sub('_', text)[: longest - 9]}_{mark}"
 
 
+@functools.lru_cache(maxsize=512)
 def wire_name(name: str) -> str:
     """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore first."""
     if name[:1].isascii() and (name[:1].isalpha() or name[:1] == "_"):

@@ -12,6 +12,7 @@ from weft.events import Effect
 from weft.permissions import Action
 from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.plain import is_plain
 from weft.workspace import Command, RunResult
 
 DEFAULT_SECONDS = 120.0
@@ -61,11 +62,11 @@ class ShellTool(Tool):
             raise FinalToolError("the command is empty")
         cwd = await context.workspace.resolve(given.cwd)
         folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
-        program = context.runner.which("bash") or "sh"
+        program = "" if is_plain(given.command) else context.runner.which("bash")
         is_sandboxed = await context.runner.is_sandboxed()
         escapes = is_sandboxed and given.outside_sandbox
         command = Command(
-            argv=(program, "-c", given.command),
+            argv=(program or context.runner.which("sh") or "sh", "-c", given.command),
             cwd=folder,
             timeout_seconds=given.timeout_seconds,
             is_unconfined=escapes,

@@ -56,7 +56,8 @@ def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
     folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
     kept["PATH"] = ":".join(folders) or _DEFAULT_PATH
     if not any(kept.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
-        kept["LANG"] = "C.UTF-8"
+        # Only how characters are read: with all of `LANG` a shell loads a dozen files more at every start.
+        kept["LC_CTYPE"] = "C.UTF-8"
     return {**kept, **QUIET}
 
 

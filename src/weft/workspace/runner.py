@@ -52,6 +52,8 @@ class LocalRunner(Runner):
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         environ = environ or {}
         self._environ = scrubbed(environ)
+        # As the system takes it: to encode half a hundred variables anew costs every command as much as a small system call.
+        self._encoded = _encoded(self._environ)
         self._outer_mark = environ.get(strays.MARK, "")
         self._threads = Threads()
         self._programs: dict[tuple[str, str], str | None] = {}
@@ -67,7 +69,8 @@ class LocalRunner(Runner):
     ) -> RunResult:
         mark = f"{strays.owner()}.{next(_numbers)}"
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
-        environ = {**self._environ, **command.env, strays.MARK: outer + mark}
+        added = {**command.env, strays.MARK: outer + mark}
+        environ = {**self._encoded, **_encoded(added)}
         with closing(Capture(on_output)) as capture, closing(Capture(None)) as errors:
             process = _Process(command, environ, capture, errors)
             timed_out = False
@@ -121,7 +124,7 @@ class _Process:
     """One running program: its first process, and the pipe that all of them print into (or two, with errors apart)."""
 
     def __init__(
-        self, command: Command, environ: Mapping[str, str], output: Capture, errors: Capture
+        self, command: Command, environ: Mapping[bytes, bytes], output: Capture, errors: Capture
     ) -> None:
         _reap_late()
         self._loop = asyncio.get_running_loop()
@@ -256,7 +259,7 @@ def _reap_late() -> None:
 
 
 def _spawn(
-    command: Command, environ: Mapping[str, str], output: int, errors: int
+    command: Command, environ: Mapping[bytes, bytes], output: int, errors: int
 ) -> subprocess.Popen[bytes]:
     stdin = stdin_file(command.stdin)
     try:
@@ -274,6 +277,10 @@ def _spawn(
     finally:
         if stdin != subprocess.DEVNULL:
             os.close(stdin)
+
+
+def _encoded(environ: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
 
 
 def stdin_file(data: bytes) -> int:
