@@ -181,6 +181,16 @@ def test_a_fork_shares_the_past_and_leaves_the_old_session_alone(weft: Weft) -> 
     assert not (weft.project / "made").exists()
 
 
+def test_only_without_the_sandbox_does_bypass_reach_the_whole_disk(weft: Weft) -> None:
+    outside = weft.project.parent / "outside"
+    model = weft.script([call("shell", command=f"touch {outside}")], "Done.")
+    weft.run("-p", "-m", model, "--permission-mode", "bypass", "hi")
+    if outside.exists():
+        pytest.skip("this machine has no sandbox")
+    weft.run("-p", "-m", model, "--permission-mode", "bypass", "--no-sandbox", "hi")
+    assert outside.exists()
+
+
 def test_an_ephemeral_run_keeps_nothing(weft: Weft) -> None:
     assert weft.run("-p", "--ephemeral", "-m", weft.script("Hello."), "hi").stdout == "Hello.\n"
     assert weft.sessions() == []

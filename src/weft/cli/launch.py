@@ -69,6 +69,8 @@ def make_app(arguments: Arguments) -> App:
     """
     folder = project_folder(arguments)
     given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
+    if arguments.flag("no_sandbox"):
+        given["sandbox.mode"] = "off"
     store = "memory" if arguments.flag("ephemeral") else None
     rules = {
         "permissions.allow": _rules(arguments.many("allowedTools")),

@@ -132,6 +132,10 @@ RUN: tuple[Section, ...] = (
                 "The same as --permission-mode bypass.",
             ),
             Option(
+                ("--no-sandbox",),
+                "Run commands as they are, with the network and the whole disk; bypass alone keeps the sandbox.",
+            ),
+            Option(
                 ("--allowedTools",),
                 "Rules that are allowed without asking: 'read', 'write(src/**)'; with commas or repeated.",
                 "many",
