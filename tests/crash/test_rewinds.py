@@ -9,10 +9,12 @@ from tests.crash.rewinds import Plant
 
 
 @pytest.mark.timeout(120)
-def test_random_work_goes_back_byte_for_byte() -> None:
-    tally = rewinds.run(4, seed=7)
+@pytest.mark.parametrize(("sandbox", "seed"), [("off", 7), ("auto", 2)])
+def test_random_work_goes_back_byte_for_byte(sandbox: str, seed: int) -> None:
+    tally = rewinds.run(4, seed=seed, sandbox=sandbox)
     assert tally.wrong == []
     assert tally.rewinds >= 8
+    assert tally.kinds["died after a command"] >= 1
 
 
 @pytest.mark.timeout(120)

@@ -38,13 +38,15 @@ async def main():
     async with confined(base) as there:
         print("confined", flush=True)
         await there.shell(script, watch, label="call_1")
+        os._exit(9)
 
 anyio.run(main)
 """
 
 
 def dies(base: Path, script: str, *, after: int = 0) -> None:
-    """Run a sandboxed command in a process that dies: while it runs (when it says `die`), or after so many steps of putting its changes in."""
+    """Run a sandboxed command in a process that dies: while it runs (when it says `die`), after so many steps of putting its changes in, or
+    when all of them are in and nobody has written that down."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(base), script, str(after)],
         cwd=ROOT,
@@ -81,7 +83,7 @@ SCRIPT = "echo new > a; rm b; chmod 600 c; echo more > e; mkdir f; echo in > f/g
 STEPS = 6
 
 
-@pytest.mark.parametrize("after", range(1, STEPS + 1))
+@pytest.mark.parametrize("after", range(1, STEPS + 2))
 def test_changes_that_were_judged_are_finished_wherever_it_died(
     tmp_path: Path, project: Path, after: int
 ) -> None:
@@ -94,6 +96,14 @@ def test_changes_that_were_judged_are_finished_wherever_it_died(
     assert (project / "c").stat().st_mode & 0o777 == 0o600
     assert (project / "e").read_text() == "more\n"
     assert (project / "f/g").read_text() == "in\n"
+    assert {each.path: (each.action, each.data_before) for each in found.changes} == {
+        "a": ("modified", b"old a\n"),
+        "b": ("deleted", b"old b\n"),
+        "c": ("modified", b"old c\n"),
+        "e": ("created", None),
+        "f": ("created", None),
+        "f/g": ("created", None),
+    }
     assert settle(str(tmp_path / "sandbox"), "call_1") is None, "it is told once"
 
 
@@ -107,6 +117,34 @@ def test_what_somebody_changed_since_is_left_alone(tmp_path: Path, project: Path
     assert (set(found.left), set(found.finished)) == ({"b", "c"}, {"a", "d"})
     assert [(project / name).read_text() for name in "bcd"] == ["by hand\n", "by hand\n", "new\n"]
     assert "left alone: b, c" in str(found)
+    assert {each.path for each in found.changes} == {"a", "d"}
+
+
+SWAPS = "rm a; mkdir a; echo in > a/x; rm -r folder; echo now > folder; echo odd > $'n\\xff'"
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_one_thing_in_the_place_of_another_is_finished_wherever_it_died(
+    tmp_path: Path, project: Path, after: int
+) -> None:
+    (project / "folder").mkdir()
+    (project / "folder" / "y").write_text("y\n")
+    dies(tmp_path, SWAPS, after=after)
+    found = settle(str(tmp_path / "sandbox"), "call_1")
+    assert found is not None
+    assert found.left == ()
+    assert (project / "a" / "x").read_text() == "in\n"
+    assert (project / "folder").read_text() == "now\n"
+    assert os.listdir(os.fsencode(project)).count(b"n\xff") == 1
+    assert [(each.path, each.action) for each in found.changes] == [
+        ("a", "deleted"),
+        ("a", "created"),
+        ("a/x", "created"),
+        ("folder/y", "deleted"),
+        ("folder", "deleted"),
+        ("folder", "created"),
+    ]
+    str(found).encode()
 
 
 def test_nothing_of_a_living_process_is_touched(tmp_path: Path, project: Path) -> None:

@@ -10,7 +10,7 @@ from weft.app.config import Config
 from weft.app.paths import Places
 from weft.workspace import Boundaries, Runner
 from weft.workspace.overlay_carry import Judge
-from weft.workspace.overlay_leftovers import settle
+from weft.workspace.overlay_leftovers import Remains, settle
 from weft.workspace.sandbox import Sandbox, SandboxOptions, SandboxReport, SandboxRunner
 from weft.workspace.threads import Threads
 
@@ -64,10 +64,9 @@ class Confinement:
             is_required=self._is_required,
         )
 
-    async def remains(self, label: str) -> str:
-        """What a dead process left of a command, finished as far as it can be; empty when there is nothing of it."""
-        found = await Threads().run(lambda: settle(self._folder, label))
-        return "" if found is None else str(found)
+    async def remains(self, label: str) -> Remains | None:
+        """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Told once."""
+        return await Threads().run(lambda: settle(self._folder, label))
 
     async def probe(self, root: str) -> SandboxReport:
         """Try it on a project."""

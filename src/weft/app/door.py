@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid
-from weft.loop import Commit, Gate
+from weft.loop import Commit, Gate, Remains, touched_facts
 from weft.permissions import Action, is_git_record, is_protected
 from weft.session import FoundFile
 from weft.state import SessionState
@@ -112,13 +112,18 @@ class Door:
             raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
         return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
         """What a dead process left of these calls in the sandbox, finished as far as it can be."""
         confinement = self._confinement()
         if confinement is None:
             return {}
-        found = {call: await confinement.remains(call) for call in calls}
-        return {call: said for call, said in found.items() if said}
+        found: dict[CallUid, Remains] = {}
+        for call in calls:
+            if (left := await confinement.remains(call)) is not None:
+                blobs: dict[BlobId, bytes] = {}
+                facts = touched_facts(left.changes, call, blobs)
+                found[call] = Remains(text=str(left), touched=tuple(facts), blobs=blobs)
+        return found
 
     def _confined(self) -> Runner | None:
         confinement = self._confinement()

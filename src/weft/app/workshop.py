@@ -27,6 +27,7 @@ from weft.loop import (
     Hooks,
     Journal,
     Limits,
+    Remains,
     Turn,
     TurnEnvironment,
     Work,
@@ -315,7 +316,7 @@ class SessionWorkshop(Workshop):
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
         return await self._door.remains(calls)
 
     async def find_file(self, path: str) -> FoundFile:

@@ -23,6 +23,7 @@ from weft.loop.hooks import Hooks, Ruling, Trigger
 from weft.loop.recovery import (
     Evidence,
     Leftover,
+    Remains,
     child_finished,
     children_wanted,
     end_interrupted,
@@ -50,6 +51,7 @@ __all__ = [
     "Leftover",
     "Limits",
     "Purse",
+    "Remains",
     "Ruling",
     "Trigger",
     "Turn",

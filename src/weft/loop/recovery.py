@@ -52,6 +52,17 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Remains(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one call that ran in the sandbox."""
+
+    text: str
+    """A sentence or two, for the model and for people."""
+    touched: tuple[FileTouched, ...] = ()
+    """What it has changed in the project."""
+    blobs: Mapping[BlobId, bytes] = {}
+    """Contents that `touched` names."""
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the work of a dead process."""
 
@@ -69,7 +80,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     blobs: Mapping[BlobId, bytes] = {}
     """Contents that `touched` names."""
     remains: Mapping[CallUid, str] = {}
-    """What is known of calls that ran in the sandbox, a sentence or two for each."""
+    """What is known of calls that ran in the sandbox, a sentence or two for each; what they touched is among `touched`."""
 
 
 def hashes_wanted(state: SessionState) -> set[str]:

@@ -91,16 +91,22 @@ class Comeback:
             await files.end_strays()
             if calls:
                 touched = await files.interrupted(calls)
+        remains = await self._env.workshop.remains(calls) if calls else {}
         wanted = hashes_wanted(state)
+        found = tuple(fact for fact in touched.facts if isinstance(fact, FileTouched))
+        blobs = dict(touched.blobs)
+        for each in remains.values():
+            found += each.touched
+            blobs |= each.blobs
         return Evidence(
             leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.workshop.file_hashes(wanted),
             cost=self._env.workshop.cost,
             children=await self._env.workshop.children_used(children_wanted(state)),
             modes=await self._modes(wanted),
-            touched=tuple(fact for fact in touched.facts if isinstance(fact, FileTouched)),
-            blobs=touched.blobs,
-            remains=await self._env.workshop.remains(calls) if calls else {},
+            touched=found,
+            blobs=blobs,
+            remains={call: each.text for call, each in remains.items()},
         )
 
     async def _modes(self, paths: Iterable[str]) -> dict[str, int]:

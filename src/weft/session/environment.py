@@ -10,7 +10,7 @@ import msgspec
 from weft.clock import Clock
 from weft.events import TurnStarted
 from weft.ids import CallUid, SessionId, TurnId
-from weft.loop import Commit, Gate, Journal, Work
+from weft.loop import Commit, Gate, Journal, Remains, Work
 from weft.messages import Usage
 from weft.permissions import Mode, Rule
 from weft.session.gate import Leave
@@ -63,8 +63,8 @@ class Workshop(Protocol):
         """The SHA-256 that each file has now, "" where there is none."""
         ...
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, str]:
-        """What a dead process left of calls that ran in the sandbox, finished as far as it can be; a sentence or two for each."""
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
+        """What a dead process left of calls that ran in the sandbox, finished as far as it can be; told once."""
         ...
 
     async def find_file(self, path: str) -> FoundFile:

@@ -87,43 +87,49 @@ class Ignore:
                 return verdict
         return False
 
-    def below(self, name: str, folder: str) -> Ignore:
-        """The rules in force in the folder called `name`, whose absolute path is `folder`."""
-        if os.path.lexists(f"{folder}/.git"):
-            return _repository(folder)
+    def below(self, name: str, folder: str, over: str = "") -> Ignore:
+        """The rules in force in the folder called `name`, whose absolute path is `folder`; `over` as in `ignore_of`."""
+        if os.path.lexists(f"{folder}/.git") or (over and os.path.isdir(f"{over}/.git")):
+            return _repository(folder, over)
         chain = tuple((rules, f"{prefix}{name}/") for rules, prefix in self._chain)
-        return Ignore(_with_file(chain, folder))
+        return Ignore(_with_file(chain, folder, over))
 
 
-def ignore_of(root: str) -> Ignore:
-    """The rules in force in the project `root`: its own, and those above it when it lies inside a repository."""
+def ignore_of(root: str, over: str = "") -> Ignore:
+    """The rules in force in the project `root`: its own, and those above it when it lies inside a repository.
+
+    `over` is a folder whose ignore file takes the place of the project's, where it has one: the upper layer of an overlay.
+    """
     above: list[str] = []
     top = root
     while not os.path.lexists(f"{top}/.git"):
         parent = os.path.dirname(top)
         if parent == top:
             return Ignore(
-                _with_file(((_usual(), ""),), root)
+                _with_file(((_usual(), ""),), root, over)
             )  # no repository: nothing above counts
         above.append(os.path.basename(top))
         top = parent
-    ignore = _repository(top)
+    ignore = _repository(top, over if top == root else "")
     for name in reversed(above):
         top = f"{top.rstrip('/')}/{name}"
-        ignore = ignore.below(name, top)
+        ignore = ignore.below(name, top, over if top == root else "")
     return ignore
 
 
-def _repository(folder: str) -> Ignore:
+def _repository(folder: str, over: str = "") -> Ignore:
     chain: tuple[tuple[Rules, str], ...] = ((_usual(), ""),)
     exclude = _read(f"{folder}/.git/info/exclude")
     if exclude is not None:
         chain = (*chain, (_rules(exclude), ""))
-    return Ignore(_with_file(chain, folder))
+    return Ignore(_with_file(chain, folder, over))
 
 
-def _with_file(chain: tuple[tuple[Rules, str], ...], folder: str) -> tuple[tuple[Rules, str], ...]:
-    text = _read(f"{folder}/{NAME}")
+def _with_file(
+    chain: tuple[tuple[Rules, str], ...], folder: str, over: str = ""
+) -> tuple[tuple[Rules, str], ...]:
+    is_replaced = bool(over) and os.path.lexists(f"{over}/{NAME}")
+    text = _read(f"{over if is_replaced else folder}/{NAME}")
     return chain if text is None else (*chain, (_rules(text), ""))
 
 

@@ -8,8 +8,8 @@ both are told.  A repository is never taken away, for its history is in no other
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,7 @@ from weft.workspace.overlay_apply import Applier, Outcome, finish_folders, rewri
 from weft.workspace.overlay_merge import merge
 from weft.workspace.overlay_plan import HEART, Found, Step, plan
 from weft.workspace.registry import tell
-from weft.workspace.sandbox_scratch import PLAN, Place
+from weft.workspace.sandbox_scratch import DONE, PLAN, Place
 from weft.workspace.threads import Threads
 
 MOST_TOLD = 10_000
@@ -40,6 +40,15 @@ class Judge(Protocol):
         ...
 
 
+StepId: TypeAlias = tuple[str, str]
+"""Path and what is done there: what takes the place of another kind of thing takes two steps at one path."""
+
+
+def identified(step: Step) -> StepId:
+    """How a step is known among those of one command."""
+    return step.path, step.do
+
+
 class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A step as it is written down before it is carried out."""
 
@@ -50,6 +59,8 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     before: str = ""
     """How what was there is known again (`mark`)."""
     after: str = ""
+    told: Touched | None = None
+    """What the history is told of it, with what is about to be replaced; None where it is told nothing."""
 
 
 class Carried(msgspec.Struct, kw_only=True):
@@ -118,9 +129,10 @@ class Carrier:
         allowed = await self._judged(steps, root, upper)
         if not allowed:
             return
-        outcome = await self._threads.run(lambda: self._apply(allowed, root, upper, number))
+        told = _told(allowed, lambda path: self._shown(root, path))
+        outcome = await self._threads.run(lambda: self._apply(allowed, told, root, upper, number))
         self._settle(outcome, root)
-        _tell(outcome.done, lambda path: self._shown(root, path), carried)
+        _tell(outcome.done, told, carried)
 
     # --- judging -------------------------------------------------------------------------------
 
@@ -205,8 +217,10 @@ class Carrier:
 
     # --- carrying out ----------------------------------------------------------------------------
 
-    def _apply(self, steps: list[Step], root: str, upper: str, layer: int) -> Outcome:
-        write_plan(self._place, steps, layer)
+    def _apply(
+        self, steps: list[Step], told: Mapping[StepId, Touched], root: str, upper: str, layer: int
+    ) -> Outcome:
+        write_plan(self._place, steps, layer, told)
         applier = Applier(root, upper)
         try:
             outcome = applier.run(steps)
@@ -215,6 +229,9 @@ class Carrier:
         finish_folders(root, outcome.done)
         for step in outcome.done:
             tell(root, step.path)
+        if outcome.failed:
+            write_plan(self._place, outcome.done, layer, told)
+        os.rename(f"{self._place.folder}/{PLAN}{layer}", f"{self._place.folder}/{DONE}{layer}")
         return outcome
 
     def _settle(self, outcome: Outcome, root: str) -> None:
@@ -252,8 +269,10 @@ class Carrier:
         return [_listed(title, lines) for title, lines in kinds if lines]
 
 
-def write_plan(place: Place, steps: Sequence[Step], layer: int) -> None:
-    """Write down what is about to be done, so that it can be finished after a crash."""
+def write_plan(
+    place: Place, steps: Sequence[Step], layer: int, told: Mapping[StepId, Touched]
+) -> None:
+    """Write down what is about to be done, so that it can be finished after a crash, and what the history is to be told of it."""
     planned = [
         PlannedStep(
             layer=layer,
@@ -261,11 +280,17 @@ def write_plan(place: Place, steps: Sequence[Step], layer: int) -> None:
             do=step.do,
             before=mark(step.before),
             after=mark_of_ours(step.after),
+            told=_without_after(told.get(identified(step))),
         )
         for step in steps
     ]
     with open(f"{place.folder}/{PLAN}{layer}", "wb") as file:
-        file.write(msgspec.json.encode(planned))
+        file.write(msgspec.msgpack.encode(planned))
+
+
+def _without_after(told: Touched | None) -> Touched | None:
+    """What was put in place is there to be read."""
+    return None if told is None else msgspec.structs.replace(told, data_after=None)
 
 
 def mark(found: Found | None) -> str:
@@ -293,21 +318,31 @@ def _taken_away(steps: Sequence[Step]) -> list[str]:
     return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
 
 
-def _tell(done: Sequence[Step], shown: Callable[[str], str], carried: Carried) -> None:
-    """What the history is told of the steps that were carried out."""
+def _told(steps: Sequence[Step], shown: Callable[[str], str]) -> dict[StepId, Touched]:
+    """What the history is told of these steps, should they be carried out."""
     room = MOST_BYTES
-    unnamed = untold = 0
-    for step in done:
-        if step.do == "touch" or step.is_ignored:
-            continue
-        if not _is_text(step.path):
-            unnamed += 1
-        elif len(carried.changes) >= MOST_TOLD:
-            untold += 1
-        else:
+    told: dict[StepId, Touched] = {}
+    for step in steps:
+        if len(told) < MOST_TOLD and _is_worth_telling(step) and _is_text(step.path):
             fact = touched(step, shown(step.path), with_data=room > 0)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
+            told[identified(step)] = fact
+    return told
+
+
+def _is_worth_telling(step: Step) -> bool:
+    return step.do != "touch" and not step.is_ignored
+
+
+def _tell(done: Sequence[Step], told: Mapping[StepId, Touched], carried: Carried) -> None:
+    """Tell the history of the steps that were carried out, and count what it is not told."""
+    unnamed = untold = 0
+    for step in done:
+        if (fact := told.get(identified(step))) is not None:
             carried.changes.append(fact)
+        elif _is_worth_telling(step):
+            unnamed += not _is_text(step.path)
+            untold += _is_text(step.path)
     for count, what in (
         (unnamed, "whose names are no text"),
         (untold, "more than the history takes of one command"),

@@ -3,7 +3,7 @@
 A command that had not ended never touched the project: what it wrote lies in its upper layer, and stays there for whoever wants to look.
 One that had ended was judged, and what was allowed had begun to be put into the project; the plan of it was written down before.  That
 is finished: each path that is still as it was before gets what the command gave it, one that is already as it should be is done,
-and one that is neither was changed by somebody since and is left alone.
+and one that is neither was changed by somebody since and is left alone.  What the history was to be told is told then.
 
 Everything here blocks.
 """
@@ -13,16 +13,17 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import msgspec
 
+from weft.workspace.base import Touched
 from weft.workspace.overlay import TooMuch, changes, is_empty
 from weft.workspace.overlay_apply import Applier, finish_folders
-from weft.workspace.overlay_carry import PlannedStep, mark, mark_of_ours
+from weft.workspace.overlay_carry import PlannedStep, identified, mark, mark_of_ours
 from weft.workspace.overlay_plan import Step, plan
-from weft.workspace.sandbox_scratch import JOB, KEPT, LOCK, PLAN, Job, Place, remove
+from weft.workspace.sandbox_scratch import DONE, JOB, KEPT, LOCK, PLAN, Job, Place, remove
 
 KEPT_DAYS = 7
 """How long what was never finished is kept."""
@@ -41,6 +42,8 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that somebody changed since, and that were left alone."""
     unapplied: tuple[str, ...] = ()
     """Paths that the command wrote and that never reached the project, as it had not ended."""
+    changes: tuple[Touched, ...] = ()
+    """What the history is to be told of those that were finished."""
 
     def __str__(self) -> str:
         """For the model and for people."""
@@ -94,26 +97,44 @@ def sweep(base: str) -> int:
 
 
 def _settled(place: Place, job: Job) -> Remains:
-    planned = [step for number in range(len(job.roots)) for step in _planned(place, number)]
-    if not planned:
+    numbers = range(len(job.roots))
+    done = [step for number in numbers for step in _planned(place, DONE, number)]
+    planned = [step for number in numbers for step in _planned(place, PLAN, number)]
+    if not done and not planned:
         return Remains(label=job.label, folder=place.folder, unapplied=_written(place))
     left: list[str] = []
     for number, (root, upper, _) in enumerate(place.layers):
-        wanted = {os.fsdecode(step.path): step for step in planned if step.layer == number}
-        steps = [step for step in plan(root, upper, job.started_ns) if step.path in wanted]
-        fit = [step for step in steps if _is_as_before(step, wanted[step.path])]
-        left += [step.path for step in steps if step not in fit and step.do != "remove_folder"]
-        applier = Applier(root, upper)
-        try:
-            outcome = applier.run(fit)
-        finally:
-            applier.close()
-        finish_folders(root, outcome.done)
-        left += [step.path for step, _ in outcome.failed if step.do != "remove_folder"]
+        wanted = [step for step in planned if step.layer == number]
+        if wanted:
+            left += _finished(root, upper, wanted, job)
     remove(place.folder)
-    named = (os.fsdecode(step.path) for step in planned if step.do != "touch")
-    finished = (path for path in named if path not in left)
-    return Remains(label=job.label, folder=place.folder, finished=tuple(finished), left=tuple(left))
+    steps = [*done, *(step for step in planned if os.fsdecode(step.path) not in left)]
+    return Remains(
+        label=job.label,
+        folder=place.folder,
+        finished=tuple(os.fsdecode(step.path) for step in steps if step.do != "touch"),
+        left=tuple(left),
+        changes=tuple(step.told for step in steps if step.told is not None),
+    )
+
+
+def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Job) -> list[str]:
+    """Do what is left of a plan; returns the paths that somebody changed since."""
+    known = {(os.fsdecode(step.path), step.do): step for step in wanted}
+    for step in wanted:
+        if step.do == "make":  # it may have been made, and not yet have its mode
+            known.setdefault((os.fsdecode(step.path), "mode"), step)
+    # Only what was planned: what was put into a folder already looks like something that the command removed from it.
+    steps = [step for step in plan(root, upper, job.started_ns) if identified(step) in known]
+    fit = [step for step in steps if _is_as_before(step, known[identified(step)])]
+    left = [step.path for step in steps if step not in fit and step.do != "remove_folder"]
+    applier = Applier(root, upper)
+    try:
+        outcome = applier.run(fit)
+    finally:
+        applier.close()
+    finish_folders(root, outcome.done)
+    return left + [step.path for step, _ in outcome.failed if step.do != "remove_folder"]
 
 
 def _is_as_before(step: Step, planned: PlannedStep) -> bool:
@@ -129,10 +150,10 @@ def _written(place: Place) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _planned(place: Place, number: int) -> list[PlannedStep]:
+def _planned(place: Place, what: str, number: int) -> list[PlannedStep]:
     try:
-        with open(f"{place.folder}/{PLAN}{number}", "rb") as file:
-            return msgspec.json.decode(file.read(), type=list[PlannedStep])
+        with open(f"{place.folder}/{what}{number}", "rb") as file:
+            return msgspec.msgpack.decode(file.read(), type=list[PlannedStep])
     except (OSError, msgspec.MsgspecError):
         return []
 
@@ -150,6 +171,8 @@ def _is_worth_keeping(place: str) -> bool:
     if job is None or not job.label:
         return False
     layers = Place(folder=place, roots=job.roots).layers
+    if os.path.exists(f"{place}/{DONE}0"):
+        return True  # the log may not have it
     return any(os.path.isdir(upper) and not is_empty(upper) for _, upper, _ in layers)
 
 

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weft.ids import BlobId
-from weft.workspace.ignore import Ignore, ignore_of
+from weft.workspace.ignore import NAME, Ignore, ignore_of
 from weft.workspace.overlay import DEEPEST, Change, Kind, TooMuch, changes
 
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
@@ -82,8 +82,11 @@ def plan(root: str, upper: str, started_ns: int) -> list[Step]:
 class _Planner:
     def __init__(self, root: str, upper: str, started_ns: int) -> None:
         self._root, self._upper, self._started = root, upper, started_ns
-        self._ignored = _Ignored(root)
         self._changes = changes(upper)
+        self._ignored = _Ignored(root)
+        is_renewed = any(f"/{each.path}".endswith(f"/{NAME}") for each in self._changes)
+        self._ignored_now = _Ignored(root, upper) if is_renewed else self._ignored
+        """With what the command made of the ignore files: what it made besides, it may have meant to be ignored."""
         self._sources: set[int] | None = None
 
     def steps(self) -> Iterator[Step]:
@@ -111,7 +114,8 @@ class _Planner:
             yield self._put(change, found)
 
     def _folder(self, change: Change, found: os.stat_result | None) -> Iterator[Step]:
-        ignored = self._ignored(change.path, is_folder=True)
+        rules = self._ignored_now if found is None else self._ignored
+        ignored = rules(change.path, is_folder=True)
         after = Found(kind="folder", mode=change.mode)
         if found is not None and stat.S_ISDIR(found.st_mode):
             if stat.S_IMODE(found.st_mode) != stat.S_IMODE(change.mode):
@@ -124,7 +128,8 @@ class _Planner:
         yield Step(path=change.path, do="make", after=after, is_ignored=ignored)
 
     def _put(self, change: Change, found: os.stat_result | None) -> Step:
-        ignored = self._ignored(change.path, is_folder=False)
+        rules = self._ignored_now if found is None else self._ignored
+        ignored = rules(change.path, is_folder=False)
         source = f"{self._upper}/{change.path}"
         after = _look(source, os.lstat(source), read=not ignored, is_ours=True)
         step = Step(path=change.path, do="put", after=after, is_ignored=ignored)
@@ -229,8 +234,9 @@ class _Planner:
 class _Ignored:
     """Whether a path is left out of the history; folders are looked at once."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, over: str = "") -> None:
         self._root = root
+        self._over = over
         self._known: dict[str, Ignore | None] = {}
 
     def __call__(self, path: str, *, is_folder: bool) -> bool:
@@ -246,12 +252,13 @@ class _Ignored:
 
     def _find(self, folder: str) -> Ignore | None:
         if not folder:
-            return ignore_of(self._root)
+            return ignore_of(self._root, self._over)
         parent, _, name = folder.rpartition("/")
         rules = self._rules(parent)
         if rules is None or rules.ignores(name, is_folder=True):
             return None
-        return rules.below(name, f"{self._root}/{folder}")
+        over = f"{self._over}/{folder}" if self._over else ""
+        return rules.below(name, f"{self._root}/{folder}", over)
 
 
 def _disarmed(step: Step, *, allowed: int = 0) -> Step:

@@ -466,7 +466,7 @@ class SandboxRunner(Runner):
         # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
         with anyio.CancelScope(shield=True):
             carried = await carrier.run()
-            await self._threads.run(lambda: self._sandbox.scratch.empty(place))
+            await self._threads.run(lambda: self._sandbox.scratch.retire(place))
         return carried
 
     def _shown(self, root: str, path: str) -> str:

@@ -1,8 +1,8 @@
 """Where sandboxed commands write: a private folder for each process, with a place for each command that runs.
 
 A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again when the command changed
-nothing; else it is emptied once the changes are in the project.  What a crash leaves behind is still there, and the lock tells that nobody
-holds it any more (`overlay_leftovers`).
+nothing; else it is emptied once the changes are in the project.  What was changed stays written down for a while, because the log may not have
+it yet.  What a crash leaves behind is still there, and the lock tells that nobody holds it any more (`overlay_leftovers`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ from weft.workspace.overlay import is_empty
 LOCK = "lock"
 JOB = "job"
 PLAN = "plan"
+DONE = "done"
+"""A plan that was carried out."""
 KEPT = "kept"
 """Where versions of files lie that could not be put into the project."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
+_RETIRED = 32
+"""Commands whose changes stay written down; more than can be under way before the log has the first."""
+_RETIRED_BYTES = 256 * 1024 * 1024
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +71,7 @@ class Scratch:
         self.folder = ""
         self._lock: int | None = None
         self._resting: dict[tuple[str, ...], deque[Place]] = {}
+        self._retired: deque[tuple[Place, int]] = deque()
         self._count = 0
 
     def open(self) -> None:
@@ -132,8 +138,21 @@ class Scratch:
         self._resting.setdefault(place.roots, deque()).append(place)
 
     def empty(self, place: Place) -> None:
-        """A place that has been emptied into the project; blocks."""
+        """A place whose changes nobody wants; blocks."""
         remove(place.folder)
+
+    def retire(self, place: Place) -> None:
+        """A place that has been emptied into the project; what was changed stays written down.  Blocks."""
+        for _, upper, work in place.layers:
+            remove(upper)
+            remove(work)
+        with os.scandir(place.folder) as entries:
+            size = sum(entry.stat().st_size for entry in entries)
+        self._retired.append((place, size))
+        while len(self._retired) > 1 and (
+            len(self._retired) > _RETIRED or sum(size for _, size in self._retired) > _RETIRED_BYTES
+        ):
+            remove(self._retired.popleft()[0].folder)
 
     def close(self) -> None:
         """Let go, and take everything away; blocks."""
