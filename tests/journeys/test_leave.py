@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,7 +20,13 @@ from tests.journeys.world import (
 )
 from weft.app import Session
 from weft.errors import NoPendingRequest, UsageError
-from weft.events import PermissionRequest, PermissionResolved, ToolComplete, ToolExecuting
+from weft.events import (
+    PermissionRequest,
+    PermissionResolved,
+    SessionStatus,
+    ToolComplete,
+    ToolExecuting,
+)
 from weft.providers.script import Answer, CallTogether, CallTool, Step
 from weft.providers.scripted import ScriptedModel
 
@@ -40,6 +47,33 @@ async def asked(session: Session) -> PermissionRequest:
     [request] = (await session.editor_snapshot()).requests
     assert isinstance(request, PermissionRequest)
     return request
+
+
+# --- what is shown of it -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "step", [write("a.txt"), CallTool(name="ask", args={"question": "Which?"})]
+)
+async def test_readers_hear_once_that_a_request_waits(world: World, step: Step) -> None:
+    async with world.open(ScriptedModel([step, "ok"])) as app:
+        session = await app.sessions.start_session()
+        heard: list[str] = []
+        async with await session.subscribe() as events:
+            await session.send_prompt("go")
+            async for event in events:
+                if isinstance(event, SessionStatus):
+                    heard.append(event.status)
+                if isinstance(event, SessionStatus) and event.status == "awaiting_permission":
+                    [request] = (await session.editor_snapshot()).requests
+                    if isinstance(request, PermissionRequest):
+                        await session.respond_to_permission("allow_once")
+                    else:
+                        await session.answer_question(request.request_id, "this")
+                if isinstance(event, SessionStatus) and event.status == "idle":
+                    break
+        assert heard.count("awaiting_permission") == 1
+        assert all(one != other for one, other in pairwise(heard))
 
 
 # --- answers -------------------------------------------------------------------------------

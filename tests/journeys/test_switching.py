@@ -133,6 +133,72 @@ async def test_one_message_can_be_answered_by_another_model(tmp_path: Path) -> N
     assert claude.wrong + gemini.wrong == []
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(POSES, 2)))
+async def test_a_model_that_is_set_while_a_turn_runs_makes_the_next_call_of_that_turn(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    models = {name: Posing(name) for name in (first, second)}
+    one, two = models[first], models[second]
+    async with open_app(tmp_path) as app:
+        session = await start(app, models, thinking="high")
+
+        async def choose(where: str) -> str:
+            """Look somewhere."""
+            await session.update_model(two.name)
+            await session.set_thinking_level("low")
+            return where
+
+        tool = weft.tool(effect="pure")(choose)
+        called = one.calls("choose", {"where": "left"}, {"where": "right"})
+        one.laid_out = [[one.thinks("where?"), SayText(text="I look."), called]]
+        two.laid_out = [[two.thinks("so"), SayText(text="Nothing.")]]
+        reply = await session.send_message("look around", tools=[tool])
+        assert (reply.text, reply.model, one.asked) == ("Nothing.", two.name, 1)
+        assert set((await session.usage()).by_model) == {one.name, two.name}
+        assert two.model.last_request.thinking == "low"
+        assert not [p for p in parts(two.model.last_request) if isinstance(p, Thinking)]
+        assert await illegal_anywhere(session) == []
+    assert one.wrong + two.wrong == []
+
+
+@pytest.mark.anyio
+async def test_a_model_for_one_message_stays_whatever_is_set_meanwhile(tmp_path: Path) -> None:
+    models = {name: Posing(name) for name in ("claude", "gemini", "gpt")}
+    claude, gemini, gpt = models.values()
+    async with open_app(tmp_path) as app:
+        session = await start(app, models)
+
+        async def choose(where: str) -> str:
+            """Look somewhere."""
+            await session.update_model(gpt.name)
+            return where
+
+        tool = weft.tool(effect="pure")(choose)
+        gemini.laid_out = [[gemini.calls("choose", {"where": "left"})], [SayText(text="Left.")]]
+        reply = await session.send_message("look", model=gemini.name, tools=[tool])
+        assert (reply.model, reply.text) == (gemini.name, "Left.")
+        assert (await session.send_message("and now")).model == gpt.name
+    assert claude.wrong + gemini.wrong + gpt.wrong == []
+
+
+@pytest.mark.anyio
+async def test_a_budget_that_is_set_while_a_turn_runs_holds_for_it(tmp_path: Path) -> None:
+    claude = Posing("claude")
+    async with open_app(tmp_path) as app:
+        session = await start(app, {"claude": claude})
+
+        async def save(where: str) -> str:
+            """Look somewhere."""
+            await session.set_budget(tokens=1)
+            return where
+
+        tool = weft.tool(effect="pure")(save)
+        claude.laid_out = [[claude.calls("save", {"where": "x"})], [SayText(text="Too late.")]]
+        reply = await session.send_message("look", tools=[tool])
+        assert reply.finish_reason == "max_budget"
+
+
 # --- anything at all -------------------------------------------------------------------
 
 VENDORS = sorted(POSES)

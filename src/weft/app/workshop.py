@@ -263,10 +263,35 @@ class SessionWorkshop(Workshop):
             redact=self._redact,
             limits=self._limits(state, options),
             thinking=str(options.get("thinking", state.settings.thinking)),
-            submit=next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None),
+            submit=_submit_in(tools),
             hooks=self._hooks,
             unclaimed=self._unclaimed,
             purse=self._home.family,
+            renewed=lambda environment: self._renewed(environment, options),
+        )
+
+    def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
+        """A turn's environment with what was set while it ran; what was asked for this one message stays."""
+        state = environment.journal.state
+        name = self.model_name(state, options)
+        thinking = str(options.get("thinking", state.settings.thinking))
+        limits = self._limits(state, options)
+        if name == environment.model_name:
+            if (thinking, limits) == (environment.thinking, environment.limits):
+                return environment
+            return msgspec.structs.replace(environment, thinking=thinking, limits=limits)
+        model = self._models.resolve(name)
+        self._system = None  # what it says depends on what the model can do
+        tools = self._tools_of(state, options)
+        return msgspec.structs.replace(
+            environment,
+            model=model,
+            model_name=name,
+            prefix=self.prefix(state, options),
+            tools=tools,
+            submit=_submit_in(tools),
+            thinking=thinking,
+            limits=limits,
         )
 
     def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
@@ -338,6 +363,11 @@ class SessionWorkshop(Workshop):
 def _options(state: SessionState) -> Mapping[str, Any]:
     """The options of the open turn."""
     return state.turn.open.options if state.turn.open is not None else {}
+
+
+def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:
+    """The tool that takes the result, where there is one."""
+    return next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None)
 
 
 def _is_planned(options: Mapping[str, Any]) -> bool:

@@ -193,6 +193,11 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
     purse: Purse | None = None
+    renewed: Callable[[TurnEnvironment], TurnEnvironment] = lambda environment: environment
+    """The same environment if model, thinking and limits are still what the settings say, else one with those that they say now.
+
+    Raises `WeftError` when there is no such model any more, or no key for it.
+    """
     handed_in: Callable[[SessionState, Any], Sequence[Fact]] | None = None
     """Where a result that is handed in is not the end of the turn: the facts that stand in the place of the end."""
     hooks: Hooks | None = None

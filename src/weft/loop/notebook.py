@@ -55,7 +55,7 @@ class Notebook:
 
     def take(self, state: SessionState, more: More | None = None, *, drop_draft: bool) -> Commit:
         """Hand the notes over, with what `more` makes of the state and the notes; for the actor, when it carries a commit out."""
-        facts, self._facts = self._facts, []
+        extra = more(state, self.facts) if more is not None else ()
+        facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
-        extra = more(state, facts) if more is not None else ()
         return Commit(facts=(*facts, *extra), blobs=blobs, drop_draft=drop_draft)

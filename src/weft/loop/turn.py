@@ -10,6 +10,7 @@ the turn takes it along; so a round with pure tools costs one append, and one wi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from weft.context import (
     is_full,
     notes_for_model,
 )
-from weft.errors import AuthFailed, BadArguments, ContextTooLong
+from weft.errors import AuthFailed, BadArguments, ContextTooLong, WeftError
 from weft.events import (
     ChildFinished,
     ContextUsage,
@@ -35,7 +36,9 @@ from weft.events import (
     Fact,
     FinishReason,
     InputPromoted,
+    ModelCallStarted,
     NewMessage,
+    PrefixFrozen,
     SystemNote,
     TurnFinished,
     UsageRecorded,
@@ -141,6 +144,12 @@ class Turn:
         if await self._settle_last_answer():
             return
         while True:
+            try:
+                self._renew()
+            except WeftError as error:
+                is_refused = isinstance(error, AuthFailed)
+                await self._finish("auth_error" if is_refused else "provider_error", str(error))
+                return
             if (stop := self._limit_reached()) is not None:
                 await self._finish(*stop)
                 return
@@ -179,6 +188,27 @@ class Turn:
         return await self._was_handed_in(entry.node)
 
     # -- asking
+
+    def _renew(self) -> None:
+        """Go on with the model, thinking and limits that the settings name now.
+
+        What the line holds is rendered anew for another model: what only the one before may read again is left out.
+        """
+        before = self._env
+        self._env = before.renewed(before)
+        if self._env.model_name != before.model_name:
+            info = self._env.model.info
+            self._composer = Composer(Target(info.provider, info.name))
+            self._could_not_compact = False
+            if self._env.prefix.id != before.prefix.id:
+                prefix = self._env.prefix
+                frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
+                self._notebook.note(frozen, blobs={prefix.id: prefix.data})
+
+    def _renew_if_possible(self) -> None:
+        """The same, where the next round of the loop will say what is wrong."""
+        with contextlib.suppress(WeftError):
+            self._renew()
 
     async def _ask_model(self) -> Answer | None:
         """The model's answer, noted and in the line; None when the turn has ended instead."""
@@ -261,17 +291,21 @@ class Turn:
         turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
-        if open_call is not None and not self._notebook.facts and not is_steered:
+        self._renew_if_possible()
+        is_as_opened = open_call is not None and open_call.model == self._env.model_name
+        if open_call is not None and is_as_opened and not self._notebook.facts and not is_steered:
             return open_call.node
-        now = self._env.clock.now()
-        started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            # Here, and not before: whoever has set another model by now has set it for this call.
+            self._renew_if_possible()
+            now = self._env.clock.now()
+            started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
             return [*promote(state, noted, now), started]
 
         stored = await self._notebook.commit(_CALL, more, drop_draft=True)
         await self._take_into_line(stored)
-        return started.node
+        return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
 
     def _compose(self) -> Composed:
         return self._composer.compose(

@@ -74,6 +74,8 @@ class Turns:
         self._waiting = Waiting()
         self.follow_ups = FollowUps()
         self._turn_status: Status = "thinking"
+        self._shown: Status | None = None
+        """The status that was published last; None when it has changed since without anybody being told."""
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
         self._owed: Cause | None = None
@@ -101,7 +103,9 @@ class Turns:
 
     def _set_status(self, status: Status) -> None:
         self._turn_status = status
-        self._log.signal(SessionStatus(status=self.status))
+        if self._shown != self.status:
+            self._shown = self.status
+            self._log.signal(SessionStatus(status=self.status))
 
     def status_of(self, turn: Work, status: Status) -> None:
         """A turn does something else now."""
@@ -110,7 +114,8 @@ class Turns:
 
     def react(self, fact: Fact) -> None:
         """What a fact that was just applied means for this process."""
-        self.error = ""
+        if self.error:
+            self.error, self._shown = "", None
         state = self._log.state
         match fact:
             case PermissionResolved() | QuestionAnswered():
