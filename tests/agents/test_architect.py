@@ -23,7 +23,7 @@ from tests.journeys.world import (
 )
 from weft.agents import Plan, Step
 from weft.app import App, Session
-from weft.errors import NoPendingRequest, UsageError
+from weft.errors import NoPendingRequest, StaleInput, UsageError
 from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
@@ -234,6 +234,28 @@ async def test_a_plan_waits_for_approval_and_can_be_edited_before_it(world: Worl
         assert (edited.plan_id, decided.approved, decided.by) == (decided.plan_id, True, "person")
         with pytest.raises(NoPendingRequest):
             await session.approve_plan()
+
+
+async def test_a_word_on_a_plan_that_comes_again_is_not_a_word_on_the_next(world: World) -> None:
+    strong = planner(submit(step(1)), "x", submit(step(2)))
+    async with world.open(strong, editor(), config=FAST) as app:
+        session = await start(app, permission_mode="accept_edits")
+        for turn in ("make it", "make another"):
+            await session.send_prompt(turn)
+            await until_status(session, "awaiting_permission")
+            await session.edit_plan(Plan(summary="None.", steps=()), input_id="e")
+            await session.reject_plan("no", input_id="r")
+            if turn == "make it":
+                await until_idle(session)
+        assert len(await facts(session, PlanEdited)) == 1
+        assert len(await facts(session, PlanDecided)) == 1
+        assert await session.get_status() == "awaiting_permission"
+        with pytest.raises(StaleInput):
+            await session.approve_plan(input_id="r")
+        await session.approve_plan(input_id="a")
+        await until_idle(session)
+        await session.approve_plan(input_id="a")
+        assert world.read("2.txt") == "2\n"
 
 
 @pytest.mark.requirement("session:reject_plan")

@@ -132,8 +132,9 @@ async def test_a_background_agent_can_be_killed(world: World) -> None:
         child = await only_child(session)
         with pytest.raises(UsageError, match="nothing runs in the background"):
             await session.kill_background("s")
-        await session.kill_background(child)
+        await session.kill_background(child, input_id="k")
         assert (await until_ended(session)).reason == "aborted"
+        await session.kill_background(child, input_id="k")
         assert await session.background_commands() == []
         assert await session.get_status() == "idle"
         with pytest.raises(UsageError, match="nothing runs in the background"):

@@ -67,6 +67,14 @@ ONCE: dict[str, tuple[Call, Call]] = {
         lambda s, i: s.recall_queues(input_id=i),
         lambda s, i: s.dequeue_steering(input_id=i),
     ),
+    "cycle_model": (
+        lambda s, i: s.cycle_model(input_id=i),
+        lambda s, i: s.cycle_thinking_level(input_id=i),
+    ),
+    "cycle_thinking_level": (
+        lambda s, i: s.cycle_thinking_level(input_id=i),
+        lambda s, i: s.cycle_model(input_id=i),
+    ),
     "abort": (
         lambda s, i: s.abort("why", input_id=i),
         lambda s, i: s.abort("another reason", input_id=i),
@@ -80,7 +88,8 @@ async def test_a_repeated_change_changes_nothing_and_answers_the_same(
     world: World, name: str
 ) -> None:
     once, other = ONCE[name]
-    async with world.open(ScriptedModel(["hello"])) as app:
+    rotation = {"model.rotation": ["scripted:script", "scripted/other:high"]}
+    async with world.open(ScriptedModel(["hello"]), config=rotation) as app:
         session = await app.sessions.start_session()
         await session.send_message("hi")
         answer = await once(session, "i")
@@ -89,6 +98,25 @@ async def test_a_repeated_change_changes_nothing_and_answers_the_same(
         with pytest.raises(StaleInput):
             await other(session, "i")
         assert (await session.editor_snapshot()).seq == before
+
+
+async def test_a_branch_is_brought_over_once_and_summed_up_once(world: World) -> None:
+    model = ScriptedModel(["one", "two", "Blue is better."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("a")
+        await session.send_message("b")
+        left = (await session.messages_with_ids())[-1][0]
+        await session.branch_at(0)
+        assert await session.summarize_branch(left, input_id="i") == "Blue is better."
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        before = (await session.editor_snapshot()).seq
+        assert await session.summarize_branch(left, input_id="i") == "Blue is better."
+        with pytest.raises(StaleInput):
+            await session.summarize_branch(await first_node(session), input_id="i")
+        assert (await session.editor_snapshot()).seq == before
+    assert len(model.requests) == 3
 
 
 async def test_an_abort_that_comes_again_does_not_stop_the_next_turn(world: World) -> None:
@@ -139,17 +167,13 @@ def test_every_changing_call_takes_an_input_id() -> None:
         *("get_history", "get_mode", "get_provider", "get_queued_messages", "get_status"),
         *("list_branches", "list_commands", "list_skills", "load_session", "messages", "usage"),
         *("messages_with_ids", "metadata", "new_session", "revisions", "stop", "subscribe"),
-        *("summarize", "todos", "touched_files", "unsubscribe"),
-    }
-    made_of_others = {
-        *("approve_plan", "cycle_model", "cycle_thinking_level", "edit_plan", "kill_background"),
-        *("reject_plan", "summarize_branch"),
+        *("list_agents", "summarize", "todos", "touched_files", "tree", "unsubscribe"),
     }
     missing = [
         name
         for name, member in inspect.getmembers(Session, inspect.iscoroutinefunction)
         if not name.startswith("_")
-        and name not in looks | made_of_others
+        and name not in looks
         and "input_id" not in inspect.signature(member).parameters
     ]
     assert missing == []

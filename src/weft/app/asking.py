@@ -19,6 +19,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.app.models import Models
 from weft.clock import SystemClock
+from weft.context import estimate, estimate_text
 from weft.errors import BadArguments, ProviderError, ProviderUnavailable, SchemaFailed, UsageError
 from weft.loop import Answer as ModelAnswer
 from weft.loop import AnswerBuilder, Limits, wait_before_retry
@@ -54,7 +55,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """`stop`, `length` (cut off), `refusal` or `other`."""
     thinking: str = ""
     usage: Usage = NOTHING_USED
-    """Of all calls together, repairs included."""
+    """Of all calls together, repairs and attempts that broke off included; estimated where the vendor did not say."""
     cost_usd: float | None = None
     """None: the price is not known."""
     duration_ms: int = 0
@@ -90,6 +91,25 @@ async def query(
     question = _question(prompt, system, schema, options)
     async with _resolved(model) as found:
         return await _Asking(found, question, _silent).answer()
+
+
+class Counted:
+    """What a question used so far, whatever becomes of it."""
+
+    def __init__(self) -> None:
+        self.usage = NOTHING_USED
+        self.is_estimated = False
+
+    def add(self, usage: Usage, *, estimated: bool) -> None:
+        """One more attempt."""
+        self.usage = self.usage + usage
+        self.is_estimated = self.is_estimated or estimated
+
+
+async def ask(text: str, *, model: Model, system: str, counted: Counted) -> Answer:
+    """`query` for those who keep a ledger: `counted` holds what was used also when it fails or is cancelled."""
+    question = _question(text, system, None, {})
+    return await _Asking(model, question, _silent, counted).answer()
 
 
 def stream(
@@ -182,7 +202,11 @@ class _Asking:
     """One question on its way: retries, repairs, and the sum of what they use."""
 
     def __init__(
-        self, model: Model, question: _Question, show: Callable[[Delta], Awaitable[None]]
+        self,
+        model: Model,
+        question: _Question,
+        show: Callable[[Delta], Awaitable[None]],
+        counted: Counted | None = None,
     ) -> None:
         self._model = model
         self._request = msgspec.structs.replace(question.request, model=model.info.name)
@@ -190,7 +214,7 @@ class _Asking:
         self._limits = question.limits
         self._show = show
         self._clock = SystemClock()
-        self._usage = NOTHING_USED
+        self._counted = counted or Counted()
 
     async def answer(self) -> Answer:
         """The answer that fits."""
@@ -209,8 +233,8 @@ class _Asking:
                 model=f"{self._model.info.provider}:{self._model.info.name}",
                 finish_reason=found.stop or "other",
                 thinking="".join(p.text for p in found.parts if isinstance(p, Thinking)),
-                usage=self._usage,
-                cost_usd=self._usage.cost_usd,
+                usage=self._counted.usage,
+                cost_usd=self._counted.usage.cost_usd,
                 duration_ms=int((self._clock.monotonic() - started) * 1000),
                 repairs=repairs,
             )
@@ -247,18 +271,29 @@ class _Asking:
             await anyio.sleep(wait)
 
     async def _attempt(self, builder: AnswerBuilder) -> ModelAnswer:
-        async with self._model.stream(self._request) as events:
-            async for event in events:
-                builder.add(event)
-                if (delta := _delta(event)) is not None:
-                    await self._show(delta)
+        try:
+            async with self._model.stream(self._request) as events:
+                async for event in events:
+                    builder.add(event)
+                    if (delta := _delta(event)) is not None:
+                        await self._show(delta)
+        finally:
+            self._count(builder)
         if builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
-        usage = builder.usage or Usage()
+        return builder.answer(self._clock.now())
+
+    def _count(self, builder: AnswerBuilder) -> None:
+        """Count what an attempt used, also one that broke off: the vendor bills it all the same."""
+        if builder.finished is None and not builder.has_begun:
+            return
+        usage = builder.usage
+        if usage is None:
+            told = estimate(self._request.messages) + estimate_text(len(self._request.system))
+            usage = Usage(input_tokens=told, output_tokens=estimate_text(builder.text_length))
         if usage.cost_usd is None:
             usage = msgspec.structs.replace(usage, cost_usd=self._model.info.cost(usage))
-        self._usage = self._usage + usage
-        return builder.answer(self._clock.now())
+        self._counted.add(usage, estimated=builder.usage is None)
 
 
 def _delta(event: StreamEvent) -> Delta | None:

@@ -5,34 +5,41 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import anyio
 import msgspec
 
-from weft.app.asking import Answer
+from weft.app.asking import Answer, Counted, ask
 from weft.app.awaiting import until_free
 from weft.app.handle import Handle
 from weft.app.port import Port
 from weft.app.reports import CompactionReport
 from weft.app.skills import Skill
-from weft.app.summaries import branch_summary, handover
-from weft.errors import SessionBusy, SessionError, SessionStopped, UsageError
+from weft.app.summaries import Question, branch_summary, handover
+from weft.errors import SessionBusy, SessionError, SessionStopped, UsageError, WeftError
 from weft.events import Compacted, ErrorRaised, Purpose, SessionRestarted, SessionStatus
 from weft.ids import NodeId
 from weft.loop import Limits, refusal
 from weft.messages import Usage
 from weft.session import (
-    AddNote,
+    BeginCall,
+    BringOver,
     ClearBoundary,
     Command,
     Compact,
+    CycleModel,
+    CycleThinking,
     RecordUsage,
     SetBoundary,
     SetMode,
     SwitchSkill,
     UndoCompaction,
+    digest,
+    split_thinking,
 )
 from weft.state import Boundary, SessionState
 
-THINKING_LEVELS = ("off", "low", "medium", "high", "max")
+RECORD_SECONDS = 5.0
+"""How long a summary that was given up may take to be counted."""
 
 
 class Steering(Handle):
@@ -60,31 +67,23 @@ class Steering(Handle):
         """plan, default, accept_edits, auto or bypass."""
         await self._set("permission_mode", mode, input_id)
 
-    async def cycle_model(self) -> str:
+    async def cycle_model(self, *, input_id: str | None = None) -> str:
         """Go on with the next model of the configured rotation; returns its name.
 
         Raises:
             UsageError: no rotation is configured.
         """
-        rotation = self._host.rotation()
-        if not rotation:
-            raise UsageError("no rotation is configured; set model.rotation to a list of models")
-        settings = (await self._port()).state.settings
-        present = [settings.model, f"{settings.model}:{settings.thinking}"]
-        place = next((i for i, each in enumerate(rotation) if each in present), -1)
-        name, thinking = _split_thinking(rotation[(place + 1) % len(rotation)])
-        await self.update_model(name)
-        if thinking:
-            await self.set_thinking_level(thinking)
-        return self._host.normal_model(name)
+        rotation = tuple(self._normal(each) for each in self._host.rotation())
+        return str(await self._call(CycleModel(rotation=rotation, **self._by(input_id))))
 
-    async def cycle_thinking_level(self) -> str:
+    def _normal(self, name: str) -> str:
+        """A model of the rotation as the log names it."""
+        model, thinking = split_thinking(name)
+        return ":".join(filter(None, (self._host.normal_model(model), thinking)))
+
+    async def cycle_thinking_level(self, *, input_id: str | None = None) -> str:
         """Think one level harder, and after the hardest not at all; returns the level."""
-        level = (await self._port()).state.settings.thinking
-        place = THINKING_LEVELS.index(level) if level in THINKING_LEVELS else -1
-        chosen = THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]
-        await self.set_thinking_level(chosen)
-        return chosen
+        return str(await self._call(CycleThinking(**self._by(input_id))))
 
     async def summarize(self) -> tuple[str, str]:
         """Write a handover document for a later session; returns its text and where it is kept."""
@@ -92,26 +91,51 @@ class Steering(Handle):
         line = await port.line()
         if not line:
             raise UsageError("there is nothing to summarise: the session is empty")
-        self._check_budget(port.state)
-        answer = await handover(line, port.state, self._host.model(port.state.settings.model))
-        await self._record(answer, "summary")
+        model = self._host.model(port.state.settings.model)
+        answer = await self._ask_beside(port.state, handover(line, port.state, model))
         return answer.text, await self._host.keep_handover(self.id, answer.text)
 
-    async def summarize_branch(self, node: str) -> str:
+    async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
         """Bring what was learned on the line that ends at `node` to the present one, where the model sees it."""
         port = await self._port()
         state = port.state
+        wanted = BringOver(node=NodeId(node), **self._by(input_id))
+        was_done, text = state.inputs.earlier_answer(wanted.input_id, digest(wanted))
+        if was_done:
+            return str(text)
         state.tree.require(NodeId(node))
         shared = set(state.tree.line(state.tree.head))
         left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in shared]
         if not left:
             raise UsageError("that message is on the present line; there is nothing to bring over")
+        model = self._host.model(state.settings.model)
+        answer = await self._ask_beside(state, branch_summary(left, model))
+        return str(await self._call(msgspec.structs.replace(wanted, text=answer.text)))
+
+    async def _ask_beside(self, state: SessionState, question: Question) -> Answer:
+        """Ask the session's model beside its turns.  What it used is counted whatever becomes of it."""
         self._check_budget(state)
-        answer = await branch_summary(left, self._host.model(state.settings.model))
-        await self._record(answer, "branch")
-        note = f"[What was learned on another branch of this conversation:]\n{answer.text}"
-        await self._call(AddNote(text=note, to_model=True, **self._by(None)))
-        return answer.text
+        name, purpose = state.settings.model, question.purpose
+        begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
+        call = NodeId(await self._call(begun))
+        counted = Counted()
+        try:
+            answer = await ask(
+                question.text, model=self._host.model(name), system=question.system, counted=counted
+            )
+        except BaseException:
+            await self._record_at_last(_used(name, purpose, call, counted))
+            raise
+        await self._call(_used(name, purpose, call, counted))
+        return answer
+
+    async def _record_at_last(self, used: RecordUsage) -> None:
+        """Count a call that was given up; where even that fails, the next to open the session counts it."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
+            try:
+                await self._call(used)
+            except WeftError:
+                return
 
     def _check_budget(self, state: SessionState) -> None:
         """A summary is a model call like any other.
@@ -125,10 +149,6 @@ class Steering(Handle):
         why = refusal(limits, state.ledger.total, model=name, is_priced=is_priced)
         if why is not None:
             raise SessionError(f"the model was not asked: {why}")
-
-    async def _record(self, answer: Answer, purpose: Purpose) -> None:
-        usage = msgspec.structs.replace(answer.usage, cost_usd=answer.cost_usd)
-        await self._call(RecordUsage(usage=usage, model=answer.model, purpose=purpose))
 
     async def list_skills(self) -> tuple[list[Skill], list[str]]:
         """Every skill of the project, and the names of those that are switched on."""
@@ -230,10 +250,14 @@ class Steering(Handle):
         await self._call(UndoCompaction(**self._by(input_id)))
 
 
-def _split_thinking(name: str) -> tuple[str, str]:
-    """`provider:model:thinking` as model and thinking level; the level is empty when none is named."""
-    model, _, level = name.rpartition(":")
-    return (model, level) if level in THINKING_LEVELS and ":" in model else (name, "")
+def _used(model: str, purpose: Purpose, call: NodeId, counted: Counted) -> RecordUsage:
+    return RecordUsage(
+        usage=counted.usage,
+        model=model,
+        purpose=purpose,
+        call=call,
+        estimated=counted.is_estimated,
+    )
 
 
 def _name_in(project: str, path: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.app.asking import Answer, query
-from weft.context import carried, room, transcript
+import msgspec
+
+from weft.context import carried, estimate_text, room, transcript
+from weft.events import Purpose
 from weft.loop import Entry
 from weft.providers import Model
 from weft.state import SessionState
@@ -31,16 +33,29 @@ A line of work in a coding session was left for another one. Say in at most 200 
 know: what was tried, what came of it, what to avoid. Keep file paths, names and error messages as they are. No preamble."""
 
 
-async def handover(line: Sequence[Entry], state: SessionState, model: Model) -> Answer:
-    """The handover document of a line."""
+class Question(msgspec.Struct, frozen=True):
+    """What the model is asked."""
+
+    text: str
+    system: str
+    purpose: Purpose
+
+    @property
+    def tokens(self) -> int:
+        """About how much it is told."""
+        return estimate_text(len(self.text) + len(self.system))
+
+
+def handover(line: Sequence[Entry], state: SessionState, model: Model) -> Question:
+    """What makes the handover document of a line."""
     told = _told(line, model)
     blocks = "\n\n".join(carried(state, line))
-    return await query(f"{told}\n\n{blocks}".strip(), model=model, system=HANDOVER)
+    return Question(f"{told}\n\n{blocks}".strip(), HANDOVER, "summary")
 
 
-async def branch_summary(line: Sequence[Entry], model: Model) -> Answer:
-    """What was learned on a line that was left."""
-    return await query(_told(line, model), model=model, system=BRANCH)
+def branch_summary(line: Sequence[Entry], model: Model) -> Question:
+    """What makes a summary of a line that was left."""
+    return Question(_told(line, model), BRANCH, "branch")
 
 
 def _told(line: Sequence[Entry], model: Model) -> str:

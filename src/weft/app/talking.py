@@ -39,6 +39,7 @@ from weft.session import (
     ReorderQueue,
     RespondToPermission,
     Say,
+    StopBackground,
 )
 from weft.state import Entry, combine_queue_entries_to_text
 
@@ -194,15 +195,15 @@ class Talking(Handle):
         """Drive from now on; who drove before watches."""
         await self.attach("driver")
 
-    async def approve_plan(self) -> None:
+    async def approve_plan(self, *, input_id: str | None = None) -> None:
         """Approve the plan that waits; it is carried out.
 
         Raises:
             NoPendingRequest: no plan waits.
         """
-        await self._call(DecidePlan(approved=True, client=self._client))
+        await self._call(DecidePlan(approved=True, **self._by(input_id)))
 
-    async def edit_plan(self, plan: Any) -> None:
+    async def edit_plan(self, plan: Any, *, input_id: str | None = None) -> None:
         """Put another plan (a `weft.agents.Plan`, or a map like it) in the place of the one that waits; it still waits.
 
         Raises:
@@ -211,15 +212,15 @@ class Talking(Handle):
         """
         from weft.agents import as_plan, plain  # only here: it costs start-up time
 
-        await self._call(EditPlan(plan=plain(as_plan(plan)), client=self._client))
+        await self._call(EditPlan(plan=plain(as_plan(plan)), **self._by(input_id)))
 
-    async def reject_plan(self, reason: str = "") -> None:
+    async def reject_plan(self, reason: str = "", *, input_id: str | None = None) -> None:
         """Turn the plan that waits down; the turn ends, and the model will know the reason.
 
         Raises:
             NoPendingRequest: no plan waits.
         """
-        await self._call(DecidePlan(approved=False, reason=reason, client=self._client))
+        await self._call(DecidePlan(approved=False, reason=reason, **self._by(input_id)))
 
     async def background_commands(self) -> list[BackgroundWork]:
         """What goes on beside the turns: background agents."""
@@ -229,15 +230,14 @@ class Talking(Handle):
             if child.background and child.reason is None
         ]
 
-    async def kill_background(self, background_id: str) -> None:
+    async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:
         """Stop something that goes on beside the turns.
 
         Raises:
             UsageError: nothing of this id does.
         """
         child = SessionId(background_id)
-        if child not in (await self._port()).state.children.at_work(background=True):
-            raise UsageError(f"nothing runs in the background as {background_id!r}")
+        await self._call(StopBackground(child=child, **self._by(input_id)))
         await self._host.stop_child(self.id, child)
 
     async def children(self) -> list[ChildInfo]:

@@ -34,8 +34,7 @@ from weft.loop import (
 )
 from weft.messages import Usage
 from weft.redact import Redactor
-from weft.session import FoundFile, Workshop
-from weft.session.decide import THINKING_LEVELS
+from weft.session import THINKING_LEVELS, FoundFile, Workshop
 from weft.state import SessionState
 from weft.tools import (
     FunctionTool,

@@ -258,12 +258,15 @@ class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
     """A request is about to be sent."""
 
     turn_id: TurnId
+    """Empty for a call that belongs to no turn."""
     node: NodeId
-    """The node that the answer will become; drafts carry its id."""
+    """The node that the answer will become; drafts carry its id.  Of any other purpose than a turn: the call's own name."""
     model: str
     prefix: BlobId | None = None
     purpose: Purpose = "turn"
     attempt: int = 1
+    input_tokens: int = 0
+    """About how much it is told; 0 where the ledger tells."""
 
 
 class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):

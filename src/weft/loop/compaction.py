@@ -7,7 +7,7 @@ the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, TypeAlias
 
 import anyio
@@ -28,7 +28,7 @@ from weft.context import (
     transcript,
 )
 from weft.errors import ContextTooLong
-from weft.events import Compacted, ErrorRaised, Fact, UsageRecorded
+from weft.events import Compacted, ErrorRaised, Fact, ModelCallStarted, UsageRecorded
 from weft.faults import Boundary
 from weft.ids import NodeId, TurnId, new_id, new_node_id
 from weft.loop.answer import Answer
@@ -50,6 +50,10 @@ Need: TypeAlias = Literal["full", "overflow", "wish", "all"]
 LEAST_GAIN_SHARE: Final = 0.1
 LEAST_GAIN: Final = 50
 """Tokens (and the share of the room) that must go for a compaction that nobody asked for; less is not worth a model call."""
+
+
+UNANSWERED: Final = Answer(parts=(), usage=NOTHING_USED, stop=None)
+"""What comes of a call that brought nothing: it used nothing that anybody has told us of, and is over."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +126,11 @@ async def summarise(
     *,
     trigger: Trigger,
     note: Callable[[Fact], None],
+    begin: Callable[[], Awaitable[object]],
 ) -> list[Fact]:
-    """Have the model write the summary; returns the facts that make it count.  What it used is noted in any case, at once.
+    """Have the model write the summary; returns the facts that make it count.
+
+    Each call is noted and, by `begin`, on record before it is made; what it used is noted in any case, at once.
 
     Raises:
         NotSummarised: the model could not be made to write it.
@@ -134,7 +141,7 @@ async def summarise(
     while True:
         told = transcript(wanted.entries, space, wanted.before, notes)
         try:
-            answer = await _ask(environment, told, focus, turn_id, note)
+            answer = await _ask(environment, told, focus, turn_id, note, begin)
             break
         except BrokenAnswer as broken:
             if not isinstance(broken.error, ContextTooLong) or space < 1_000:
@@ -162,17 +169,28 @@ async def _ask(
     focus: str,
     turn_id: TurnId | None,
     note: Callable[[Fact], None],
+    begin: Callable[[], Awaitable[object]],
 ) -> Answer:
     """Ask for the summary once; whatever comes of it, what it used is noted."""
-    request = Request(environment, new_node_id(environment.clock.now()), is_quiet=True)
+    started = ModelCallStarted(
+        turn_id=turn_id or TurnId(""),
+        node=new_node_id(environment.clock.now()),
+        model=environment.model_name,
+        purpose="compaction",
+        input_tokens=estimate_text(len(told)),
+    )
+    note(started)
+    await begin()
+    request = Request(environment, started.node, is_quiet=True)
     answer: Answer | None = None
     try:
         answer = await request.answer(_model_request(environment, told, focus))
         return answer
     finally:
         cut_short = [request.partial()] if request.builder.has_begun else []
-        for each in (*request.discarded, *([answer] if answer is not None else cut_short)):
-            note(_used(environment, each, told, turn_id))
+        made = [*request.discarded, *([answer] if answer is not None else cut_short)]
+        for each in made or [UNANSWERED]:
+            note(_used(environment, each, started))
 
 
 async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
@@ -186,11 +204,9 @@ async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) ->
     return [compacted, *ruling.facts]
 
 
-def _used(
-    environment: TurnEnvironment, answer: Answer, told: str, turn_id: TurnId | None
-) -> UsageRecorded:
+def _used(environment: TurnEnvironment, answer: Answer, started: ModelCallStarted) -> UsageRecorded:
     usage = answer.usage or Usage(
-        input_tokens=estimate_text(len(told)), output_tokens=estimate_text(len(_said(answer)))
+        input_tokens=started.input_tokens, output_tokens=estimate_text(len(_said(answer)))
     )
     if usage.cost_usd is None:
         usage = msgspec.structs.replace(usage, cost_usd=environment.model.info.cost(usage))
@@ -199,7 +215,8 @@ def _used(
         model=environment.model_name,
         purpose="compaction",
         estimated=answer.usage is None,
-        turn_id=turn_id,
+        turn_id=started.turn_id or None,
+        node=started.node,
     )
 
 
@@ -264,7 +281,13 @@ class Compaction:
             return [*told, ErrorRaised(message=refused, where="compaction")]
         try:
             facts = await summarise(
-                self._env, wanted, self._focus, None, trigger="manual", note=self._notebook.note
+                self._env,
+                wanted,
+                self._focus,
+                None,
+                trigger="manual",
+                note=self._notebook.note,
+                begin=lambda: self._notebook.commit(_COMPACT),
             )
         except NotSummarised as failure:
             facts = [ErrorRaised(message=str(failure), where="compaction")]

@@ -15,7 +15,7 @@ Nothing here waits or reads a disk: the hashes that files have now are handed in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -30,6 +30,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    UsageRecorded,
 )
 from weft.ids import BlobId, CallUid, NodeId, SessionId
 from weft.loop.answer import Answer
@@ -156,6 +157,29 @@ def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
             msgspec.structs.replace(each, call_uid=each.call_uid or unknown)
             for each in found.touched
         ]
+    return facts
+
+
+def count_lost(
+    state: SessionState, calls: Iterable[NodeId], cost: Callable[[str, Usage], float | None]
+) -> list[Fact]:
+    """What model calls beside the answers of turns used, whose process died before it could say."""
+    facts: list[Fact] = []
+    for node in calls:
+        aside = state.ledger.asides.get(node)
+        if aside is None:
+            continue
+        usage = Usage(input_tokens=aside.input_tokens)
+        facts.append(
+            UsageRecorded(
+                usage=msgspec.structs.replace(usage, cost_usd=cost(aside.model, usage)),
+                model=aside.model,
+                purpose=aside.purpose,
+                estimated=True,
+                turn_id=aside.turn_id,
+                node=node,
+            )
+        )
     return facts
 
 

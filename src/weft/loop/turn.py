@@ -273,7 +273,13 @@ class Turn:
             return False
         try:
             facts = await summarise(
-                self._env, wanted, "", self.turn_id, trigger="auto", note=self._notebook.note
+                self._env,
+                wanted,
+                "",
+                self.turn_id,
+                trigger="auto",
+                note=self._notebook.note,
+                begin=lambda: self._notebook.commit(_COMPACT),
             )
         except NotSummarised as failure:
             self._could_not_compact = True

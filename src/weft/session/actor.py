@@ -46,6 +46,7 @@ from weft.session.commands import (
     Command,
     Compact,
     ContinueTurn,
+    CycleModel,
     Detach,
     EditNode,
     Queued,
@@ -58,6 +59,7 @@ from weft.session.commands import (
     UndoRewind,
     digest,
 )
+from weft.session.cycling import next_model
 from weft.session.decide import decide
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow import Subscription
@@ -305,6 +307,7 @@ class SessionActor:
             case _:
                 if self._worker.turn is None:
                     await self._rewinds.finish()
+                    await self._comeback.count_lost()
                 return await self._decide_and_commit(command, asked)
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
@@ -343,6 +346,9 @@ class SessionActor:
                 self._env.workshop.check(self.state, options)
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.workshop.check(self.state, value if name == "budget" else {name: value})
+            case CycleModel(rotation=rotation):
+                model, _ = next_model(rotation, self.state.settings)
+                self._env.workshop.check(self.state, {"model": model})
             case _:
                 pass
 

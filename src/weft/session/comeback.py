@@ -13,11 +13,13 @@ import msgspec
 from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, TurnStarted
 from weft.faults import Boundary
+from weft.ids import NodeId
 from weft.loop import (
     Commit,
     Evidence,
     Leftover,
     children_wanted,
+    count_lost,
     end_interrupted,
     hashes_wanted,
     promote,
@@ -39,6 +41,23 @@ class Comeback:
         self._log = log
         self._store = store
         self._env = environment
+        self._lost: set[NodeId] = set(log.state.ledger.asides)
+        """Model calls beside the answers of turns that nobody works on any more; at first, all that are open."""
+
+    def lose_work(self) -> None:
+        """What was at work here is gone; a summary that somebody asked for beside it is not."""
+        asides = self._log.state.ledger.asides.items()
+        self._lost |= {node for node, aside in asides if aside.purpose == "compaction"}
+
+    async def count_lost(self) -> None:
+        """Put on record what calls used that nobody works on any more."""
+        lost, self._lost = self._lost, set()
+        facts = count_lost(self._log.state, lost, self._env.workshop.cost)
+        if not facts:
+            return
+        _RECOVER.before.hit()
+        await self._log.commit(Commit(facts=tuple(facts)))
+        _RECOVER.after.hit()
 
     async def settle(self) -> None:
         """Close what a dead process left in doubt, so that its turn can go on."""

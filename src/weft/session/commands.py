@@ -13,7 +13,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.events import PermissionAction, Purpose
-from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
+from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Part, Usage, clean_value
 from weft.state import Entry
 
@@ -215,12 +215,50 @@ class EditPlan(CommandBase, frozen=True, tag="edit_plan"):
     plan: dict[str, Any]
 
 
+class BeginCall(CommandBase, frozen=True, tag="begin_call"):
+    """A model is about to be asked beside the turns; answers the call's name."""
+
+    model: str
+    purpose: Purpose
+    input_tokens: int = 0
+    """About how much it is told."""
+
+
 class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
     """Enter what a model call beside the session used into its ledger."""
 
     usage: Usage
     model: str
     purpose: Purpose = "summary"
+    call: NodeId | None = None
+    """The call's name, where it was begun."""
+    estimated: bool = False
+
+
+class BringOver(CommandBase, frozen=True, tag="bring_over"):
+    """Tell the present line what was learned on another one; answers the text."""
+
+    node: NodeId
+    """Where the other line ends."""
+    text: str = ""
+    """What a model made of it; no part of what is asked for, and so not of its digest."""
+
+
+class CycleModel(CommandBase, frozen=True, tag="cycle_model"):
+    """Go on with the next model of a rotation; answers its name."""
+
+    rotation: tuple[str, ...]
+    """Each `provider:model`, or `provider:model:thinking`."""
+
+
+class CycleThinking(CommandBase, frozen=True, tag="cycle_thinking"):
+    """Think one level harder, and after the hardest not at all; answers the level."""
+
+
+class StopBackground(CommandBase, frozen=True, tag="stop_background"):
+    """Somebody stops what goes on beside the turns; answers nothing."""
+
+    child: SessionId
 
 
 class SetBoundary(CommandBase, frozen=True, tag="set_boundary"):
@@ -283,7 +321,12 @@ Command: TypeAlias = (
     | SetMode
     | DecidePlan
     | EditPlan
+    | BeginCall
     | RecordUsage
+    | BringOver
+    | CycleModel
+    | CycleThinking
+    | StopBackground
     | SwitchSkill
     | SetBoundary
     | ClearBoundary
@@ -381,6 +424,10 @@ ANSWERS: dict[type[CommandBase], Any] = {
     SetCheckpoint: str,
     Rewind: RewindPlan,
     UndoRewind: RewindPlan,
+    BeginCall: str,
+    BringOver: str,
+    CycleModel: str,
+    CycleThinking: str,
 }
 """What each command answers, for those who carry answers as bytes; the others answer nothing."""
 
@@ -407,4 +454,6 @@ def digest(command: Command) -> str:
     plain = msgspec.structs.replace(command, input_id=None, client="")
     if isinstance(plain, Say):
         plain = msgspec.structs.replace(plain, context=())
+    if isinstance(plain, BringOver):
+        plain = msgspec.structs.replace(plain, text="")
     return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

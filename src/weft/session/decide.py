@@ -23,6 +23,7 @@ from weft.events import (
     InputRemoved,
     InputsReordered,
     ModeChanged,
+    ModelCallStarted,
     NewMessage,
     NodeEdited,
     NodeMarked,
@@ -50,12 +51,16 @@ from weft.session.commands import (
     AddNote,
     AnswerQuestion,
     Attach,
+    BeginCall,
     BranchAt,
+    BringOver,
     ChangeSetting,
     ClearBoundary,
     Command,
     Compact,
     ContinueTurn,
+    CycleModel,
+    CycleThinking,
     DecidePlan,
     DeleteBranch,
     DequeueSteering,
@@ -77,19 +82,20 @@ from weft.session.commands import (
     SetCheckpoint,
     SetMode,
     Stop,
+    StopBackground,
     SwitchBranch,
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
     UndoRewind,
 )
+from weft.session.cycling import THINKING_LEVELS, next_model, next_thinking
 from weft.session.environment import FoundFile
 from weft.state import Entry, Request, SessionState
 
 LONGEST_QUEUE = 500
 """Messages that may wait; one more is refused."""
 SESSION_MODES = ("normal", "architect")
-THINKING_LEVELS = ("off", "low", "medium", "high", "max")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,8 +164,19 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _set_mode(mode)
         case DecidePlan() | EditPlan():
             return _plan(command, state)
-        case RecordUsage(usage=usage, model=model, purpose=purpose):
-            return Plan(facts=(UsageRecorded(usage=usage, model=model, purpose=purpose),))
+        case BeginCall() | RecordUsage():
+            return _beside(command, moment)
+        case BringOver(node=node, text=text):
+            return _bring_over(node, text, state)
+        case CycleModel(rotation=rotation):
+            return _cycle_model(rotation, state)
+        case CycleThinking():
+            harder = next_thinking(state.settings)
+            return Plan(facts=(SettingChanged(name="thinking", value=harder),), answer=harder)
+        case StopBackground(child=child):
+            if child not in state.children.at_work(background=True):
+                raise UsageError(f"nothing runs in the background as {child!r}")
+            return Plan()  # its end is put on record by whoever sees it
         case SwitchSkill(name=name, active=active):
             return Plan(facts=(SkillChanged(name=name, active=active),))
         case SetBoundary(first=first, last=last):
@@ -381,6 +398,45 @@ def _plan(command: DecidePlan | EditPlan, state: SessionState) -> Plan:
         by=command.client or "person",
     )
     return Plan(facts=(decided,))
+
+
+# --- beside the turns ------------------------------------------------------------------
+
+
+def _beside(command: BeginCall | RecordUsage, moment: Moment) -> Plan:
+    """A model call that no turn makes begins, or is over."""
+    if isinstance(command, BeginCall):
+        started = ModelCallStarted(
+            turn_id=TurnId(""),
+            node=new_node_id(moment.now),
+            model=command.model,
+            purpose=command.purpose,
+            input_tokens=command.input_tokens,
+        )
+        return Plan(facts=(started,), answer=started.node)
+    used = UsageRecorded(
+        usage=command.usage,
+        model=command.model,
+        purpose=command.purpose,
+        estimated=command.estimated,
+        node=command.call,
+    )
+    return Plan(facts=(used,))
+
+
+def _bring_over(node: NodeId, text: str, state: SessionState) -> Plan:
+    state.tree.require(node)
+    cleaned = clean_text(text)
+    note = f"[What was learned on another branch of this conversation:]\n{cleaned}"
+    return Plan(facts=_add_note(note, "info", True, state).facts, answer=cleaned)
+
+
+def _cycle_model(rotation: Sequence[str], state: SessionState) -> Plan:
+    model, thinking = next_model(rotation, state.settings)
+    facts: list[Fact] = [SettingChanged(name="model", value=model)]
+    if thinking:
+        facts.append(SettingChanged(name="thinking", value=thinking))
+    return Plan(facts=tuple(facts), answer=model)
 
 
 # --- the tree --------------------------------------------------------------------------

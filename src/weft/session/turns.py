@@ -15,6 +15,7 @@ from weft.actors import Budget, Mailbox
 from weft.errors import Fenced, SessionError, SessionStopped, StoreError, WeftError
 from weft.events import (
     Cause,
+    Compacted,
     ErrorRaised,
     Fact,
     PermissionRequest,
@@ -30,7 +31,7 @@ from weft.events import (
 )
 from weft.faults import Boundary
 from weft.ids import RequestId
-from weft.loop import Build, Commit, Work
+from weft.loop import Build, Commit, Compaction, Work
 from weft.session.comeback import Comeback
 from weft.session.decide import Moment, Plan, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
@@ -212,9 +213,12 @@ class Turns:
         """
         if turn is not self._worker.turn:
             raise SessionStopped(self._log.session_id, "this turn was ended")
-        owed, self._owed = self._owed, None
-        stored = await self._log.commit(self._titled(build(self._log.state)), owed)
-        if self._log.state.turn.open is None:
+        commit = self._titled(build(self._log.state))
+        owed, is_last = None, _may_be_last(turn, commit)
+        if is_last:
+            owed, self._owed = self._owed, None
+        stored = await self._log.commit(commit, owed)
+        if is_last and self._log.state.turn.open is None:
             # The turn is over with this append, not when its task has wound up: the next message starts a new one.
             await self._release()
         return stored
@@ -313,6 +317,7 @@ class Turns:
             Fenced: another process owns the session now.
         """
         self._worker.drop()
+        self._comeback.lose_work()
         reason = f"{type(error).__name__}: {error}"
         try:
             await self.reload()
@@ -336,6 +341,7 @@ class Turns:
         self._gate.state = self._log.state
 
     async def _go_on(self) -> None:
+        await self._comeback.count_lost()
         if self._log.state.turn.open is not None:
             await self._comeback.settle()
             self._start_turn()
@@ -347,3 +353,10 @@ class Turns:
         self.error = f"it crashed too often; the last time: {reason}"
         self._worker.settled.set()
         self._set_status("error")
+
+
+def _may_be_last(work: Work, commit: Commit) -> bool:
+    """False for what a compaction writes before its end: it has no turn that would be open until then."""
+    return not isinstance(work, Compaction) or any(
+        isinstance(fact, Compacted | ErrorRaised) for fact in commit.facts
+    )

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from weft.events import AnyFact, ChildFinished, Purpose, UsageRecorded
+from weft.events import AnyFact, ChildFinished, ModelCallStarted, Purpose, UsageRecorded
 from weft.ids import NodeId, TurnId
 from weft.messages import NOTHING_USED, Usage
 
@@ -26,16 +26,38 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     node: NodeId | None = None
 
 
+class Aside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A model call beside the answers of turns: a compaction, a summary."""
+
+    model: str
+    purpose: Purpose
+    turn_id: TurnId | None = None
+    input_tokens: int = 0
+    """About how much it is told."""
+
+
 class Ledger(msgspec.Struct):
     """All rows, and their sum."""
 
     rows: list[Row] = []
     total: Usage = NOTHING_USED
+    asides: dict[NodeId, Aside] = {}
+    """Calls beside the answers of turns that have begun, and whose use is not on record."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
+            case ModelCallStarted(node=node, model=model, purpose=purpose) if purpose != "turn":
+                self.asides[node] = Aside(
+                    model=model,
+                    purpose=purpose,
+                    turn_id=fact.turn_id or None,
+                    input_tokens=fact.input_tokens,
+                )
+                return
             case UsageRecorded(usage=usage):
+                if fact.node is not None:
+                    self.asides.pop(fact.node, None)
                 row = Row(
                     usage=usage,
                     model=fact.model,

@@ -76,7 +76,7 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "6"
+FOLD_VERSION: Final = "7"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -102,7 +102,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     InputsReordered: ("queue",),
     QueuesRecalled: ("queue",),
     TurnStarted: ("turn", "about", "children", "plan"),
-    ModelCallStarted: ("turn",),
+    ModelCallStarted: ("turn", "ledger"),
     UsageRecorded: ("ledger",),
     ChildStarted: ("children",),
     ChildFinished: ("ledger", "children"),

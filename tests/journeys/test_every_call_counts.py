@@ -1,0 +1,155 @@
+"""The ledger counts every model call, whatever it was for and however it ended."""
+
+from __future__ import annotations
+
+import contextlib
+
+import anyio
+import pytest
+
+from tests.journeys.compacting import Teller, reached, start, talk
+from tests.journeys.test_compaction_auto import TURN, WINDOW
+from tests.journeys.world import PATIENCE, World, crash, facts
+from weft.app import Session
+from weft.errors import SessionError, WeftError
+from weft.events import ModelCallStarted, UsageRecorded
+from weft.ids import NodeId
+from weft.messages import Usage
+from weft.providers import ModelRequest
+from weft.providers.script import Fail, SayText, Spend, Stall, Step
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def rows(session: Session, purpose: str) -> list[UsageRecorded]:
+    return [each for each in await facts(session, UsageRecorded) if each.purpose == purpose]
+
+
+async def left_branch(session: Session) -> NodeId:
+    """The end of a line that was left."""
+    left = (await session.messages_with_ids())[-1][0]
+    await session.branch_at(0)
+    return NodeId(left)
+
+
+async def ask(session: Session, purpose: str) -> None:
+    if purpose == "compaction":
+        await session.compact()
+    elif purpose == "summary":
+        await session.summarize()
+    else:
+        await session.summarize_branch(await left_branch(session))
+
+
+async def ask_in_vain(session: Session, purpose: str) -> None:
+    with contextlib.suppress(WeftError):
+        await ask(session, purpose)
+
+
+async def talk_in_vain(session: Session) -> None:
+    with contextlib.suppress(WeftError):
+        await talk(session, *(f"{number} {TURN}" for number in range(40)))
+
+
+def stalling(*before: Step) -> ScriptedModel:
+    return ScriptedModel(["one", "two", (*before, Stall(gate="s"))])
+
+
+@pytest.mark.parametrize("purpose", ["compaction", "summary", "branch"])
+async def test_a_call_beside_the_turns_that_died_with_its_process_is_counted_once(
+    world: World, purpose: str
+) -> None:
+    model = stalling(SayText(text="so far"))
+    app = world.open(model)
+    async with anyio.create_task_group() as group:
+        await app.__aenter__()
+        session = await start(app)
+        await talk(session, "a", "b")
+        group.start_soon(ask_in_vain, session, purpose)
+        with anyio.fail_after(PATIENCE):
+            await model.gate("s").reached.wait()
+        [begun] = [
+            each for each in await facts(session, ModelCallStarted) if each.purpose != "turn"
+        ]
+        assert (begun.purpose, await rows(session, purpose)) == (purpose, [])
+        await crash(app)
+        group.cancel_scope.cancel()
+    for _ in range(2):
+        async with world.open(ScriptedModel([])) as app:
+            session = await app.sessions.get("s")
+            await session.add_system_message("I am back")
+            [used] = await rows(session, purpose)
+            assert (used.node, used.estimated) == (begun.node, True)
+            assert used.usage.input_tokens == begun.input_tokens > 0
+            assert (await session.usage()).by_purpose[purpose] == used.usage
+
+
+async def test_a_compaction_that_died_in_the_midst_of_a_turn_is_counted(world: World) -> None:
+    teller = Teller(window=WINDOW, summary=lambda request: Stall(gate="s"))
+    app = world.open(teller.model)
+    async with anyio.create_task_group() as group:
+        await app.__aenter__()
+        session = await start(app)
+        group.start_soon(talk_in_vain, session)
+        await reached(teller, "s")
+        await crash(app)
+        group.cancel_scope.cancel()
+    teller.summary = lambda request: SayText(text="short")
+    async with world.open(teller.model) as app:
+        session = await app.sessions.get("s")
+        await session.continue_and_wait()
+        estimated = [each for each in await rows(session, "compaction") if each.estimated]
+        assert len(estimated) == 1
+        assert estimated[0].usage.input_tokens > 0
+        assert estimated[0].turn_id is not None
+
+
+@pytest.mark.parametrize("purpose", ["summary", "branch"])
+async def test_a_summary_that_is_cancelled_counts_what_had_come(world: World, purpose: str) -> None:
+    model = stalling(Spend(usage=Usage(input_tokens=70, output_tokens=3)), SayText(text="so far"))
+    async with world.open(model) as app:
+        session = await start(app)
+        await talk(session, "a", "b")
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_in_vain, session, purpose)
+            with anyio.fail_after(PATIENCE):
+                await model.gate("s").reached.wait()
+            group.cancel_scope.cancel()
+        [used] = await rows(session, purpose)
+        assert (used.usage.input_tokens, used.usage.output_tokens) == (70, 3)
+
+
+@pytest.mark.parametrize("purpose", ["compaction", "summary", "branch"])
+async def test_a_call_that_fails_is_over_and_is_not_counted_again(
+    world: World, purpose: str
+) -> None:
+    model = ScriptedModel(["one", "two", Fail(error="RequestRefused")])
+    async with world.open(model) as app:
+        session = await start(app)
+        await talk(session, "a", "b")
+        with pytest.raises((SessionError, WeftError)):
+            await ask(session, purpose)
+        assert sum(each.usage.total_tokens for each in await rows(session, purpose)) == 0
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.get("s")
+        await session.add_system_message("I am back")
+        assert sum(each.usage.total_tokens for each in await rows(session, purpose)) == 0
+
+
+async def test_a_summary_counts_its_broken_attempts_too(world: World) -> None:
+    spent = Spend(usage=Usage(input_tokens=10, output_tokens=1))
+
+    def choose(request: ModelRequest) -> list[Step]:
+        asked.append(request)
+        if len(asked) == 2:
+            return [spent, SayText(text="half"), Fail(error="ProviderUnavailable")]
+        return [spent, SayText(text="whole")]
+
+    asked: list[ModelRequest] = []
+    async with world.open(ScriptedModel([], choose=choose)) as app:
+        session = await start(app)
+        await talk(session, "a")
+        await session.summarize()
+        [used] = await rows(session, "summary")
+        assert used.usage.input_tokens == 20
