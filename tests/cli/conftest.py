@@ -7,13 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.source import SRC
+from weft.app import App, open_app
 
 
 class Weft:
@@ -119,6 +120,15 @@ def weft(tmp_path: Path) -> Iterator[Weft]:
     program = Weft(tmp_path)
     yield program
     program.close()
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    """An application on an empty project, in a world of its own."""
+    (tmp_path / "project").mkdir()
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    async with open_app(tmp_path / "project", tmp_path / "weft.db", environ=environ) as opened:
+        yield opened
 
 
 def text(said: str, chunk: int = 0) -> dict[str, Any]:

@@ -2,153 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import anyio
-import anyio.abc
 import pytest
 
 from tests.cli.conftest import call, text
-from weft.app import App, open_app
-from weft.cli.chat.blocks import Answer, AnyBlock, Asked, Leave, Note, Table, ToolCard, UserSaid
-from weft.cli.chat.chat import Chat
+from tests.cli.person import Remembering, talking
+from weft.app import App
+from weft.cli.chat.blocks import Asked, Leave, Note, Table, ToolCard, UserSaid
 from weft.cli.chat.screen import (
-    Input,
     Interrupted,
-    Left,
     NextMode,
     Question,
-    Screen,
-    Submitted,
     TakeBack,
 )
-from weft.cli.chat.story import Live
-from weft.cli.launch import wanted_of
-from weft.cli.parse import parse
 
 pytestmark = pytest.mark.anyio
-
-
-class Remembering(Screen):
-    """A screen for tests: what is shown is kept, what is typed and answered comes from the test."""
-
-    def __init__(self) -> None:
-        self.blocks: list[AnyBlock] = []
-        self.live = Live()
-        self.line = ""
-        self.notices: list[str] = []
-        self.question: Question | str | None = None
-        self._changed = anyio.Event()
-        self._answer: Any = None
-        self._answered = anyio.Event()
-        self._closed = anyio.Event()
-        self._sending, self._receiving = anyio.create_memory_object_stream[Input](100)
-
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        with self._sending, self._receiving:
-            task_status.started()
-            await self._closed.wait()
-
-    def close(self) -> None:
-        self._closed.set()
-
-    def interrupted(self) -> None:
-        self._sending.send_nowait(Interrupted())
-
-    def show(self, *blocks: AnyBlock) -> None:
-        self.blocks.extend(blocks)
-        self._wake()
-
-    def watch(self, live: Live) -> None:
-        self.live = live
-        self._wake()
-
-    def refresh(self) -> None:
-        self._wake()
-
-    def notify(self, text: str) -> None:
-        self.notices.append(text)
-
-    def put_back(self, text: str) -> None:
-        self.line = text + self.line
-        self._wake()
-
-    async def next_input(self) -> Input:
-        return await self._receiving.receive()
-
-    async def choose(self, question: Question) -> int | None:
-        return await self._asked(question)  # type: ignore[no-any-return]  # the test answers with a number
-
-    async def ask_line(self, label: str) -> str | None:
-        return await self._asked(label)  # type: ignore[no-any-return]  # the test answers with a text
-
-    async def _asked(self, question: Question | str) -> Any:
-        self.question, self._answered = question, anyio.Event()
-        self._wake()
-        try:
-            await self._answered.wait()
-            return self._answer
-        finally:
-            if not self._answered.is_set():
-                self.question = None
-            self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    # -- the person
-
-    def typed(self, given: str | Input) -> None:
-        self._sending.send_nowait(Submitted(given) if isinstance(given, str) else given)
-
-    def answer(self, answer: Any) -> None:
-        assert self.question is not None
-        self.question, self._answer = None, answer
-        self._answered.set()
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        with anyio.fail_after(20):
-            while not holds():
-                await self._changed.wait()
-
-    async def asked(self) -> Question | str:
-        await self.until(lambda: self.question is not None)
-        assert self.question is not None
-        return self.question
-
-    async def idle(self) -> None:
-        await self.until(
-            lambda: self.live.status in ("idle", "interrupted") and not self.live.is_busy
-        )
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [block for block in self.blocks if isinstance(block, kind)]
-
-    def words(self) -> str:
-        return "".join(block.text for block in self.of(Answer))
-
-
-class Talk:
-    """A chat that a test drives."""
-
-    def __init__(self, chat: Chat, screen: Remembering) -> None:
-        self.chat = chat
-        self.screen = screen
-
-    async def say(self, text: str) -> None:
-        """Say something and wait for what comes of it, and for the end of the turn."""
-        screen = self.screen
-        screen.typed(text)
-        await screen.until(lambda: screen.of(UserSaid)[-1:] == [UserSaid(text=text)])
-        said = max(n for n, block in enumerate(screen.blocks) if block == UserSaid(text=text))
-        await screen.until(lambda: any(isinstance(b, Answer | Note) for b in screen.blocks[said:]))
-        await screen.idle()
 
 
 def _has_mode(screen: Remembering, mode: str) -> bool:
@@ -157,29 +27,6 @@ def _has_mode(screen: Remembering, mode: str) -> bool:
 
 def _has_table(screen: Remembering, title: str) -> bool:
     return any(table.title == title for table in screen.of(Table))
-
-
-@pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[App]:
-    (tmp_path / "project").mkdir()
-    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    async with open_app(tmp_path / "project", tmp_path / "weft.db", environ=environ) as opened:
-        yield opened
-
-
-@asynccontextmanager
-async def talking(
-    app: App, *answers: Any, flags: tuple[str, ...] = (), **fields: Any
-) -> AsyncIterator[Talk]:
-    script = Path(app.project_path).parent / "script.json"
-    script.write_text(json.dumps({"by": "content", "answers": answers, **fields}))
-    wanted = wanted_of(parse(["-m", f"scripted:{script}", *flags]), headless=False)
-    screen = Remembering()
-    chat = Chat(app, screen, wanted)
-    async with anyio.create_task_group() as group:
-        group.start_soon(chat.run)
-        yield Talk(chat, screen)
-        screen.typed(Left())
 
 
 async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.chat import leave_question
 from weft.cli.chat.choosing import VISIBLE_ROWS, Choosing
+from weft.cli.chat.questions import leave_question
 from weft.cli.chat.screen import Question, Row
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId

@@ -12,7 +12,7 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 
-from weft.cli.chat.chat import leave_question
+from weft.cli.chat.questions import leave_question
 from weft.cli.chat.screen import Question, Row
 from weft.cli.chat.terminal import CALM_SECONDS, TerminalScreen
 from weft.clock import ManualClock

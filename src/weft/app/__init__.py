@@ -24,12 +24,14 @@ from weft.app.reports import (
     UsageReport,
 )
 from weft.app.session import Session
+from weft.session import Branch, RewindItem, RewindPlan
 
 __all__ = [
     "KEYS",
     "Answer",
     "App",
     "BackgroundWork",
+    "Branch",
     "ChildInfo",
     "Config",
     "Delta",
@@ -41,6 +43,8 @@ __all__ = [
     "PlanProgress",
     "Reply",
     "Result",
+    "RewindItem",
+    "RewindPlan",
     "Session",
     "SessionInfo",
     "SessionManager",

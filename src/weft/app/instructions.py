@@ -19,7 +19,7 @@ def instructions(project: Path, config: Path) -> str:
     """All instructions for a project, each under the path it comes from; empty when there are none."""
     pieces: list[str] = []
     left = LIMIT
-    for path in _files(project, config):
+    for path in instruction_files(project, config):
         text = _read(path, left)
         if text:
             pieces.append(f"# Instructions from {path}\n\n{text}")
@@ -29,7 +29,8 @@ def instructions(project: Path, config: Path) -> str:
     return "\n\n".join(pieces)
 
 
-def _files(project: Path, config: Path) -> Iterator[Path]:
+def instruction_files(project: Path, config: Path) -> Iterator[Path]:
+    """The files that hold them, outermost first."""
     folders = [config, *reversed(list(up_to_root(project)))]
     for folder in folders:
         found = next((folder / name for name in NAMES if (folder / name).is_file()), None)

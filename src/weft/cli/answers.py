@@ -76,6 +76,9 @@ async def whole(event: Event, app: App) -> Event:
 
 def describe_call(name: str, args: dict[str, Any]) -> str:
     """A call in a few words: `read src/a.py`."""
+    if name == "agent" and isinstance(args.get("description") or args.get("prompt"), str):
+        task = " ".join(str(args.get("description") or args["prompt"]).split())
+        return f"agent {args.get('agent') or 'general'}: {task[:200]}"
     for key in ("command", "path", "pattern", "query"):
         value = args.get(key)
         if isinstance(value, str) and value:

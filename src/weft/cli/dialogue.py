@@ -11,6 +11,7 @@ from weft.app import App, Session
 from weft.cli import output
 from weft.cli.answers import GOOD
 from weft.cli.exits import FAILED, NOBODY_READS, OK
+from weft.cli.expanding import expanded
 from weft.cli.lines import LineReader
 from weft.cli.prompts import Said
 from weft.cli.sinks import Sink, StreamSink
@@ -61,8 +62,9 @@ class Dialogue:
 
     async def _answer(self, said: Said) -> int:
         try:
+            content, more = await expanded(self._session, said)
             result = await self._talk.send(
-                lambda: self._session.send_message(said, **self._options)
+                lambda: self._session.send_message(content, **{**self._options, **more})
             )
         except WeftError as error:
             self._sink.fail(str(error))

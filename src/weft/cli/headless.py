@@ -23,6 +23,7 @@ from weft.cli.sinks import make_sink
 from weft.cli.stopping import Stop
 from weft.cli.talk import Talk
 from weft.errors import UsageError, WeftError
+from weft.messages import Content, Text
 
 
 def run_print(arguments: Arguments) -> int:
@@ -106,6 +107,7 @@ class _Run:
         await self._stop.watch(settle, task_status=task_status)
 
     async def _open(self) -> Session:
+        await self._tell_what_does_not_count()
         existing = await chosen_id(self._app, self._arguments)
         if existing is None:
             await self._stand_in()
@@ -121,6 +123,20 @@ class _Run:
         self._sink.start(session.id, lambda: describe(self._app, self._wanted.tools, snapshot))
         self._session = session
         return session
+
+    def _may_act(self) -> bool:
+        """One look, so that folders without settings of their own cost nothing."""
+        return os.path.isdir(os.path.join(self._app.project_path, ".weft"))
+
+    async def _tell_what_does_not_count(self) -> None:
+        """A folder whose settings and hooks are not trusted is said to be so: nobody is asked, and nothing is trusted by itself."""
+        if not self._may_act():
+            return
+        question = await self._app.trust_question()
+        if question is not None:
+            from weft.cli.trusting import warning
+
+            output.complain(warning(question))
 
     async def _stand_in(self) -> None:
         """Without a key and a named model, the embedded one answers; it is said, and fetched if need be."""
@@ -160,7 +176,13 @@ class _Run:
 
     async def _send(self, session: Session, options: dict[str, Any]) -> Result:
         if self._said:
-            return await session.send_message(self._said, **options)
+            content: Content = self._said
+            if isinstance(self._said[0], Text) and self._said[0].text.startswith("/"):
+                from weft.cli.expanding import expanded  # only where it may be a command
+
+                content, more = await expanded(session, self._said)
+                options = {**options, **more}
+            return await session.send_message(content, **options)
         if await session.get_status() != "interrupted":
             raise UsageError(
                 "there is nothing to go on with: the last turn came to its end; give a prompt"
@@ -176,6 +198,8 @@ class _Run:
         if (path := self._arguments.text("output_last_message")) is not None:
             write_file(path, answer_text(result))
         self._sink.finish(result)
+        if result.finish_reason == "halted" and "plan was turned down" in result.detail:
+            output.complain("--permission-mode bypass approves plans beforehand")
         if denied:
             calls = "1 tool call" if denied == 1 else f"{denied} tool calls"
             output.complain(

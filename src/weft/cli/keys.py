@@ -4,8 +4,10 @@ from __future__ import annotations
 
 KEYS: tuple[tuple[str, str], ...] = (
     ("Enter", "Send; while the model works: say it before its next step"),
-    ("Alt+Enter, Ctrl+J, \\ Enter", "New line"),
+    ("Alt+Enter", "New line; while the model works: say it after this turn"),
+    ("Ctrl+J, \\ Enter", "New line"),
     ("Esc", "Stop the turn; what it did stays"),
+    ("Esc Esc", "Go back to an earlier message; clear the line if something stands there"),
     ("Ctrl+C", "Stop the turn; else clear the line; twice: leave"),
     ("Ctrl+D", "Leave, when the line is empty"),
     ("Shift+Tab", "Next mode: default, accept_edits, plan"),

@@ -35,6 +35,8 @@ class Wanted(NamedTuple):
     system_prompt: str | None
     append_system_prompt: str | None
     title: str | None
+    architect: bool
+    """One model plans, another carries out."""
     limits: dict[str, Any]
     """Options that go with each message."""
 
@@ -141,6 +143,8 @@ def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
         "max_turns": arguments.whole("max_turns"),
         "max_budget_usd": arguments.number("max_budget_usd"),
         "max_tokens": arguments.whole("max_tokens"),
+        "plan_model": arguments.text("plan_model"),
+        "edit_model": arguments.text("edit_model"),
     }
     return Wanted(
         model=model,
@@ -151,6 +155,8 @@ def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
         system_prompt=_text_or_file(arguments, "system_prompt"),
         append_system_prompt=_text_or_file(arguments, "append_system_prompt"),
         title=arguments.text("name"),
+        # Whoever names its models wants it.
+        architect=arguments.flag("architect") or bool(limits["plan_model"] or limits["edit_model"]),
         limits={name: limit for name, limit in limits.items() if limit is not None},
     )
 
@@ -287,13 +293,19 @@ async def open_session(
     if existing is not None:
         if wanted.effort:
             await session.set_thinking_level(wanted.effort)
+        if wanted.architect:
+            await session.set_mode("architect")
         if wanted.title:
             await app.sessions.rename_session(existing, wanted.title)
     return session
 
 
 def _settings(wanted: Wanted) -> dict[str, Any]:
-    given = {"thinking": wanted.effort, "append_system_prompt": wanted.append_system_prompt}
+    given = {
+        "thinking": wanted.effort,
+        "append_system_prompt": wanted.append_system_prompt,
+        "mode": "architect" if wanted.architect else None,
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -305,6 +317,8 @@ async def apply_settings(session: Session, wanted: Wanted) -> None:
         await session.set_thinking_level(wanted.effort)
     if wanted.permission_mode:
         await session.set_permission_mode(wanted.permission_mode)
+    if wanted.architect:
+        await session.set_mode("architect")
 
 
 def message_options(wanted: Wanted, *, existing: bool) -> dict[str, Any]:

@@ -111,6 +111,22 @@ RUN: tuple[Section, ...] = (
                 EFFORTS,
                 hidden=("--thinking",),
             ),
+            Option(
+                ("--architect",), "One model plans, you approve the plan, another carries it out."
+            ),
+            Option(
+                ("--plan-model",),
+                "The model that plans, in architect mode; switches it on.",
+                "text",
+                "MODEL",
+            ),
+            Option(
+                ("--edit-model",),
+                "The model that carries the plan out, in architect mode; switches it on.",
+                "text",
+                "MODEL",
+                hidden=("--editor-model",),
+            ),
             Option(("--system-prompt",), "Use this system prompt instead of ours.", "text", "TEXT"),
             Option(("--system-prompt-file",), "The same, from a file.", "text", "FILE"),
             Option(("--append-system-prompt",), "Add this to the system prompt.", "text", "TEXT"),

@@ -61,6 +61,12 @@ class Asked(Block, frozen=True):
     text: str
 
 
+class PlanShown(Block, frozen=True):
+    """A plan of architect mode, for somebody who has to approve it: shown whole."""
+
+    plan: dict[str, Any]
+
+
 class Note(Block, frozen=True):
     """A line about what happened."""
 
@@ -75,4 +81,6 @@ class Table(Block, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-AnyBlock: TypeAlias = UserSaid | Answer | Thought | ToolCard | Leave | Asked | Note | Table
+AnyBlock: TypeAlias = (
+    UserSaid | Answer | Thought | ToolCard | Leave | Asked | PlanShown | Note | Table
+)

@@ -1,22 +1,26 @@
 """The chat: a person, a screen and a session.
 
 One task follows the session's events and shows them, one takes what the person types, one puts the session's questions to the person.
-Commands live in `commands`; this module only keeps the three in step.
+Commands live in `commands`, questions in `questions`; this module only keeps the three in step.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
 
 from weft.app import App, Session
 from weft.cli.answers import whole
-from weft.cli.chat.blocks import Answer, Asked, Leave, Note
+from weft.cli.chat.blocks import Answer, Note
 from weft.cli.chat.commands import Commands
 from weft.cli.chat.conversation import Conversation
+from weft.cli.chat.questions import Asker, ask_trust
 from weft.cli.chat.screen import (
+    GoBack,
     Input,
     Interrupted,
     Left,
@@ -27,19 +31,25 @@ from weft.cli.chat.screen import (
     Submitted,
     TakeBack,
 )
-from weft.cli.chat.story import Live, Story, earlier, live_of
+from weft.cli.chat.story import Asking, Live, PlanAsked, Story, earlier, live_of
+from weft.cli.chat.workers import follow_worker, workers_of
 from weft.cli.embedded import make_ready
 from weft.cli.exits import sentence_of
 from weft.cli.launch import Wanted
 from weft.cli.prompts import Said, compose
-from weft.errors import NoPendingRequest, WeftError
-from weft.events import PermissionRequest, QuestionAsked
+from weft.errors import WeftError
+from weft.events import ChildStarted
 from weft.ids import SessionId
+
+if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
+    from weft.app.commands_md import MarkdownCommand
 
 logger = logging.getLogger(__name__)
 
 EARLIER = 12
 """Messages of a resumed conversation that are shown."""
+AFTER_A_MOVE = 2
+"""Messages that are shown of the line that the conversation was moved to."""
 MODES = ("default", "accept_edits", "plan")
 """What Shift+Tab goes through."""
 
@@ -59,6 +69,7 @@ class Chat:
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
         self._commands = Commands(self)
+        self._asker = Asker(screen, self._interrupt_apart)
         screen.watch(self.story.live)
 
     @property
@@ -87,13 +98,14 @@ class Chat:
             group.cancel_scope.cancel()
 
     async def _begin(self, first: Said, resume: SessionId | None, fork: bool, picks: bool) -> None:
+        await self.ask_trust()
         if picks:
             await self._commands.pick(fork=fork)
         elif resume is not None:
             await self.switch(resume, fork=fork)
         if first:
             await self.say(first)
-        elif self.live.status == "interrupted":
+        else:
             await self.offer_to_go_on()
 
     def _leave_screen(self) -> None:
@@ -116,8 +128,10 @@ class Chat:
 
     async def _take(self, given: Input) -> None:
         match given:
-            case Submitted(text=text):
-                await self._submitted(text)
+            case Submitted(text=text, later=later):
+                await self._submitted(text, later=later)
+            case GoBack():
+                await self._commands.go_back()
             case Interrupted():
                 await self.interrupt()
             case NextMode():
@@ -128,18 +142,37 @@ class Chat:
             case Left():
                 pass
 
-    async def _submitted(self, text: str) -> None:
+    async def _submitted(self, text: str, *, later: bool = False) -> None:
         stripped = text.strip()
         if stripped == "?":
             stripped = "/help"
         if self._commands.takes(stripped):
             await self._commands.run(stripped)
             return
+        if later:
+            await self.say_later(text)
+        else:
+            await self.say_text(text)
+
+    async def say_text(self, text: str) -> None:
+        """Say something: it starts a turn, or is heard before the next step."""
         try:
-            said = compose([text], folder=self._app.project_path)
-            await self.say(said)
+            await self.say(compose([text], folder=self._app.project_path))
         except WeftError:
             # Nothing typed is lost: it goes back where it was typed.
+            self.screen.put_back(text)
+            raise
+
+    async def say_later(self, text: str) -> None:
+        """Say something when the turn has ended."""
+        session = self.conversation.session
+        if session is None or not self.live.is_busy:
+            await self.say_text(text)
+            return
+        try:
+            said = compose([text], folder=self._app.project_path)
+            await session.queue_follow_up(said, **self.conversation.options())
+        except WeftError:
             self.screen.put_back(text)
             raise
 
@@ -156,16 +189,41 @@ class Chat:
 
     async def say(self, said: Said) -> None:
         """Send a message, in a new session where there is none yet."""
-        if self.conversation.session is None:
-            if self.conversation.stands_in:
-                await make_ready(self._app, self._note)
-            session, snapshot = await self.conversation.begin()
-            await self.follow(session, live_of(snapshot), after=snapshot.seq)
+        await self._begin_session()
         try:
             await self.conversation.say(said)
         except WeftError:
             await self._forget_if_empty()
             raise
+
+    async def _begin_session(self) -> Session:
+        """The session; a new one where there is none yet."""
+        if self.conversation.session is None:
+            if self.conversation.stands_in:
+                await make_ready(self._app, self._note)
+            session, snapshot = await self.conversation.begin()
+            await self.follow(session, live_of(snapshot), after=snapshot.seq)
+        assert self.conversation.session is not None
+        return self.conversation.session
+
+    async def file_commands(self) -> Mapping[str, MarkdownCommand]:
+        """The commands from Markdown files, by name."""
+        return (await self._app.sessions.commands(self._app.project_path)).found
+
+    async def run_file_command(self, text: str) -> None:
+        """Send what a command from a Markdown file stands for."""
+        session = await self._begin_session()
+        try:
+            expanded = await session.expand_command(text, ask=self._asker.ask_shell)
+            await self.conversation.say(expanded.content, expanded.options)
+        except WeftError:
+            self.screen.put_back(text)
+            await self._forget_if_empty()
+            raise
+
+    async def ask_trust(self, *, is_asked_for: bool = False) -> None:
+        """Ask whether the person trusts the folder, where there is something to ask."""
+        await ask_trust(self._app, self.screen, is_asked_for=is_asked_for)
 
     def _note(self, text: str) -> None:
         self.screen.show(Note(text=text))
@@ -224,6 +282,21 @@ class Chat:
         snapshot = await session.editor_snapshot()
         await self.follow(session, live, after=snapshot.seq)
 
+    async def show_place(self) -> None:
+        """Show where the conversation stands now, after it was moved."""
+        session = self.conversation.session
+        assert session is not None
+        branch = next(each for each in await session.list_branches() if each.is_current)
+        said = [
+            message
+            for message in await session.messages()
+            if message.role in ("user", "assistant") and message.content.strip()
+        ]
+        where = f"{len(said)} messages" if said else "at its beginning"
+        self.screen.show(
+            Note(text=f"now on {branch.name}, {where}"), *earlier(said[-AFTER_A_MOVE:])
+        )
+
     async def leave_session(self) -> None:
         """Begin anew with the next message."""
         self._stop_following()
@@ -231,9 +304,15 @@ class Chat:
         self.watch(Story(self.conversation.blank()))
 
     async def offer_to_go_on(self) -> None:
-        """The last turn was interrupted: go on with it, or leave it."""
+        """Where the last turn was interrupted, or left its plan unfinished: go on with it, or leave it."""
+        if self.live.status != "interrupted" and not self.live.has_open_plan:
+            return
         question = Question(
-            title="The last turn was interrupted.",
+            title=(
+                "The last turn was interrupted."
+                if self.live.status == "interrupted"
+                else "The plan was not carried out to its end."
+            ),
             rows=(Row("Go on with it"), Row("Leave it; the next message begins a new turn")),
             hint="1-2, or Esc to leave it",
         )
@@ -251,6 +330,7 @@ class Chat:
         """Show what happens in this session from now on."""
         assert self._group is not None
         self._stop_following()
+        live.workers = await workers_of(session)
         self.watch(Story(live))
         await self._group.start(self._follow, session, self.story, after)
         self._wake_asker()
@@ -269,17 +349,28 @@ class Chat:
             self._following = scope
             events = await session.subscribe(after=after)
             task_status.started()
-            async with events:
+            async with events, anyio.create_task_group() as following:
+                for child in story.live.workers:
+                    following.start_soon(self._follow_worker, child, story.live)
                 async for event in events:
                     blocks = story.take(await whole(event, self._app))
                     if blocks:
                         self.screen.show(*blocks)
+                    if isinstance(event, ChildStarted):
+                        following.start_soon(self._follow_worker, event.child, story.live)
                     self.screen.refresh()
                     self._wake_asker()
+                following.cancel_scope.cancel()
         if not scope.cancelled_caught:
             self.screen.show(
                 Note(text=f"the session ended: {await session.wait()}", level="warning")
             )
+
+    async def _follow_worker(self, child: str, live: Live) -> None:
+        try:
+            await follow_worker(self._app, child, live, self.screen.refresh)
+        except WeftError:  # how a worker stands is only for looking; its end is told by the session
+            logger.exception("a worker could not be followed")
 
     # -- questions
 
@@ -290,83 +381,23 @@ class Chat:
         if self.live.requests:
             self._asked.set()
 
+    def _next_question(self) -> Asking | None:
+        """The next request to put.  What a turn asks that is not going on is asked when it goes on; an agent beside the turns may ask any time."""
+        live = self.live
+        for request in live.requests.values():
+            if live.status != "interrupted" and (
+                live.is_busy or not isinstance(request, PlanAsked)
+            ):
+                return request
+        return None
+
     async def _put_questions(self) -> None:
         while True:
             await self._asked.wait()
             self._asked = anyio.Event()
-            while self.live.requests and self.conversation.session is not None:
-                request = next(iter(self.live.requests.values()))
+            while (request := self._next_question()) and self.conversation.session is not None:
                 with anyio.CancelScope() as scope:
                     self._asking = (request.request_id, scope)
-                    await self._safely(self._put, self.conversation.session, request)
+                    await self._safely(self._asker.put, self.conversation.session, request)
                 self._asking = None
                 self.live.requests.pop(request.request_id, None)
-
-    async def _put(self, session: Session, request: PermissionRequest | QuestionAsked) -> None:
-        try:
-            if isinstance(request, PermissionRequest):
-                await self._ask_leave(session, request)
-            else:
-                await self._ask_person(session, request)
-        except NoPendingRequest:
-            return  # somebody else was faster
-
-    async def _ask_leave(self, session: Session, request: PermissionRequest) -> None:
-        self.screen.show(
-            Leave(
-                tool=request.tool_name,
-                target=request.tool_path,
-                preview=request.preview,
-                reason=request.reason,
-            )
-        )
-        chosen = await self.screen.choose(leave_question(request))
-        if chosen is None:
-            self._interrupt_apart()
-            return
-        reason = ""
-        if chosen == 3:
-            answer = await self.screen.ask_line("Why not? (Enter for no reason)")
-            reason = (answer or "").strip()
-        actions = ("allow_once", "allow_turn", "allow_always", "deny")
-        await session.respond_to_permission(
-            actions[chosen],  # type: ignore[arg-type]  # these are the literals
-            request_id=request.request_id,
-            meta={"reason": reason} if reason else None,
-        )
-
-    async def _ask_person(self, session: Session, request: QuestionAsked) -> None:
-        answer: str | None = None
-        self.screen.show(Asked(text=request.question))
-        if request.options:
-            rows = (*(Row(option) for option in request.options), Row("Something else"))
-            question = Question(title="Your answer?", rows=rows, hint="Esc stops the turn")
-            chosen = await self.screen.choose(question)
-            if chosen is not None and chosen < len(request.options):
-                answer = request.options[chosen]
-            elif chosen is not None:
-                answer = await self.screen.ask_line("Your answer:")
-        else:
-            answer = await self.screen.ask_line("Your answer:")
-        if answer is None:
-            self._interrupt_apart()
-        else:
-            await session.answer_question(request.request_id, answer or "(no answer)")
-
-
-def leave_question(request: PermissionRequest) -> Question:
-    """The four answers.  What "always" grants is said in full, or stands right above."""
-    pattern = request.always_pattern
-    is_short = "\n" not in pattern and len(pattern) <= 60 and pattern.isprintable()
-    granted = pattern if is_short else "exactly what is shown above"
-    return Question(
-        title="May it?",
-        rows=(
-            Row("Yes, once"),
-            Row("Yes, also again in this turn", granted),
-            Row("Yes, always in this session", granted),
-            Row("No, and say why"),
-        ),
-        hint="1-4; Esc stops the turn",
-        picked=-1,
-    )

@@ -18,6 +18,9 @@ class Choosing:
 
     def rows(self) -> list[tuple[int, Row]]:
         """The rows that fit what was typed, with their numbers."""
+        if self.words and self._is_number(self.words):
+            number = int(self.words) - 1
+            return [(number, self.question.rows[number])]
         wanted = self.words.casefold().split()
         return [
             (number, row)
@@ -50,13 +53,26 @@ class Choosing:
 
     def typed(self, letter: str) -> int | None:
         """Take a typed letter; the row that it chooses, if it does."""
-        if letter.isdecimal() and not self.words:
-            number = int(letter) - 1
-            return number if 0 <= number < len(self.question.rows) else None
+        if letter.isdecimal() and self._is_number(self.words):
+            if len(self.question.rows) < 10:
+                number = int(letter) - 1
+                return number if 0 <= number < len(self.question.rows) else None
+            return self._number(self.words + letter)
         if self.question.is_searched and letter.isprintable():
             self.words += letter
             self.index = 0
         return None
+
+    def _number(self, words: str) -> int | None:
+        """A number of a long list is picked while it is typed, and chosen when it cannot go on."""
+        if not 1 <= int(words) <= len(self.question.rows):
+            return None
+        self.words, self.index = words, 0
+        return int(words) - 1 if int(words) * 10 > len(self.question.rows) else None
+
+    @staticmethod
+    def _is_number(words: str) -> bool:
+        return not words or (words.isascii() and words.isdecimal())
 
     def erase(self) -> None:
         """Take the last typed letter back."""

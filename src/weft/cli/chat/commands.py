@@ -5,22 +5,20 @@ from __future__ import annotations
 import difflib
 import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
 
 from weft.app.slash import COMMANDS, find_slash
-from weft.cli.chat.blocks import Note, Table, UserSaid
-from weft.cli.chat.conversation import Conversation
-from weft.cli.chat.screen import Question, Row, Screen
-from weft.cli.chat.story import Live
+from weft.cli.chat.blocks import Answer, Note, Table, UserSaid
+from weft.cli.chat.queue_commands import QueueCommands
+from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.setup_commands import SetupCommands
+from weft.cli.chat.talking import Group, Handler, Talking
+from weft.cli.chat.tree_commands import TreeCommands
+from weft.cli.chat.work_commands import WorkCommands
 from weft.cli.keys import KEYS
 from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
-from weft.ids import SessionId
 from weft.messages import Usage
-
-Handler: TypeAlias = Callable[[str], Awaitable[None]]
 
 EFFORTS = ("off", "low", "medium", "high", "max")
 MODES = {
@@ -33,44 +31,20 @@ MODES = {
 LISTED = 50
 
 
-class Talking(Protocol):
-    """What commands need of the chat."""
-
-    screen: Screen
-    conversation: Conversation
-
-    @property
-    def live(self) -> Live:
-        """What is in flight."""
-        ...
-
-    async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
-        """Go on with another session."""
-        ...
-
-    async def leave_session(self) -> None:
-        """Begin anew with the next message."""
-        ...
-
-    async def offer_to_go_on(self) -> None:
-        """Ask whether the interrupted turn should go on."""
-        ...
-
-    async def go_on(self) -> None:
-        """Go on with a turn that was interrupted or stopped."""
-        ...
-
-    async def set_mode(self, mode: str) -> None:
-        """Change what may be done without asking."""
-        ...
-
-
-class Commands:
-    """Carries out commands for a chat."""
+class Commands(Group):
+    """Carries out commands for a chat: those of a conversation and its settings here, the others in groups of their own."""
 
     def __init__(self, chat: Talking) -> None:
-        self._chat = chat
-        self._handlers: dict[str, Handler] = {
+        super().__init__(chat)
+        self._tree = TreeCommands(chat)
+        groups = (self, self._tree, WorkCommands(chat), QueueCommands(chat), SetupCommands(chat))
+        self._handlers = {
+            name: handler for group in groups for name, handler in group.handlers.items()
+        }
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {
             "/help": self._help,
             "/new": self._new,
             "/resume": self._resume,
@@ -87,7 +61,16 @@ class Commands:
             "/todo": self._todo,
             "/export": self._export,
             "/compact": self._compact,
+            "/handover": self._handover,
+            "/budget": self._budget,
+            "/architect": self._architect,
         }
+
+    async def go_back(self) -> None:
+        """Esc Esc: the same as `/rewind`."""
+        if self._chat.conversation.session is None:
+            raise UsageError("nothing was said yet; there is nothing to go back to")
+        await self._tree.rewind()
 
     def takes(self, text: str) -> bool:
         """True for a command; a path such as `/etc/hosts` is none."""
@@ -102,18 +85,32 @@ class Commands:
         """
         word, _, rest = text.partition(" ")
         slash = find_slash(word.lower())
-        if slash is None:
-            near = difflib.get_close_matches(word, [each.name for each in COMMANDS], n=1)
+        if slash is not None:
+            self._chat.screen.show(UserSaid(text=text))
+            await self._handlers[slash.name](rest.strip())
+            return
+        from_files = await self._chat.file_commands()
+        # A name may be followed by a line break as well as by a space.
+        name = text.split(maxsplit=1)[0][1:]
+        if name not in from_files:
+            known = [each.name for each in COMMANDS] + [f"/{each}" for each in from_files]
+            near = difflib.get_close_matches(f"/{name}", known, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; /help shows those there are"
-            raise UsageError(f"there is no command {word}{hint}")
-        self._chat.screen.show(UserSaid(text=text))
-        await self._handlers[slash.name](rest.strip())
+            raise UsageError(f"there is no command /{name}{hint}")
+        await self._chat.run_file_command(text)
 
     # -- help
 
     async def _help(self, words: str) -> None:
         commands = tuple((command.shown, command.about) for command in COMMANDS)
         self._show(Table(title="Commands", rows=commands))
+        from_files = await self._chat.file_commands()
+        if from_files:
+            own = tuple(
+                (f"/{name} {command.argument_hint}".rstrip(), command.description)
+                for name, command in from_files.items()
+            )
+            self._show(Table(title="Commands from files", rows=own))
         self._show(Table(title="Keys", rows=KEYS))
         self._show(Note(text="@path sends a file along", level="quiet"))
 
@@ -133,8 +130,7 @@ class Commands:
             await self._chat.switch(await find_id(app, words))
         else:
             await self.pick()
-        if self._chat.live.status == "interrupted":
-            await self._chat.offer_to_go_on()
+        await self._chat.offer_to_go_on()
 
     async def pick(self, *, fork: bool = False) -> None:
         """Have the person pick another conversation of this folder.
@@ -186,14 +182,12 @@ class Commands:
             raise UsageError("say something first" if session is None else "/rename needs a title")
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
 
-    def _must_be_idle(self, what: str) -> None:
-        if self._chat.live.is_busy:
-            raise UsageError(f"a turn runs; Esc stops it, then {what} can begin")
-
     # -- settings
 
     async def _model(self, words: str) -> None:
         chat = self._chat
+        if words == "next":
+            words = await self._session("change").cycle_model()
         if not words:
             chosen = await self._pick_model()
             if chosen is None:
@@ -240,23 +234,53 @@ class Commands:
 
     async def _plan(self, words: str) -> None:
         await self._mode("plan")
+        if words:
+            await self._chat.say_text(words)
 
-    async def _pick_word(
-        self, title: str, words: tuple[str, ...], details: dict[str, str] | None = None
-    ) -> str | None:
-        rows = tuple(Row(word, (details or {}).get(word, "")) for word in words)
-        chosen = await self._chat.screen.choose(
-            Question(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
+    async def _architect(self, words: str) -> None:
+        """`/architect` goes over to the mode and back; with a task, the task is done in it."""
+        chat = self._chat
+        wanted = True if words and words != "off" else not chat.live.is_architect and words != "off"
+        await chat.conversation.set_architect(wanted)
+        chat.live.is_architect = wanted
+        chat.screen.refresh()
+        self._say(
+            "architect: one model plans, you approve, another carries it out"
+            if wanted
+            else "architect mode is off"
         )
-        return None if chosen is None else words[chosen]
+        if words and words != "off":
+            await chat.say_text(words)
+
+    async def _budget(self, words: str) -> None:
+        session = self._session("limit")
+        if not words:
+            raise UsageError("/budget needs an amount in US dollars (`/budget 2.50`), or off")
+        try:
+            usd = None if words == "off" else float(words.removeprefix("$"))
+        except ValueError as error:
+            raise UsageError(f"/budget takes US dollars or off, not {words!r}") from error
+        await session.set_budget(usd=usd)
+        self._say("there is no limit now" if usd is None else f"the limit is ${usd:.2f}")
 
     async def _compact(self, words: str) -> None:
-        session = self._chat.conversation.session
-        if session is None:
-            raise UsageError("there is nothing to compact yet")
+        session = self._session("compact")
         self._must_be_idle("a summary")
+        self._chat.screen.notify("asking the model for a summary…")
         report = await session.compact(words or None)
-        self._say(f"{report.tokens_before:,} tokens became {report.tokens_after:,}")
+        self._chat.screen.notify("")
+        self._say(
+            f"{report.tokens_before:,} tokens became {report.tokens_after:,}; /undo takes it back"
+        )
+
+    async def _handover(self, words: str) -> None:
+        session = self._session("hand over")
+        self._must_be_idle("a handover")
+        self._chat.screen.notify("asking the model for a handover document…")
+        text, path = await session.summarize()
+        self._chat.screen.notify("")
+        self._show(Answer(text=text))
+        self._say(f"written to {path}")
 
     # -- looking
 
@@ -264,7 +288,7 @@ class Commands:
         live, session = self._chat.live, self._chat.conversation.session
         rows = [
             ("model", live.model),
-            ("mode", live.mode),
+            ("mode", f"{live.mode}, architect" if live.is_architect else live.mode),
             ("effort", live.effort),
             ("context", _context(live.context_used, live.context_window)),
             ("folder", self._chat.conversation.app.project_path),
@@ -316,12 +340,6 @@ class Commands:
         _refuse_existing(path)
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {path}")
-
-    def _show(self, block: Table | Note) -> None:
-        self._chat.screen.show(block)
-
-    def _say(self, text: str) -> None:
-        self._chat.screen.show(Note(text=text))
 
 
 def _in_folder(path: str, folder: str) -> str:

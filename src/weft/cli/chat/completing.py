@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from weft.app.slash import COMMANDS
+from weft.app.slash import COMMANDS, taken_names
 from weft.cli.sanitize import clean_line
 
 MAX_FILES = 20_000
@@ -21,11 +23,22 @@ _SKIPPED = frozenset(
 )
 
 
+class Offered(NamedTuple):
+    """A command that can be typed."""
+
+    name: str
+    shown: str
+    about: str
+    aliases: tuple[str, ...] = ()
+
+
 class ChatCompleter(Completer):
     """Offers commands and files."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, offered: Callable[[], list[Offered]] = list) -> None:
+        """`offered` gives the commands from files, beside those that every screen has."""
         self._files = Files(folder)
+        self._offered = offered
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
@@ -33,13 +46,16 @@ class ChatCompleter(Completer):
         """What could stand at the cursor."""
         before = document.text_before_cursor
         if before.startswith("/") and not any(letter.isspace() for letter in before):
-            for command in COMMANDS:
+            built_in = [
+                Offered(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+            ]
+            for command in [*built_in, *self._offered()]:
                 if any(name.startswith(before) for name in (command.name, *command.aliases)):
                     yield Completion(
                         command.name,
                         -len(before),
-                        display=command.shown,
-                        display_meta=command.about,
+                        display=clean_line(command.shown),
+                        display_meta=clean_line(command.about),
                     )
             return
         word = mention_at_end(before)
@@ -47,6 +63,31 @@ class ChatCompleter(Completer):
             for path in self._files.matching(word):
                 shown = f'"{path}"' if " " in path else path
                 yield Completion(f"@{shown} ", -len(word) - 1, display=clean_line(path))
+
+
+class FileCommands:
+    """The commands from Markdown files, looked for again when the last look is old."""
+
+    def __init__(self, project: str, config: Path) -> None:
+        self._project = project
+        self._config = config
+        self._found: list[Offered] = []
+        self._looked = float("-inf")
+
+    def __call__(self) -> list[Offered]:
+        """Those that there are."""
+        if time.monotonic() - self._looked > FRESH_SECONDS:
+            from weft.app.commands_md import find_commands  # with the first command that is typed
+
+            found = find_commands(Path(self._project), self._config).found
+            taken = taken_names()
+            self._found = [
+                Offered(f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description)
+                for name, each in found.items()
+                if f"/{name}" not in taken
+            ]
+            self._looked = time.monotonic()
+        return self._found
 
 
 def mention_at_end(text: str) -> str | None:

@@ -5,14 +5,15 @@ A chat that says nothing leaves nothing behind: until then the settings are only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.app import App, EditorSnapshot, Session
 from weft.cli.chat.story import Live, live_of
 from weft.cli.embedded import notice
 from weft.cli.launch import Wanted, message_options, model_and_effort, open_session
-from weft.cli.prompts import Said
 from weft.ids import SessionId
+from weft.messages import Content
 
 
 class Conversation:
@@ -32,6 +33,7 @@ class Conversation:
             model=wanted.model or self.app.sessions.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
             effort=wanted.effort or "off",
+            is_architect=wanted.architect,
         )
 
     @property
@@ -54,7 +56,9 @@ class Conversation:
         wanted = (
             self._wanted
             if self.session is None
-            else self._wanted._replace(model=None, effort=None, permission_mode=None, title=None)
+            else self._wanted._replace(
+                model=None, effort=None, permission_mode=None, architect=False, title=None
+            )
         )
         wanted = wanted._replace(system_prompt=None, append_system_prompt=None)
         session = await open_session(self.app, wanted, existing=session_id, fork=fork)
@@ -72,6 +76,7 @@ class Conversation:
             model=snapshot.model,
             permission_mode=snapshot.permission_mode,
             effort=snapshot.thinking,
+            architect=snapshot.mode == "architect",
             title=None,
         )
         await self.session.stop()
@@ -84,10 +89,10 @@ class Conversation:
             self.session = None
             await self.app.sessions.delete_session(session.id)
 
-    async def say(self, said: Said) -> None:
-        """Send a message: it starts a turn, or is heard before the next step of the one that runs."""
+    async def say(self, said: Content, more: Mapping[str, Any] | None = None) -> None:
+        """Send a message: it starts a turn, or is heard before the next step of the one that runs.  `more` are options for it alone."""
         assert self.session is not None
-        await self.session.send_prompt(said, **self.options())
+        await self.session.send_prompt(said, **{**self.options(), **(more or {})})
 
     def options(self) -> dict[str, Any]:
         """What goes along with each message."""
@@ -115,6 +120,12 @@ class Conversation:
         if self.session is not None:
             await self.session.set_thinking_level(level)
         self._wanted = self._wanted._replace(effort=level)
+
+    async def set_architect(self, wanted: bool) -> None:
+        """Whether one model plans and another carries out, from the next turn on."""
+        if self.session is not None:
+            await self.session.set_mode("architect" if wanted else "normal")
+        self._wanted = self._wanted._replace(architect=wanted)
 
     async def set_mode(self, mode: str) -> None:
         """What may be done without asking."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from weft.cli.chat.choosing import Choosing
-from weft.cli.chat.story import Live
+from weft.cli.chat.story import Live, Worker
 from weft.cli.sanitize import clean, clean_line
 
 Fragments: TypeAlias = list[tuple[str, str]]
@@ -17,6 +17,8 @@ _DOING = {
     "executing_tool": "working",
     "awaiting_permission": "waiting for you",
 }
+_PHASES = {"planning": "planning", "replanning": "planning anew", "checking": "checking the step"}
+"""What the architect is at, where that says more."""
 
 
 def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
@@ -26,40 +28,68 @@ def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
         drawn.append(("", f"{line}\n"))
     for line in tail(clean(live.thinking), width - 2, 3):
         drawn.append(("class:quiet", f"∴ {line}\n"))
-    for tool in live.running.values():
+    working = {each.call_uid: each for each in live.workers.values() if each.call_uid}
+    for call_uid, tool in live.running.items():
         drawn.append(("class:tool", "● "))
         drawn.append(("", f"{fit(clean_line(tool.name), width - 2)}\n"))
+        if (worker := working.get(call_uid)) is not None:
+            drawn += _progress(worker, width)
+            continue
         for line in tail(tool.output, width - 2, OUTPUT_LINES):
             drawn.append(("class:quiet", f"  {line}\n"))
+    drawn += _workers(live, width)
     if live.retry:
         drawn.append(("class:warning", f"{fit('! ' + clean_line(live.retry), width)}\n"))
     if live.is_busy and live.status != "awaiting_permission":
         doing = _DOING[live.status]
+        doing = _PHASES.get(live.phase, doing)
         if live.writing and live.status == "thinking":
             doing = f"writing a call of {clean_line(live.writing)}"
         drawn.append(("class:quiet", f"{fit(f'· {doing} {seconds} s (esc stops it)', width)}\n"))
-    for text in live.queued.values():
-        drawn.append(("class:quiet", f"{fit('› then: ' + clean_line(text), width)}\n"))
+    for entry_id, text in live.queued.items():
+        when = "after this turn" if entry_id in live.later else "then"
+        drawn.append(("class:quiet", f"{fit(f'› {when}: {clean_line(text)}', width)}\n"))
     return drawn
+
+
+def _workers(live: Live, width: int) -> Fragments:
+    """A line for each session that works for this one, but for those that stand with their call."""
+    drawn: Fragments = []
+    for worker in live.workers.values():
+        if worker.call_uid in live.running:
+            continue
+        title = f": {worker.title}" if worker.title else ""
+        beside = " (background)" if worker.background else ""
+        drawn.append(("class:tool", "⤷ "))
+        drawn.append(("", f"{fit(clean_line(f'{worker.name}{title}{beside}'), width - 2)}\n"))
+        drawn += _progress(worker, width)
+    return drawn
+
+
+def _progress(worker: Worker, width: int) -> Fragments:
+    if not worker.progress:
+        return []
+    return [("class:quiet", f"  {fit(clean_line(worker.progress), width - 2)}\n")]
 
 
 def status_line(live: Live, *, width: int, notice: str = "") -> Fragments:
     """Mode, model, context and cost; the least important goes first when there is little room."""
     if notice:
         return [("class:warning", fit(f" {notice}", width))]
+    mode = f"{live.mode} architect" if live.is_architect else live.mode
     mode_style = {"default": "class:status", "bypass": "class:danger"}.get(live.mode, "class:mode")
     model = clean_line(live.model)
     short = model.partition(":")[2].rpartition("/")[2] or model
     effort = f" {live.effort}" if live.effort not in ("off", "") else ""
     parts = [model + effort, _context(live), _cost(live)]
-    if len(f" {live.mode} · {' · '.join(parts)}") > width:
+    if len(f" {mode} · {' · '.join(parts)}") > width:
         parts[0] = short + effort
-    while len(parts) > 1 and len(f" {live.mode} · {' · '.join(filter(None, parts))}") > width:
+    while len(parts) > 1 and len(f" {mode} · {' · '.join(filter(None, parts))}") > width:
         parts.pop()
     rest = " · ".join(part for part in parts if part)
     return [
-        (mode_style, f" {live.mode}"),
-        ("class:status", fit(f" · {rest}", max(0, width - len(live.mode) - 1))),
+        (mode_style, f" {mode}"),
+        ("class:status", fit(f" · {rest}", max(0, width - len(mode) - 1))),
     ]
 
 

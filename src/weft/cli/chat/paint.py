@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Any, assert_never
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import Heading, Markdown
@@ -24,11 +24,13 @@ from weft.cli.chat.blocks import (
     Asked,
     Leave,
     Note,
+    PlanShown,
     Table,
     Thought,
     ToolCard,
     UserSaid,
 )
+from weft.cli.chat.plans import step_title, steps_of
 from weft.cli.sanitize import clean, clean_line, visible
 
 MAX_WIDTH = 120
@@ -92,6 +94,8 @@ def _drawn(block: AnyBlock) -> RenderableType:
             return _leave(block)
         case Asked(text=text):
             return _Beside(Text("? ", "bold yellow"), Text(clean(text).strip("\n"), "bold"))
+        case PlanShown(plan=plan):
+            return _plan(plan)
         case Note(text=text, level=level):
             return _Beside(
                 Text(f"{_MARKS[level]} ", _LEVELS[level]), Text(clean(text), _LEVELS[level])
@@ -214,6 +218,34 @@ def _leave(leave: Leave) -> RenderableType:
     return Group(title, _Beside(edge, body, repeat=True))
 
 
+def _plan(plan: dict[str, Any]) -> RenderableType:
+    """All of it: somebody has to approve it."""
+    drawn: list[RenderableType] = [
+        _Beside(
+            Text("▌ ", "magenta"), Text(f"Plan: {visible(str(plan.get('summary', '')))}", "bold")
+        )
+    ]
+    for number, step in enumerate(steps_of(plan), start=1):
+        drawn.append(
+            _Beside(Text(f"{number:>2}. ", "bold"), Text(visible(step_title(step)), "bold"))
+        )
+        boundary = step.get("boundary")
+        if isinstance(boundary, dict):
+            lines = f"lines {_from_one(boundary, 'first')} to {_from_one(boundary, 'last')} only"
+            drawn.append(Padding(Text(lines, "dim"), (0, 0, 0, 4)))
+        if details := str(step.get("details") or "").strip("\n"):
+            drawn.append(Padding(Text(visible(details), "dim"), (0, 0, 0, 4)))
+        if check := step.get("check"):
+            drawn.append(Padding(Text(f"check: {visible(str(check))}", "cyan"), (0, 0, 0, 4)))
+    return Group(*drawn)
+
+
+def _from_one(boundary: dict[str, Any], name: str) -> str:
+    """A line's number as people count."""
+    number = boundary.get(name)
+    return str(number + 1) if isinstance(number, int) else "?"
+
+
 def _table(title: str, rows: Iterable[tuple[str, ...]]) -> RenderableType:
     grid = Grid.grid(padding=(0, 2))
     first = True
@@ -274,5 +306,15 @@ def _cut(text: str, limit: int) -> str:
 
 def _ascii(text: str) -> str:
     """For terminals that cannot show more."""
-    plain = {"●": "*", "›": ">", "∴": "~", "·": "-", "✗": "x", "…": "...", "▌": "|", "•": "*"}
+    plain = {
+        "●": "*",
+        "›": ">",
+        "∴": "~",
+        "·": "-",
+        "✗": "x",
+        "…": "...",
+        "▌": "|",
+        "•": "*",
+        "⤷": ">",
+    }
     return "".join(plain.get(letter, letter) for letter in text).encode("ascii", "replace").decode()

@@ -9,9 +9,11 @@ import sys
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.choosing import Choosing
+from weft.cli.chat.editing import edited
 from weft.cli.chat.paint import Painter
 from weft.cli.chat.screen import (
     LEAVE_HINT,
@@ -42,12 +44,16 @@ class PlainScreen(Screen):
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self._answers, self._answered = anyio.create_memory_object_stream[str](0)
         self._is_asking = False
+        self._one_question = anyio.Lock()
+        self._group: anyio.abc.TaskGroup | None = None
+        self._reading = anyio.CancelScope()
         self._closed = anyio.Event()
         self._was_busy = False
         self._twice = Twice(clock or SystemClock())
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
+            self._group = group
             group.start_soon(self._read)
             task_status.started()
             self._prompt()
@@ -57,6 +63,10 @@ class PlainScreen(Screen):
             stream.close()
 
     async def _read(self) -> None:
+        with anyio.CancelScope() as self._reading:
+            await self._read_on()
+
+    async def _read_on(self) -> None:
         text = ""
         while (line := await self._lines.next_line()) is not None:
             text += line.decode("utf-8", "replace").rstrip("\r")
@@ -118,6 +128,10 @@ class PlainScreen(Screen):
             return Left()
 
     async def choose(self, question: Question) -> int | None:
+        async with self._one_question:
+            return await self._choose(question)
+
+    async def _choose(self, question: Question) -> int | None:
         choosing = Choosing(question)
         self._write(f"{clean(question.title)}\n")
         for number, row in choosing.rows():
@@ -131,8 +145,19 @@ class PlainScreen(Screen):
                 return int(answer) - 1
             self._write(f"That is none of 1 to {len(question.rows)}.\n")
 
-    async def ask_line(self, label: str) -> str | None:
-        return await self._ask(f"{clean(label)} ")
+    async def ask_line(self, label: str, text: str = "") -> str | None:
+        async with self._one_question:
+            before = f"(an empty line keeps: {clean(text)})\n" if text else ""
+            return await self._ask(f"{before}{clean(label)} ") or text
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        assert self._group is not None
+        # The editor reads the terminal now; what is typed there is not for us.
+        self._reading.cancel()
+        try:
+            return await anyio.to_thread.run_sync(edited, text, suffix)
+        finally:
+            self._group.start_soon(self._read)
 
     async def _ask(self, label: str) -> str:
         self._write(label)

@@ -12,14 +12,18 @@ from weft.cli.chat.story import Live
 from weft.clock import Clock
 
 TWICE_SECONDS = 2.0
-"""How close two Ctrl-C must be to mean "leave"."""
+"""How close two Ctrl-C must be to mean "leave", and two Esc "go back"."""
 LEAVE_HINT = "Ctrl-C again leaves"
+BACK_HINT = "Esc again goes back to an earlier message"
+CLEAR_HINT = "Esc again clears the line"
 
 
 class Submitted(msgspec.Struct, frozen=True):
     """The person sent a line."""
 
     text: str
+    later: bool = False
+    """Said when the turn has ended, not before its next step."""
 
 
 class Interrupted(msgspec.Struct, frozen=True):
@@ -34,11 +38,15 @@ class TakeBack(msgspec.Struct, frozen=True):
     """The person wants back what waits to be said."""
 
 
+class GoBack(msgspec.Struct, frozen=True):
+    """The person wants to go back to an earlier message."""
+
+
 class Left(msgspec.Struct, frozen=True):
     """The person leaves."""
 
 
-Input: TypeAlias = Submitted | Interrupted | NextMode | TakeBack | Left
+Input: TypeAlias = Submitted | Interrupted | NextMode | TakeBack | GoBack | Left
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -72,6 +80,10 @@ class Twice:
         now = self._clock.monotonic()
         last, self._last = self._last, now
         return now - last <= TWICE_SECONDS
+
+    def forget(self) -> None:
+        """What was done before no longer counts."""
+        self._last = float("-inf")
 
 
 class Screen(Protocol):
@@ -117,6 +129,14 @@ class Screen(Protocol):
         """Have the person choose a row; None when they dismiss it.  A cancel takes the question away."""
         ...
 
-    async def ask_line(self, label: str) -> str | None:
-        """Have the person write a line; None when they dismiss it."""
+    async def ask_line(self, label: str, text: str = "") -> str | None:
+        """Have the person write a line, or change `text`; None when they dismiss it."""
+        ...
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """Have the person change a text in their own editor, as a file that is named with `suffix`; None when that cannot be.
+
+        Raises:
+            UsageError: there is no editor, or this screen cannot give the terminal away.
+        """
         ...

@@ -133,6 +133,7 @@ class _Start:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(width=columns)
+        from weft.cli.chat.completing import FileCommands
         from weft.cli.chat.terminal import TerminalScreen  # only where a terminal can be drawn on
 
         history = (
@@ -141,7 +142,10 @@ class _Start:
             else str(self._app.places.home / "chat_history")
         )
         return TerminalScreen(
-            folder=self._app.project_path, history=history, coloured=not os.environ.get("NO_COLOR")
+            folder=self._app.project_path,
+            history=history,
+            coloured=not os.environ.get("NO_COLOR"),
+            offered=FileCommands(self._app.project_path, self._app.places.config),
         )
 
     def _hint(self, chat: Chat) -> str:

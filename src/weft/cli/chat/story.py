@@ -6,16 +6,23 @@ A fold without I/O.  `live` is what the redrawn part of a screen shows; blocks a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.app import EditorSnapshot, HistoryMessage
+from weft.app import EditorSnapshot, HistoryMessage, PlanProgress
 from weft.cli.answers import GOOD, describe_call, why_it_stopped
-from weft.cli.chat.blocks import Answer, AnyBlock, Note, Thought, ToolCard, UserSaid
+from weft.cli.chat.blocks import Answer, AnyBlock, Note, PlanShown, Thought, ToolCard, UserSaid
 from weft.cli.chat.markdown import settled
+from weft.cli.chat.plans import step_title, steps_of
 from weft.cli.sanitize import Sanitizer
 from weft.events import (
     AnswerRestarted,
+    ArchitectPhase,
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
     Compacted,
     ContextUsage,
     ErrorRaised,
@@ -24,10 +31,14 @@ from weft.events import (
     InputPromoted,
     InputQueued,
     InputRemoved,
+    InputsReordered,
     LlmRetry,
+    ModeChanged,
     NewMessage,
     PermissionRequest,
     PermissionResolved,
+    PlanDecided,
+    PlanEdited,
     QuestionAnswered,
     QuestionAsked,
     QueuesRecalled,
@@ -64,6 +75,40 @@ class Running(msgspec.Struct, kw_only=True):
         self.output = (self.output + self.cleaner.feed(chunk))[-KEPT_OUTPUT:]
 
 
+class Worker(msgspec.Struct, kw_only=True):
+    """A session that works for this one."""
+
+    name: str
+    purpose: str = "agent"
+    background: bool = False
+    call_uid: str = ""
+    title: str = ""
+    doing: str = ""
+    calls: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def progress(self) -> str:
+        """What it does and has done, in a few words."""
+        cost = "" if not self.cost_usd else f"${self.cost_usd:.4f}"
+        calls = f"{self.calls} call{'s' * (self.calls != 1)}" if self.calls else ""
+        return " · ".join(part for part in (self.doing, calls, cost) if part)
+
+
+class PlanAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that waits for the person's word."""
+
+    request_id: str
+    plan: dict[str, Any]
+    is_shown: bool = False
+    """The person has just seen it."""
+
+
+Asking: TypeAlias = PermissionRequest | QuestionAsked | PlanAsked
+PLAN = "plan"
+"""The name under which a plan waits among the requests; there is never more than one."""
+
+
 class Live(msgspec.Struct, kw_only=True):
     """What is in flight, and what the status line says."""
 
@@ -75,10 +120,21 @@ class Live(msgspec.Struct, kw_only=True):
     """The tool whose call the model is writing."""
     running: dict[str, Running] = {}
     queued: dict[str, str] = {}
-    requests: dict[str, PermissionRequest | QuestionAsked] = {}
+    later: set[str] = set()
+    """Those of the queued messages that are said when the turn has ended."""
+    requests: dict[str, Asking] = {}
+    workers: dict[str, Worker] = {}
+    """Sessions at work for this one, by id."""
+    plan: dict[str, Any] = {}
+    """The plan that is carried out, in architect mode."""
+    has_open_plan: bool = False
+    """The last turn left its plan without carrying it out, when the session was opened."""
+    phase: str = ""
+    """What the architect is at."""
     retry: str = ""
     model: str = ""
     mode: str = "default"
+    is_architect: bool = False
     effort: str = "off"
     title: str = ""
     context_used: int = 0
@@ -129,9 +185,73 @@ class Story:
                 live.retry = ""
             case TurnStarted() | TurnFinished():
                 return self._turn(event)
+            case ChildStarted() | ChildFinished():
+                return self._worker(event)
+            case ArchitectPlan() | PlanEdited() | PlanDecided() | ArchitectStep():
+                return self._architect(event)
             case _:
                 return self._rest(event)
         return []
+
+    # -- those who work for it
+
+    def _worker(self, event: ChildStarted | ChildFinished) -> list[AnyBlock]:
+        workers = self.live.workers
+        if isinstance(event, ChildStarted):
+            call = self._calls.get(event.call_uid or "")
+            workers[event.child] = Worker(
+                name=event.name or event.purpose,
+                purpose=event.purpose,
+                background=event.background,
+                call_uid=event.call_uid or "",
+                title=str(call.args.get("description") or "") if call is not None else "",
+            )
+            return []
+        worker = workers.pop(event.child, None) or Worker(name="agent")
+        if worker.purpose == "step":
+            return []  # how a step ended is told by the plan
+        if event.usage is not None:
+            worker.cost_usd = event.usage.cost_usd
+        worker.doing = "done" if event.reason in GOOD else why_it_stopped(event.reason, "")
+        title = f": {worker.title}" if worker.title else ""
+        return [Note(text=f"⤷ {worker.name}{title} · {worker.progress}", level="quiet")]
+
+    def _architect(
+        self, event: ArchitectPlan | PlanEdited | PlanDecided | ArchitectStep
+    ) -> list[AnyBlock]:
+        live = self.live
+        match event:
+            case ArchitectPlan(plan=plan) | PlanEdited(plan=plan):
+                live.plan = plan
+                live.requests[PLAN] = PlanAsked(request_id=PLAN, plan=plan, is_shown=True)
+                return [PlanShown(plan=plan)]
+            case PlanDecided(approved=approved, reason=reason):
+                live.requests.pop(PLAN, None)
+                if approved:
+                    return [Note(text="the plan is approved", level="quiet")]
+                why = f": {reason}" if reason else ""
+                return [Note(text=f"the plan was turned down{why}", level="warning")]
+            case ArchitectStep():
+                return self._step(event)
+
+    def _step(self, event: ArchitectStep) -> list[AnyBlock]:
+        steps = steps_of(self.live.plan)
+        of = f" of {len(steps)}" if steps else ""
+        title = f" ({step_title(steps[event.index])})" if event.index < len(steps) else ""
+        step = f"step {event.index + 1}{of}"
+        why = f": {event.detail}" if event.detail else ""
+        match event.status:
+            case "started":
+                return [Note(text=f"{step}{title}")]
+            case "passed":
+                return [Note(text=f"{step} is done{why}", level="quiet")]
+            case "skipped":
+                return [Note(text=f"{step} is left out{why}", level="quiet")]
+            case "failed":
+                return [Note(text=f"{step} failed{why}", level="error")]
+            case "replanned":
+                text = f"{step} failed{why}; the rest is planned anew"
+                return [Note(text=text, level="warning")]
 
     # -- the answer in flight
 
@@ -200,6 +320,8 @@ class Story:
             return [ToolCard(name=name, args={}, result=result, duration_ms=duration_ms)]
         if call.name == "ask" and not result.is_error:
             return []  # the question and the answer are there already
+        if call.name == "submit" and self.live.is_architect and not result.is_error:
+            return []  # the plan is shown as such
         was_shown = call_uid in self._shown
         self._shown.discard(call_uid)
         return [
@@ -219,6 +341,8 @@ class Story:
         if isinstance(event, TurnStarted):
             return []
         live.requests.clear()
+        live.phase = ""
+        live.workers = {child: each for child, each in live.workers.items() if each.background}
         if event.reason in GOOD:
             return []
         if event.reason == "aborted":
@@ -233,15 +357,24 @@ class Story:
                 self._shown.add(event.call_uid)
             case PermissionResolved(request_id=request_id):
                 request = live.requests.pop(request_id, None)
-                return _resolved(event) if request is not None else []
+                return _resolved(event, request) if request is not None else []
             case QuestionAnswered(request_id=request_id, answer=answer):
                 live.requests.pop(request_id, None)
                 return [UserSaid(text=answer)]
-            case (
-                InputQueued(entry_id=entry_id, parts=parts)
-                | InputEdited(entry_id=entry_id, parts=parts)
-            ):
+            case InputQueued(entry_id=entry_id, parts=parts, delivery=delivery):
                 live.queued[entry_id] = said(parts).text
+                if delivery == "follow_up":
+                    live.later.add(entry_id)
+            case InputEdited(entry_id=entry_id, parts=parts):
+                live.queued[entry_id] = said(parts).text
+            case InputsReordered(entries=entries):
+                first = [entry_id for entry_id in entries if entry_id in live.queued]
+                rest = [entry_id for entry_id in live.queued if entry_id not in first]
+                live.queued = {entry_id: live.queued[entry_id] for entry_id in (*first, *rest)}
+            case ModeChanged(mode=mode):
+                live.is_architect = mode == "architect"
+            case ArchitectPhase(phase=phase):
+                live.phase = phase
             case InputPromoted(entries=entries) | QueuesRecalled(entries=entries):
                 for entry_id in entries:
                     live.queued.pop(entry_id, None)
@@ -284,18 +417,24 @@ def said(parts: Iterable[Part]) -> UserSaid:
     return UserSaid(text="".join(texts), attached=tuple(attached))
 
 
-def _resolved(event: PermissionResolved) -> list[AnyBlock]:
+def _resolved(event: PermissionResolved, request: Asking) -> list[AnyBlock]:
+    # What a worker was allowed is on the worker's record; its request here says what that is.
+    shown = request.always_pattern if isinstance(request, PermissionRequest) else ""
+    pattern = event.pattern or shown
     match event.action:
         case "allow_turn":
-            return [Note(text=f"allowed for this turn: {event.pattern}", level="quiet")]
+            return [Note(text=f"allowed for this turn: {pattern}", level="quiet")]
         case "allow_always":
-            return [Note(text=f"allowed in this session: {event.pattern}", level="quiet")]
+            return [Note(text=f"allowed in this session: {pattern}", level="quiet")]
         case _:
             return []
 
 
 def live_of(snapshot: EditorSnapshot) -> Live:
     """What a session is doing right now."""
+    waiting: dict[str, Asking] = {each.request_id: each for each in snapshot.requests}
+    if snapshot.pending_plan is not None:
+        waiting[PLAN] = PlanAsked(request_id=PLAN, plan=snapshot.pending_plan)
     return Live(
         status=snapshot.status,
         model=snapshot.model,
@@ -304,9 +443,21 @@ def live_of(snapshot: EditorSnapshot) -> Live:
         title=snapshot.title,
         context_used=snapshot.context_used,
         cost_usd=snapshot.cost_usd,
-        requests={request.request_id: request for request in snapshot.requests},
+        is_architect=snapshot.mode == "architect",
+        requests=waiting,
         queued={entry.entry_id: entry.text for entry in snapshot.queue},
+        later={entry.entry_id for entry in snapshot.queue if entry.delivery == "follow_up"},
+        plan=snapshot.plan.plan if snapshot.plan is not None else {},
+        has_open_plan=_is_open(snapshot.plan) and snapshot.status == "idle",
     )
+
+
+def _is_open(progress: PlanProgress | None) -> bool:
+    """True for a plan that could still be gone on with: nobody has decided, or steps are left."""
+    if progress is None or progress.approved is False:
+        return False
+    ended = sum(status in ("passed", "skipped") for status in progress.steps.values())
+    return ended < len(steps_of(progress.plan))
 
 
 def earlier(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:

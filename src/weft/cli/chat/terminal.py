@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
@@ -40,11 +40,15 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.choosing import Choosing
-from weft.cli.chat.completing import ChatCompleter
+from weft.cli.chat.completing import ChatCompleter, Offered
+from weft.cli.chat.editing import edited
 from weft.cli.chat.inflight import Fragments, in_flight, question_lines, status_line, wrapped
 from weft.cli.chat.paint import Painter
 from weft.cli.chat.screen import (
+    BACK_HINT,
+    CLEAR_HINT,
     LEAVE_HINT,
+    GoBack,
     Input,
     Interrupted,
     Left,
@@ -84,8 +88,15 @@ class TerminalScreen(Screen):
     """A person at a terminal."""
 
     def __init__(
-        self, *, folder: str, history: str | None, coloured: bool, clock: Clock | None = None
+        self,
+        *,
+        folder: str,
+        history: str | None,
+        coloured: bool,
+        offered: Callable[[], list[Offered]] = list,
+        clock: Clock | None = None,
     ) -> None:
+        """`offered` gives the commands from files; it is called in a thread."""
         self._clock = clock or SystemClock()
         self._coloured = coloured
         self._live = Live()
@@ -96,15 +107,18 @@ class TerminalScreen(Screen):
         self._choosing: Choosing | None = None
         self._asking = ""
         """The label of the line that is asked for."""
+        self._one_question = anyio.Lock()
+        """Two questions at once would take each other's answers: a request may come up while a list is open."""
         self._answered = anyio.Event()
         self._answer: int | str | None = None
         self._last_key = float("-inf")
         self._twice = Twice(self._clock)
+        self._escaped = Twice(self._clock)
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self.buffer = Buffer(
             multiline=True,
             history=_history(history),
-            completer=ThreadedCompleter(ChatCompleter(folder)),
+            completer=ThreadedCompleter(ChatCompleter(folder, offered)),
             complete_while_typing=Condition(self._offers),
         )
         self._line = Buffer(multiline=False)
@@ -174,6 +188,10 @@ class TerminalScreen(Screen):
             return Left()
 
     async def choose(self, question: Question) -> int | None:
+        async with self._one_question:
+            return await self._choose(question)
+
+    async def _choose(self, question: Question) -> int | None:
         self._choosing = Choosing(question)
         self._last_key = max(self._last_key, self._clock.monotonic())
         try:
@@ -183,9 +201,17 @@ class TerminalScreen(Screen):
             self._work.set()
         return answer if type(answer) is int else None
 
-    async def ask_line(self, label: str) -> str | None:
+    async def ask_line(self, label: str, text: str = "") -> str | None:
+        async with self._one_question:
+            return await self._ask_line(label, text)
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        with set_app(self._app):
+            return await run_in_terminal(lambda: edited(text, suffix), in_executor=True)
+
+    async def _ask_line(self, label: str, text: str) -> str | None:
         self._asking = label
-        self._line.reset()
+        self._line.set_document(Document(text, len(text)), bypass_readonly=True)
         self._app.layout.focus(self._line)
         try:
             answer = await self._wait_for_answer()
@@ -226,10 +252,9 @@ class TerminalScreen(Screen):
                 await anyio.sleep(REDRAW_SECONDS)
                 self._work.set()
                 continue
-            if self._pending:
-                self._write_pending()
-            else:
-                self._app.invalidate()
+            self._write_pending()
+            # Also after writing: what was drawn with it may be from before the change.
+            self._app.invalidate()
             await anyio.sleep(REDRAW_SECONDS)
 
     async def _tick(self) -> None:
@@ -405,6 +430,12 @@ class TerminalScreen(Screen):
             self._enter()
 
         @keys.add("escape", "enter", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            if self._live.is_busy and self.buffer.text.strip():
+                self._send(later=True)
+            else:
+                self.buffer.insert_text("\n")
+
         @keys.add("c-j", filter=typing)
         def _(event: KeyPressEvent) -> None:
             self.buffer.insert_text("\n")
@@ -415,6 +446,8 @@ class TerminalScreen(Screen):
                 self.buffer.cancel_completion()
             elif self._live.is_busy:
                 self._tell(Interrupted())
+            else:
+                self._escape()
 
         @keys.add("c-c", filter=~is_searching & typing)
         def _(event: KeyPressEvent) -> None:
@@ -519,12 +552,29 @@ class TerminalScreen(Screen):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
             return
-        text = buffer.text
-        if not text.strip():
+        if buffer.text.strip():
+            self._send()
+
+    def _send(self, *, later: bool = False) -> None:
+        text = self.buffer.text
+        self.buffer.append_to_history()
+        self.buffer.reset()
+        self.notify("")
+        self._tell(Submitted(text, later))
+
+    def _escape(self) -> None:
+        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
+        has_text = bool(self.buffer.text)
+        if not self._escaped.now():
+            self.notify(CLEAR_HINT if has_text else BACK_HINT)
             return
-        buffer.append_to_history()
-        buffer.reset()
-        self._tell(Submitted(text))
+        self._escaped.forget()
+        self.notify("")
+        if has_text:
+            self.buffer.append_to_history()
+            self.buffer.reset()
+        else:
+            self._tell(GoBack())
 
 
 def _lines(draw: Callable[[], Fragments]) -> Any:

@@ -1,0 +1,213 @@
+"""What a session asks the person: leave, an answer, a word on a plan; and whether a folder is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from weft.app import App, Session
+from weft.cli.chat.blocks import Asked, Leave, Note, PlanShown, Table
+from weft.cli.chat.plans import as_text, from_text
+from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.chat.story import Asking, PlanAsked
+from weft.cli.exits import sentence_of
+from weft.cli.trusting import in_rows, may_act
+from weft.errors import NoPendingRequest, UsageError
+from weft.events import PermissionRequest, QuestionAsked
+
+if TYPE_CHECKING:  # loaded with the first command from a file
+    from weft.app.command_shell import ShellRequest
+
+
+class Asker:
+    """Puts questions to the person, one after the other."""
+
+    def __init__(self, screen: Screen, interrupt: Callable[[], None]) -> None:
+        """`interrupt` stops the turn from inside one of its questions."""
+        self._screen = screen
+        self._interrupt = interrupt
+
+    async def put(self, session: Session, request: Asking) -> None:
+        """Ask, and hand the answer to the session."""
+        try:
+            match request:
+                case PermissionRequest():
+                    await self._ask_leave(session, request)
+                case PlanAsked():
+                    if not request.is_shown:
+                        self._screen.show(PlanShown(plan=request.plan))
+                    await self._ask_plan(session, request.plan)
+                case QuestionAsked():
+                    await self._ask_person(session, request)
+        except NoPendingRequest:
+            return  # somebody else was faster
+
+    async def ask_shell(self, request: ShellRequest) -> bool:
+        """Whether a shell command of a slash command may be run."""
+        self._screen.show(
+            Leave(
+                tool=f"/{request.name}",
+                target=request.command,
+                preview=request.command,
+                reason=request.reason,
+            )
+        )
+        question = Question(
+            title="May it run this?",
+            rows=(Row("Yes, run it"), Row("No, and do not send the command")),
+            hint="1-2; Esc is no",
+            picked=-1,
+        )
+        return await self._screen.choose(question) == 0
+
+    async def _ask_leave(self, session: Session, request: PermissionRequest) -> None:
+        self._screen.show(
+            Leave(
+                tool=request.tool_name,
+                target=request.tool_path,
+                preview=request.preview,
+                reason=request.reason,
+            )
+        )
+        chosen = await self._screen.choose(leave_question(request))
+        if chosen is None:
+            self._interrupt()
+            return
+        reason = ""
+        if chosen == 3:
+            answer = await self._screen.ask_line("Why not? (Enter for no reason)")
+            reason = (answer or "").strip()
+        actions = ("allow_once", "allow_turn", "allow_always", "deny")
+        await session.respond_to_permission(
+            actions[chosen],  # type: ignore[arg-type]  # these are the literals
+            request_id=request.request_id,
+            meta={"reason": reason} if reason else None,
+        )
+
+    async def _ask_person(self, session: Session, request: QuestionAsked) -> None:
+        answer: str | None = None
+        self._screen.show(Asked(text=request.question))
+        if request.options:
+            rows = (*(Row(option) for option in request.options), Row("Something else"))
+            question = Question(title="Your answer?", rows=rows, hint="Esc stops the turn")
+            chosen = await self._screen.choose(question)
+            if chosen is not None and chosen < len(request.options):
+                answer = request.options[chosen]
+            elif chosen is not None:
+                answer = await self._screen.ask_line("Your answer:")
+        else:
+            answer = await self._screen.ask_line("Your answer:")
+        if answer is None:
+            self._interrupt()
+        else:
+            await session.answer_question(request.request_id, answer or "(no answer)")
+
+    # -- plans
+
+    async def _ask_plan(self, session: Session, plan: dict[str, Any]) -> None:
+        """Approve, change or turn down; a plan that was changed is shown and asked about again."""
+        while True:
+            question = Question(
+                title="Carry the plan out?",
+                rows=(
+                    Row("Yes"),
+                    Row("Change it first", "in your editor"),
+                    Row("No, and say why"),
+                ),
+                hint="1-3; Esc stops the turn",
+                picked=-1,
+            )
+            match await self._screen.choose(question):
+                case 0:
+                    await session.approve_plan()
+                    return
+                case 1:
+                    plan = await self._changed(session, plan)
+                case 2:
+                    reason = await self._screen.ask_line("Why not? (Enter for no reason)")
+                    await session.reject_plan((reason or "").strip())
+                    return
+                case _:
+                    self._interrupt()
+                    return
+
+    async def _changed(self, session: Session, plan: dict[str, Any]) -> dict[str, Any]:
+        """The plan as the person wants it; what they wrote is not lost when it is no plan."""
+        text = as_text(plan)
+        while True:
+            try:
+                written = await self._screen.edit(text, ".toml")
+            except UsageError as error:
+                self._screen.show(Note(text=sentence_of(error), level="error"))
+                return plan
+            if written is None or written == text:
+                return plan
+            try:
+                changed = from_text(written)
+                await session.edit_plan(changed)
+                return changed
+            except UsageError as error:
+                self._screen.show(Note(text=sentence_of(error), level="error"))
+            again = Question(
+                title="That is no plan.",
+                rows=(Row("Write on"), Row("Leave it as it was")),
+                hint="1-2",
+            )
+            if await self._screen.choose(again) != 0:
+                self._screen.show(PlanShown(plan=plan))
+                return plan
+            text = written
+
+
+def leave_question(request: PermissionRequest) -> Question:
+    """The four answers.  What "always" grants is said in full, or stands right above."""
+    pattern = request.always_pattern
+    is_short = "\n" not in pattern and len(pattern) <= 60 and pattern.isprintable()
+    granted = pattern if is_short else "exactly what is shown above"
+    return Question(
+        title="May it?",
+        rows=(
+            Row("Yes, once"),
+            Row("Yes, also again in this turn", granted),
+            Row("Yes, always in this session", granted),
+            Row("No, and say why"),
+        ),
+        hint="1-4; Esc stops the turn",
+        picked=-1,
+    )
+
+
+async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> None:
+    """Ask whether the person trusts the folder; nothing is asked where nothing is withheld.
+
+    Raises:
+        UsageError: it was asked for, and there is nothing to ask.
+    """
+    question = await app.trust_question() if may_act(app) else None
+    if question is None:
+        if is_asked_for:
+            trusted = may_act(app) and await app.is_trusted()
+            raise UsageError(
+                "this folder is trusted already"
+                if trusted
+                else "nothing in this folder needs your trust"
+            )
+        return
+    title = "This folder wants to act" if not question.changed else "This folder has changed"
+    screen.show(Table(title=title, rows=tuple(in_rows(question))))
+    chosen = await screen.choose(
+        Question(
+            title=f"Do you trust {question.path}?",
+            rows=(
+                Row("No, not now", "its settings and hooks do not count; /trust asks again"),
+                Row("Yes, as it is now", "what is shown above counts, until it changes"),
+            ),
+            hint="1-2; Esc is no",
+            picked=-1,
+        )
+    )
+    if chosen == 1:
+        await app.trust()
+        screen.show(Note(text="trusted, as it is now", level="quiet"))
+    else:
+        screen.show(Note(text="not trusted: its settings and hooks do not count", level="quiet"))

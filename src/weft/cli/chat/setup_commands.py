@@ -1,0 +1,143 @@
+"""What the person and the project bring along: `/skills`, `/hooks`, `/memory`, `/trust`, `/boundary`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.cli.chat.blocks import Table
+from weft.cli.chat.screen import Row
+from weft.cli.chat.talking import Group, Handler
+from weft.cli.sanitize import clean_line, visible
+from weft.errors import UsageError
+
+_LINES = re.compile(r"(\d+)\s*-\s*(\d+)")
+
+
+class SetupCommands(Group):
+    """Carries out the commands on what is around the conversation."""
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "/skills": self._skills,
+            "/hooks": self._hooks,
+            "/memory": self._memory,
+            "/trust": self._trust,
+            "/boundary": self._boundary,
+        }
+
+    async def _skills(self, words: str) -> None:
+        app, session = self._chat.conversation.app, self._chat.conversation.session
+        skills = app.sessions.skills(app.project_path)
+        active = (await session.list_skills())[1] if session is not None else []
+        for problem in skills.problems:
+            self._say(f"left out: {problem}")
+        if not words:
+            if not skills.found:
+                self._say("there are no skills; .agents/skills/NAME/SKILL.md is where they go")
+                return
+            names = list(skills.found)
+            chosen = await self._pick(
+                "Skills (Enter switches one on or off)",
+                tuple(
+                    Row(f"{'[x]' if name in active else '[ ]'} {name}", skill.description)
+                    for name, skill in skills.found.items()
+                ),
+            )
+            if chosen is None:
+                return
+            words = names[chosen]
+        session = self._session("switch a skill on for")
+        if words in active:
+            await session.deactivate_skill(words)
+            self._say(f"the skill {words} is off")
+        else:
+            await session.activate_skill(words)
+            self._say(f"the skill {words} is on: the model reads all of it")
+
+    async def _hooks(self, words: str) -> None:
+        app = self._chat.conversation.app
+        rows = [
+            (event, matcher or "*", visible(command), layer.source)
+            for layer in app.config.layers("hooks")
+            for event, matcher, command in _hooks_in(layer.value)
+        ]
+        if rows:
+            self._show(Table(title="Hooks", rows=tuple(rows)))
+        else:
+            self._say("no hooks are set; docs/hooks.md says how")
+        withheld = await app.trust_question()
+        if withheld is not None and withheld.commands:
+            self._say("hooks of this folder do not count, because it is not trusted; /trust asks")
+
+    async def _memory(self, words: str) -> None:
+        from weft.app.instructions import instruction_files  # only here
+
+        app = self._chat.conversation.app
+        files = list(instruction_files(Path(app.project_path), app.places.config))
+        if not files:
+            self._say("there are no instructions; AGENTS.md in the project is where they go")
+            return
+        rows = tuple((str(path), _first_line(path)) for path in files)
+        self._show(Table(title="Instructions that the model reads", rows=rows))
+
+    async def _trust(self, words: str) -> None:
+        app = self._chat.conversation.app
+        if words == "off":
+            was = await app.forget_trust()
+            self._say("not trusted any more" if was else "this folder was not trusted")
+        elif words:
+            raise UsageError(f"/trust takes nothing, or off, not {words!r}")
+        else:
+            await self._chat.ask_trust(is_asked_for=True)
+
+    async def _boundary(self, words: str) -> None:
+        session = self._session("hold to some lines")
+        if words == "off":
+            await session.clear_all_boundaries()
+            self._say("every file may be edited everywhere")
+            return
+        path, _, rest = words.rpartition(" ")
+        path, rest = path.strip(), rest.strip()
+        if not path:
+            if not words:
+                raise UsageError("/boundary needs a file and lines: /boundary src/a.py 10-20")
+            held = await session.boundary_for(words)
+            lines = f"lines {held.first + 1}-{held.last + 1}" if held is not None else "everywhere"
+            self._say(f"{words} may be edited: {lines}")
+        elif rest == "off":
+            await session.clear_boundary(path)
+            self._say(f"{path} may be edited everywhere")
+        elif (lines_ := _LINES.fullmatch(rest)) is not None:
+            first, last = int(lines_[1]), int(lines_[2])
+            if first < 1 or last < first:
+                raise UsageError(f"{rest!r} are no lines; they are counted from 1")
+            await session.set_boundary(path, first - 1, last - 1)
+            self._say(f"{path} may be edited in lines {first}-{last} only")
+        else:
+            raise UsageError(f"{rest!r} are no lines; write them as 10-20, or off")
+
+
+def _hooks_in(table: Any) -> list[tuple[str, str, str]]:
+    """Moment, matcher and command of each hook; in both shapes in which they may be written."""
+    found: list[tuple[str, str, str]] = []
+    for event, entries in table.items() if isinstance(table, Mapping) else ():
+        for entry in entries:
+            inner = entry.get("hooks", [entry])
+            found += [
+                (str(event), str(entry.get("matcher") or ""), str(each.get("command", "")))
+                for each in inner
+            ]
+    return found
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            lines = [clean_line(line.lstrip("# ")) for line in file.read(4000).split("\n")]
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return next((line for line in lines if line.strip()), "")[:70]

@@ -1,0 +1,372 @@
+"""Moving in the conversation: `/tree`, `/rewind`, `/undo`, `/branch`, `/switch`, `/checkpoint`, `/pin`.
+
+Whatever puts files back shows first what would happen to each, and what it did can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from weft.app import HistoryMessage, RewindPlan, Session
+from weft.cli.chat.blocks import Table
+from weft.cli.chat.outline import Place, places
+from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.story import earlier
+from weft.cli.chat.talking import Group, Handler
+from weft.cli.rewinds import acting, file_rows, in_words
+from weft.cli.sanitize import clean_line
+from weft.errors import UsageError
+from weft.ids import NodeId, SessionId
+
+SHOWN = 70
+"""Characters of a message that a list shows."""
+
+
+class TreeCommands(Group):
+    """Carries out the commands that move in the tree."""
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "/tree": self._tree,
+            "/rewind": self.rewind,
+            "/undo": self._undo,
+            "/branch": self._branch,
+            "/switch": self._switch,
+            "/checkpoint": self._checkpoint,
+            "/pin": self._pin,
+        }
+
+    # -- the tree
+
+    async def _tree(self, words: str) -> None:
+        session = self._session("show")
+        tree, children = await session.tree(), await session.children()
+        rows = places(tree, children)
+        if not rows:
+            raise UsageError("nothing was said yet; the tree is empty")
+        here = next((number for number, place in enumerate(rows) if place.is_here), 0)
+        chosen = await self._pick(
+            "Where to? ([here] is where you are)",
+            tuple(Row(place.label, place.detail) for place in rows),
+            picked=here,
+        )
+        if chosen is None:
+            return
+        place = rows[chosen]
+        if place.child is not None:
+            await self._show_child(place.child)
+        else:
+            await self._at(session, place)
+
+    async def _show_child(self, child: SessionId) -> None:
+        record = await self._chat.conversation.app.sessions.read_session(child)
+        self._show(*earlier(record.messages))
+        self._say(f"that was {child}; `/resume {child}` goes on with it")
+
+    async def _at(self, session: Session, place: Place) -> None:
+        """What can be done at a place of the tree."""
+        assert place.first is not None
+        first = place.first
+        doing: list[tuple[Row, Callable[[], Awaitable[None]]]] = []
+        if not place.is_here:
+            doing.append((Row("Go on from here"), lambda: self._go(session, place)))
+        if first.role == "user":
+            doing.append(
+                (
+                    Row("Say it differently", "go to before it, with its words in the input line"),
+                    lambda: self._say_differently(session, first.id, first.parent),
+                )
+            )
+        if not place.on_line:
+            doing.append(
+                (
+                    Row("Bring what was learned there to where you are", "asks the model"),
+                    lambda: self._bring(session, place),
+                )
+            )
+        doing.append(
+            (
+                Row("Pin it", "it stays in the model's context whatever is summarised"),
+                lambda: self._pin_message(session, first.id),
+            )
+        )
+        if place.branch:
+            doing.append(
+                (
+                    Row("Rename the branch", place.branch),
+                    lambda: self._rename(session, place.branch),
+                )
+            )
+            doing.append(
+                (
+                    Row("Forget the branch's name", "what was said stays"),
+                    lambda: session.delete_branch(place.branch),
+                )
+            )
+        chosen = await self._chat.screen.choose(
+            Question(
+                title=clean_line(place.label.strip())[:SHOWN],
+                rows=tuple(row for row, _ in doing),
+                hint=f"1-{len(doing)}, Esc goes back",
+            )
+        )
+        if chosen is not None:
+            await doing[chosen][1]()
+
+    async def _go(self, session: Session, place: Place) -> None:
+        self._must_be_idle("another line")
+        if not await self._files_too(session, place.node):
+            return
+        if place.branch:
+            await session.switch_branch(place.branch)
+        else:
+            assert place.node is not None
+            await session.branch_at(place.node)
+        await self._chat.show_place()
+
+    async def _say_differently(self, session: Session, node: NodeId, parent: NodeId | None) -> None:
+        self._must_be_idle("another line")
+        said = (await session.revisions(node))[-1]
+        if not await self._files_too(session, parent):
+            return
+        if parent is None:
+            await session.rewind(None, files=False)
+        else:
+            await session.branch_at(parent)
+        await self._chat.show_place()
+        self._chat.screen.put_back(said)
+
+    async def _bring(self, session: Session, place: Place) -> None:
+        assert place.node is not None
+        self._chat.screen.notify("asking the model…")
+        text = await session.summarize_branch(place.node)
+        self._chat.screen.notify("")
+        self._say(f"the model knows now:\n{text}")
+
+    async def _rename(self, session: Session, name: str) -> None:
+        wanted = await self._chat.screen.ask_line(f"Another name for {name}:")
+        if wanted and wanted.strip():
+            await session.rename_branch(name, wanted.strip())
+            self._say(f"the branch {name} is {wanted.strip()} now")
+
+    # -- files that go along
+
+    async def _files_too(self, session: Session, node: NodeId | None) -> bool:
+        """Let the files go along where they would change and the person wants it; False when they want nothing of it."""
+        plan = await session.rewind(node, files=True, conversation=False, preview=True)
+        if not acting(plan) and not plan.conflicts:
+            return True
+        self._show_files(plan)
+        chosen = await self._chat.screen.choose(
+            Question(
+                title="The files, too?",
+                rows=(
+                    Row("No, only the conversation"),
+                    Row("Yes, the files as they were then", in_words(plan)),
+                ),
+                hint="1-2, Esc goes back",
+            )
+        )
+        if chosen == 1:
+            overwrite = await self._overwrite(plan)
+            if overwrite is None:
+                return False
+            await session.rewind(node, files=True, conversation=False, overwrite=overwrite)
+        return chosen is not None
+
+    async def _overwrite(self, plan: RewindPlan) -> tuple[str, ...] | None:
+        """Which of the files that somebody else has changed go back all the same; None to leave everything as it is."""
+        if not plan.conflicts:
+            return ()
+        count = len(plan.conflicts)
+        chosen = await self._chat.screen.choose(
+            Question(
+                title=f"Somebody else has changed {'one of them' if count == 1 else f'{count} of them'} since.",
+                rows=(
+                    Row("Leave those as they are", ", ".join(plan.conflicts)),
+                    Row("Put them back all the same", "what was done to them is lost"),
+                ),
+                hint="1-2, Esc changes nothing",
+            )
+        )
+        if chosen is None:
+            return None
+        return plan.conflicts if chosen == 1 else ()
+
+    def _show_files(self, plan: RewindPlan) -> None:
+        rows = file_rows(plan)
+        if rows:
+            self._show(Table(title="What happens to files", rows=tuple(rows)))
+
+    # -- going back
+
+    async def rewind(self, words: str = "") -> None:
+        """Go back to an earlier message: the conversation, the files, or both."""
+        session = self._session("go back to")
+        self._must_be_idle("going back")
+        if words:
+            await self._rewind(session, words, "")
+            return
+        said = await session.messages_with_ids()
+        turns = [
+            (index, node, message)
+            for index, (node, message) in enumerate(said)
+            if message.role == "user"
+        ]
+        if not turns:
+            raise UsageError("nothing was said yet; there is nothing to go back to")
+        chosen = await self._pick(
+            "Go back to before which message?",
+            tuple(Row(f"› {_shown(message)}") for _, _, message in turns),
+            picked=len(turns) - 1,
+        )
+        if chosen is not None:
+            index, node, _ = turns[chosen]
+            text = (await session.revisions(node))[-1]
+            await self._rewind(session, index - 1 if index else None, text)
+
+    async def _rewind(self, session: Session, to: str | int | None, text: str) -> None:
+        plan = await session.rewind(to, preview=True)
+        self._show_files(plan)
+        changes = acting(plan) or plan.conflicts
+        rows = [Row("Conversation only", "files stay as they are")]
+        if changes:
+            rows = [
+                Row("Conversation and files", in_words(plan)),
+                *rows,
+                Row("Files only", "the conversation stays where it is"),
+            ]
+        chosen = await self._chat.screen.choose(
+            Question(
+                title="What goes back? (/undo takes it back)",
+                rows=tuple(rows),
+                hint=f"1-{len(rows)}, Esc changes nothing",
+            )
+        )
+        if chosen is None:
+            return
+        files, conversation = (
+            [(True, True), (False, True), (True, False)] if changes else [(False, True)]
+        )[chosen]
+        overwrite = await self._overwrite(plan) if files else ()
+        if overwrite is None:
+            return
+        done = await session.rewind(to, files=files, conversation=conversation, overwrite=overwrite)
+        self._say(f"{_went(done, files=files, conversation=conversation)}; /undo takes it back")
+        if conversation:
+            await self._chat.show_place()
+            self._chat.screen.put_back(text)
+
+    async def _undo(self, words: str) -> None:
+        session = self._session("undo")
+        self._must_be_idle("undoing")
+        can = await self._undoable(session)
+        if words and words not in ("rewind", "compaction"):
+            raise UsageError(f"/undo takes back a rewind or a compaction, not {words!r}")
+        if not can or (words and words not in can):
+            raise UsageError(f"there is no {words or 'rewind or compaction'} to undo")
+        what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
+        if what == "compaction":
+            await session.undo_compaction()
+            self._say("the model is told everything in full again")
+        elif what == "rewind":
+            await self._undo_rewind(session)
+
+    async def _undoable(self, session: Session) -> tuple[str, ...]:
+        can: list[str] = []
+        try:
+            await session.undo_rewind(preview=True)
+            can.append("rewind")
+        except UsageError:
+            pass
+        if (await session.tree()).summarized_to is not None:
+            can.append("compaction")
+        return tuple(can)
+
+    async def _undo_rewind(self, session: Session) -> None:
+        plan = await session.undo_rewind(preview=True)
+        self._show_files(plan)
+        overwrite = await self._overwrite(plan)
+        if overwrite is None:
+            return
+        done = await session.undo_rewind(overwrite=overwrite)
+        self._say(f"the rewind is undone: {in_words(done)}")
+        if done.conversation:
+            await self._chat.show_place()
+
+    # -- names
+
+    async def _branch(self, words: str) -> None:
+        session = self._session("branch from")
+        self._must_be_idle("a branch")
+        head = (await session.tree()).head
+        if head is None:
+            raise UsageError("nothing was said yet; there is nothing to branch from")
+        branch = await session.branch_at(head, words or None)
+        self._say(f"what you say from now on is on {branch.name}; /switch goes back")
+
+    async def _switch(self, words: str) -> None:
+        session = self._session("switch")
+        self._must_be_idle("another line")
+        known = await session.list_branches()
+        if not words:
+            if len(known) == 1:
+                raise UsageError("there is only one line; /branch or /tree begins another")
+            chosen = await self._pick(
+                "Go on with which branch?",
+                tuple(
+                    Row(branch.name, f"{branch.length} messages{', here' * branch.is_current}")
+                    for branch in known
+                ),
+            )
+            if chosen is None:
+                return
+            words = known[chosen].name
+        target = next((branch for branch in known if branch.name == words), None)
+        if target is None:
+            names = ", ".join(branch.name for branch in known)
+            raise UsageError(f"no branch {words!r}; there are {names}")
+        if target.is_current:
+            self._say(f"you are on {words} already")
+        elif await self._files_too(session, target.node):
+            await session.switch_branch(words)
+            await self._chat.show_place()
+
+    async def _checkpoint(self, words: str) -> None:
+        session = self._session("mark")
+        name = await session.checkpoint(words or None)
+        self._say(f"this place is called {name}; `/rewind {name}` comes back to it")
+
+    async def _pin(self, words: str) -> None:
+        session = self._session("pin")
+        said = [
+            (node, message)
+            for node, message in await session.messages_with_ids()
+            if message.role in ("user", "assistant") and message.content.strip()
+        ]
+        if not said:
+            raise UsageError("nothing was said yet; there is nothing to pin")
+        chosen = await self._pick(
+            "Which message stays in the model's context whatever is summarised?",
+            tuple(
+                Row(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
+                for _, message in said
+            ),
+            picked=len(said) - 1,
+        )
+        if chosen is not None:
+            await self._pin_message(session, said[chosen][0])
+
+    async def _pin_message(self, session: Session, node: str) -> None:
+        await session.pin(node)
+        self._say("pinned: the model will always see it")
+
+
+def _shown(message: HistoryMessage) -> str:
+    return clean_line(message.content)[:SHOWN] or "(no text)"
+
+
+def _went(plan: RewindPlan, *, files: bool, conversation: bool) -> str:
+    did = f" ({in_words(plan)})" if files else ""
+    return f"{'the conversation' if conversation else 'files'} went back{did}"

@@ -1,0 +1,187 @@
+"""Architect mode from the chat: the plan is shown, approved, changed or turned down, and its steps are told."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Weft, call
+from tests.cli.person import Talk, talking
+from weft.app import App
+from weft.cli.chat.blocks import Note, PlanShown
+from weft.cli.chat.plans import as_text, from_text
+from weft.errors import UsageError
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+STEPS = st.fixed_dictionaries(
+    {"action": st.sampled_from(["create", "edit", "delete", "run"])},
+    optional={
+        "file": WORDS.filter(bool),
+        "description": WORDS.filter(bool),
+        "details": WORDS.filter(bool),
+        "check": WORDS.filter(bool),
+        "boundary": st.fixed_dictionaries({"first": st.integers(0, 9), "last": st.integers(0, 9)}),
+    },
+)
+
+
+@given(plan=st.fixed_dictionaries({"summary": WORDS, "steps": st.lists(STEPS, max_size=3)}))
+def test_a_plan_comes_back_from_the_editor_as_it_went_there(plan: dict[str, Any]) -> None:
+    back = from_text(as_text(plan))
+    assert {"summary": back["summary"], "steps": back.get("steps", [])} == plan
+
+
+def test_long_texts_keep_their_lines_in_the_editor() -> None:
+    text = as_text({"summary": "s", "steps": [{"action": "run", "details": "one\n\ttwo\\\nthree"}]})
+    assert 'details = """\none\n\\ttwo\\\\\nthree"""' in text
+    assert tomllib.loads(text)["steps"][0]["details"] == "one\n\ttwo\\\nthree"
+
+
+def test_what_is_no_plan_is_said_with_its_place() -> None:
+    with pytest.raises(UsageError, match=r"cannot be read.*line 2"):
+        from_text('summary = "x"\nsteps = [nonsense]')
+
+
+# --- in the chat ---------------------------------------------------------------------------
+
+
+def step(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "action": "create",
+        "file": f"{number}.txt",
+        "description": f"make file {number}",
+        "details": f"It holds {number}.",
+        **more,
+    }
+
+
+def editor_model(app: App, *answers: Any) -> str:
+    script = Path(app.project_path).parent / "editor.json"
+    script.write_text(json.dumps({"by": "content", "answers": answers}))
+    return f"scripted:{script}"
+
+
+PLAN = [call("submit", summary="Make files.", steps=[step(1), step(2)])]
+WRITE = ([call("write", path="1.txt", content="1\n")], "Wrote it.")
+
+
+def drawn(talk: Talk) -> list[str]:
+    return [note.text for note in talk.screen.of(Note)]
+
+
+@pytest.mark.anyio
+async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -> None:
+    flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
+    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+        assert talk.screen.live.is_architect
+        talk.screen.typed("make them")
+        question = await talk.screen.choice()
+        assert [row.label for row in question.rows] == ["Yes", "Change it first", "No, and say why"]
+        assert question.picked == -1, "Enter alone approves nothing"
+        (shown,) = talk.screen.of(PlanShown)
+        assert [each["details"] for each in shown.plan["steps"]] == ["It holds 1.", "It holds 2."]
+        assert not list(Path(app.project_path).iterdir()), "nothing is done before it is approved"
+        talk.screen.answer(0)
+        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.idle()
+        assert (Path(app.project_path) / "1.txt").read_text() == "1\n"
+        told = drawn(talk)
+        assert told.index("the plan is approved") < told.index(
+            "step 1 of 2 (create 1.txt: make file 1)"
+        )
+
+
+@pytest.mark.anyio
+async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -> None:
+    flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
+    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+        talk.screen.typed("make them")
+        await talk.screen.pick("Change it first")
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        written = str(talk.screen.question)
+        assert 'description = "make file 2"' in written
+        first_only = written[: written.rindex("[[steps]]")]
+        talk.screen.answer("summary = ")
+        await talk.screen.noted("the plan cannot be read")
+        await talk.screen.pick("Write on")
+        await talk.screen.until(lambda: talk.screen.question == "summary = ")
+        talk.screen.answer(first_only)
+        await talk.screen.until(lambda: len(talk.screen.of(PlanShown)) == 2)
+        assert len(talk.screen.of(PlanShown)[-1].plan["steps"]) == 1
+        await talk.screen.pick("Yes")
+        await talk.screen.noted("step 1 of 1 is done")
+        await talk.screen.idle()
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(app: App) -> None:
+    async with talking(app, PLAN, "I see.", flags=("--architect",)) as talk:
+        talk.screen.typed("make them")
+        await talk.screen.pick("No, and say why")
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        talk.screen.answer("too many files")
+        await talk.screen.noted("the plan was turned down: too many files")
+        await talk.screen.idle()
+        assert not list(Path(app.project_path).iterdir())
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_resumed(
+    app: App,
+) -> None:
+    flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
+    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+        talk.screen.typed("make them")
+        await talk.screen.choice()
+        session = talk.chat.conversation.session
+        assert session is not None
+        talk.screen.typed("/steer hurry up")
+        await talk.screen.until(lambda: talk.screen.live.queued)
+    await session.stop()
+    async with talking(app, PLAN, "Done.") as talk:
+        talk.screen.typed(f"/resume {session.id}")
+        await talk.screen.pick("Go on with it")
+        await talk.screen.pick("Yes")
+        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.idle()
+
+
+@pytest.mark.anyio
+async def test_the_mode_is_switched_on_and_off_and_a_task_can_go_along(app: App) -> None:
+    plan = [call("submit", summary="Nothing to do.", steps=[])]
+    async with talking(app, plan, "Hello.") as talk:
+        talk.screen.typed("/architect look at it")
+        await talk.screen.until(lambda: talk.screen.live.is_architect)
+        await talk.screen.until(lambda: "Nothing to do." in talk.screen.words())
+        await talk.screen.idle()
+        session = talk.chat.conversation.session
+        assert session is not None
+        assert await session.get_mode() == "architect"
+        talk.screen.typed("/architect off")
+        await talk.screen.noted("architect mode is off")
+        assert await session.get_mode() == "normal"
+        assert not talk.screen.live.is_architect
+
+
+def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: Weft) -> None:
+    model = weft.script(PLAN, "Done.")
+    done = weft.run("-p", "--architect", "-m", model, "make them")
+    assert done.returncode == 1
+    assert "--permission-mode bypass" in done.stderr
+    assert not list(weft.project.iterdir())
+
+
+def test_without_a_person_and_with_bypass_a_plan_is_carried_out(weft: Weft) -> None:
+    editor = weft.script(*WRITE)
+    planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
+    done = weft.run(
+        "-p", "--yolo", "--plan-model", planner, "--edit-model", editor, "-m", planner, "x"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (weft.project / "1.txt").read_text() == "1\n"

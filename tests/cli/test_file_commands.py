@@ -1,0 +1,195 @@
+"""Slash commands from Markdown files, and folders that want to act: in the chat and without a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from tests.cli.conftest import Weft, lines, text
+from tests.cli.person import talking
+from weft.app import App, open_app
+from weft.cli.chat.blocks import Leave, Note, Table, UserSaid
+from weft.cli.chat.completing import ChatCompleter, FileCommands
+from weft.cli.chat.screen import Question
+
+pytestmark = pytest.mark.anyio
+
+REVIEW = (
+    "---\ndescription: Review a file\nargument-hint: FILE\n---\nReview @$1: !`wc -l < $1` lines."
+)
+
+
+def command(project: Path, name: str, body: str) -> None:
+    folder = project / ".weft" / "commands"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(body)
+
+
+# --- commands --------------------------------------------------------------------------------
+
+
+async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed(app: App) -> None:
+    project = Path(app.project_path)
+    command(project, "review", REVIEW)
+    (project / "a.txt").write_text("1\n2\n")
+    async with talking(app, "Reviewed.") as talk:
+        talk.screen.typed("/review a.txt")
+        question = await talk.screen.choice()
+        assert question.picked == -1
+        (leave,) = talk.screen.of(Leave)
+        assert (leave.tool, leave.preview) == ("/review", "wc -l < a.txt")
+        talk.screen.answer(0)
+        await talk.screen.until(lambda: "Reviewed." in talk.screen.words())
+        (said,) = talk.screen.of(UserSaid)
+        assert said == UserSaid(text="Review @a.txt: 2 lines.", attached=("a.txt",))
+
+
+async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_the_line(
+    app: App,
+) -> None:
+    command(Path(app.project_path), "review", "!`touch made`")
+    async with talking(app, "Never.") as talk:
+        talk.screen.typed("/review a b")
+        await talk.screen.choice()
+        talk.screen.answer(None)
+        await talk.screen.noted("it was not allowed")
+        await talk.screen.until(lambda: talk.screen.line == "/review a b")
+        assert not (Path(app.project_path) / "made").exists()
+    assert await app.sessions.list_saved() == []
+
+
+async def test_commands_from_files_are_in_the_help_and_near_names_are_found(app: App) -> None:
+    command(Path(app.project_path), "review", REVIEW)
+    async with talking(app, "Hello.") as talk:
+        talk.screen.typed("/help")
+        await talk.screen.until(lambda: len(talk.screen.of(Table)) == 3)
+        assert talk.screen.of(Table)[1] == Table(
+            title="Commands from files", rows=(("/review FILE", "Review a file"),)
+        )
+        talk.screen.typed("/reviw")
+        await talk.screen.noted("there is no command /reviw; did you mean /review?")
+
+
+def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path) -> None:
+    command(tmp_path, "review", REVIEW)
+    command(tmp_path, "rename", "not this one")
+    completer = ChatCompleter(str(tmp_path), FileCommands(str(tmp_path), tmp_path / "config"))
+    offered = list(completer.get_completions(Document("/re"), CompleteEvent()))
+    assert [(each.text, each.display_meta_text) for each in offered if "rev" in each.text] == [
+        ("/review", "Review a file")
+    ]
+    assert [each.text for each in offered].count("/rename") == 1
+
+
+def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: Weft) -> None:
+    command(weft.project, "greet", "Say hello to $1.")
+    model = weft.script(
+        {"when": {"user_says": "hello to Ada"}, "steps": [text("Hello, Ada.")]}, "What?"
+    )
+    done = weft.run("-p", "-m", model, "/greet Ada")
+    assert (done.stdout, done.returncode) == ("Hello, Ada.\n", 0)
+    message = {"type": "user", "message": {"role": "user", "content": "/greet Ada"}}
+    streams = ("--input-format", "stream-json", "--output-format", "stream-json")
+    done = weft.run("-p", "-m", model, *streams, stdin=json.dumps(message))
+    assert lines(done.stdout)[-1]["result"] == "Hello, Ada."
+
+
+def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(weft: Weft) -> None:
+    command(weft.project, "danger", "!`touch made`")
+    done = weft.run("-p", "-m", weft.script("Never."), "/danger")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "weft: /danger: `touch made` may not be run: it needs somebody's leave, and nobody is there to give it\n"
+    )
+    assert not (weft.project / "made").exists()
+    assert weft.sessions() == []
+
+
+def test_a_path_and_an_unknown_command_are_plain_words(weft: Weft) -> None:
+    for prompt in ("/etc/hosts looks odd", "/nothing here"):
+        done = weft.run("-p", "-m", weft.script("Fine."), prompt)
+        assert (done.stdout, done.returncode) == ("Fine.\n", 0)
+
+
+# --- trust -----------------------------------------------------------------------------------
+
+
+def hook(project: Path, line: str = "echo hi > hooked") -> None:
+    (project / ".weft").mkdir(exist_ok=True)
+    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": line}]}]}
+    (project / ".weft" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+
+
+@pytest.mark.parametrize(("answer", "runs"), [(1, True), (0, False), (None, False)])
+async def test_a_folder_that_wants_to_act_is_asked_about_first_and_acts_only_after_a_yes(
+    tmp_path: Path, answer: int | None, runs: bool
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    hook(project)
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    async with (
+        open_app(project, tmp_path / "weft.db", environ=environ) as app,
+        talking(app, "Hello.") as talk,
+    ):
+        question = await talk.screen.choice()
+        assert "Do you trust" in question.title
+        assert question.picked == -1, "Enter alone trusts nothing"
+        (shown,) = talk.screen.of(Table)
+        assert ("runs", "echo hi > hooked") in shown.rows
+        talk.screen.answer(answer)
+        await talk.screen.noted("trusted")
+        await talk.say("hi")
+    assert (project / "hooked").exists() == runs
+
+
+async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    hook(project)
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    async with open_app(project, tmp_path / "weft.db", environ=environ) as app:
+        await app.trust()
+        async with talking(app, "Hello.") as talk:
+            await talk.say("hi")
+            assert talk.screen.question is None
+            talk.screen.typed("/trust")
+            await talk.screen.noted("trusted already")
+            talk.screen.typed("/hooks")
+            await talk.screen.until(lambda: talk.screen.of(Table))
+            assert talk.screen.of(Table)[-1].rows[0][:3] == (
+                "UserPromptSubmit",
+                "*",
+                "echo hi > hooked",
+            )
+            hook(project, "echo ho > hooked")
+            talk.screen.typed("/trust")
+            await talk.screen.until(lambda: isinstance(talk.screen.question, Question))
+            assert talk.screen.of(Table)[-1].title == "This folder has changed"
+            assert ("changed", ".weft/hooks.json") in talk.screen.of(Table)[-1].rows
+            talk.screen.answer(0)
+            talk.screen.typed("/trust off")
+            await talk.screen.noted("not trusted any more")
+            assert not await app.is_trusted()
+
+
+async def test_a_folder_that_wants_nothing_is_not_asked_about(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        talk.screen.typed("/trust")
+        await talk.screen.noted("nothing in this folder needs your trust")
+        talk.screen.typed("/trust me")
+        await talk.screen.noted("not 'me'")
+        assert all(isinstance(block, Note | UserSaid) for block in talk.screen.blocks)
+
+
+def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(weft: Weft) -> None:
+    hook(weft.project)
+    done = weft.run("-p", "--yolo", "-m", weft.script("Hello."), "hi")
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert done.stderr.count("\n") == 1
+    assert "this folder is not trusted, so its hooks do not count" in done.stderr
+    assert not (weft.project / "hooked").exists()

@@ -1,0 +1,336 @@
+"""Moving in the conversation from the chat: the tree, going back, names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import call, text
+from tests.cli.person import Talk, talking
+from weft.app import App, Session
+from weft.cli.chat.blocks import Note, Table
+from weft.cli.chat.screen import GoBack, Question
+
+pytestmark = pytest.mark.anyio
+
+WRITING: tuple[Any, ...] = (
+    [call("write", path="a.txt", content="one\n")],
+    "Made a.",
+    [call("write", path="a.txt", content="two\n"), call("write", path="b.txt", content="b\n")],
+    "Made b.",
+    "And so on.",
+    "And so on.",
+)
+
+
+def session_of(talk: Talk) -> Session:
+    session = talk.chat.conversation.session
+    assert session is not None
+    return session
+
+
+async def said(talk: Talk) -> list[str]:
+    return [
+        each.content
+        for each in await session_of(talk).messages()
+        if each.role in ("user", "assistant")
+    ]
+
+
+def files(app: App) -> dict[str, str]:
+    return {path.name: path.read_text() for path in Path(app.project_path).iterdir()}
+
+
+# --- the tree ------------------------------------------------------------------------------
+
+
+async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> None:
+    async with talking(app, "One.", "Two.", "Other two.") as talk:
+        await talk.say("first")
+        await talk.say("second")
+        talk.screen.typed("/tree")
+        question = await talk.screen.choice()
+        assert [row.label for row in question.rows] == ["› first", "[here, main] › second"]
+        assert question.picked == 1
+        talk.screen.answer(0)
+        await talk.screen.pick("Go on from here")
+        await talk.screen.noted("now on branch-1, 2 messages")
+        assert await said(talk) == ["first", "One."]
+        await talk.say("third")
+        talk.screen.typed("/tree")
+        question = await talk.screen.choice()
+        assert [row.label for row in question.rows] == [
+            "› first",
+            "├ [main] › second",
+            "└ [here, branch-1] › third",
+        ]
+        talk.screen.answer(1)
+        await talk.screen.pick("Go on from here")
+        await talk.screen.noted("now on main, 4 messages")
+        assert await said(talk) == ["first", "One.", "second", "Two."]
+
+
+@pytest.mark.parametrize("with_files", [False, True])
+async def test_files_go_along_with_a_move_only_if_the_person_says_so(
+    app: App, with_files: bool
+) -> None:
+    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        await talk.say("make b")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("make a")
+        await talk.screen.pick("Go on from here")
+        question = await talk.screen.choice()
+        assert question.title == "The files, too?"
+        assert question.rows[1].detail == "1 file goes back, 1 file is removed"
+        (shown,) = talk.screen.of(Table)
+        assert [row[:2] for row in shown.rows] == [("a.txt", "goes back"), ("b.txt", "is removed")]
+        talk.screen.answer(int(with_files))
+        await talk.screen.noted("now on branch-1")
+        after = {"a.txt": "one\n"} if with_files else {"a.txt": "two\n", "b.txt": "b\n"}
+        assert files(app) == after
+
+
+async def test_saying_it_differently_goes_to_before_it_with_its_words_in_the_line(app: App) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        await talk.say("second")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("second")
+        await talk.screen.pick("Say it differently")
+        await talk.screen.until(lambda: talk.screen.line)
+        assert talk.screen.line == "second"
+        assert await said(talk) == ["first", "One."]
+
+
+async def test_what_was_learned_on_another_line_is_brought_over(app: App) -> None:
+    async with talking(app, "One.", "Two.", "Learned much.", "Learned much.") as talk:
+        await talk.say("first")
+        await talk.say("second")
+        first = (await session_of(talk).messages_with_ids())[1][0]
+        await session_of(talk).branch_at(first, "other")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("second")
+        await talk.screen.pick("Bring what was learned")
+        await talk.screen.noted("the model knows now")
+        history = await session_of(talk).messages()
+        assert history[-1].role == "system"
+        assert "What was learned" in history[-1].content
+
+
+async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        await talk.say("second")
+        talk.screen.typed("/branch left")
+        await talk.screen.noted("on left")
+        await talk.say("third")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("[main]")
+        await talk.screen.pick("Rename")
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        talk.screen.answer("right")
+        await talk.screen.noted("is right now")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("[right]")
+        await talk.screen.pick("Forget")
+        await talk.screen.until(lambda: talk.screen.question is None)
+        talk.screen.typed("/switch right")
+        await talk.screen.noted("no branch 'right'")
+        assert [branch.name for branch in await session_of(talk).list_branches()] == ["left"]
+
+
+# --- going back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "left", "there"),
+    [
+        ("Conversation and files", 2, {"a.txt": "one\n"}),
+        ("Conversation only", 2, {"a.txt": "two\n", "b.txt": "b\n"}),
+        ("Files only", 4, {"a.txt": "one\n"}),
+    ],
+)
+async def test_going_back_takes_what_was_chosen_and_can_be_undone(
+    app: App, what: str, left: int, there: dict[str, str]
+) -> None:
+    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        await talk.say("make b")
+        before = len(await said(talk))
+        talk.screen.typed(GoBack())
+        question = await talk.screen.choice()
+        assert [row.label for row in question.rows] == ["› make a", "› make b"]
+        assert question.picked == 1
+        talk.screen.answer(1)
+        await talk.screen.pick(what)
+        await talk.screen.noted("/undo takes it back")
+        assert files(app) == there
+        if what == "Files only":
+            assert len(await said(talk)) == before
+            assert talk.screen.line == ""
+        else:
+            await talk.screen.until(lambda: talk.screen.line == "make b")
+            assert len([each for each in await said(talk) if each]) == left
+        talk.screen.typed("/undo")
+        await talk.screen.noted("the rewind is undone")
+        assert files(app) == {"a.txt": "two\n", "b.txt": "b\n"}
+        assert len(await said(talk)) == before
+
+
+async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> None:
+    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        await talk.say("make b")
+        before = await said(talk)
+        talk.screen.typed("/rewind")
+        await talk.screen.pick("make a")
+        question = await talk.screen.choice()
+        assert question.title.startswith("What goes back?")
+        talk.screen.answer(None)
+        talk.screen.typed("/undo")
+        await talk.screen.noted("there is no rewind or compaction to undo")
+        assert await said(talk) == before
+        assert files(app) == {"a.txt": "two\n", "b.txt": "b\n"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+async def test_what_somebody_else_changed_goes_back_only_when_that_is_said(
+    app: App, overwrite: bool
+) -> None:
+    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        await talk.say("make b")
+        (Path(app.project_path) / "b.txt").write_text("mine\n")
+        talk.screen.typed("/rewind")
+        await talk.screen.pick("make b")
+        await talk.screen.pick("Conversation and files")
+        question = await talk.screen.choice()
+        assert "Somebody else has changed one of them" in question.title
+        talk.screen.answer(int(overwrite))
+        await talk.screen.noted("/undo takes it back")
+        assert files(app) == {"a.txt": "one\n", **({} if overwrite else {"b.txt": "mine\n"})}
+
+
+async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        talk.screen.typed("/checkpoint safe")
+        await talk.screen.noted("this place is called safe")
+        await talk.say("second")
+        talk.screen.typed("/rewind safe")
+        await talk.screen.pick("Conversation only")
+        await talk.screen.noted("now on main, 2 messages")
+        assert await said(talk) == ["first", "One."]
+
+
+async def test_a_compaction_is_undone(app: App) -> None:
+    answers = [f"Answer {number}. " + "word " * 400 for number in range(8)]
+    async with talking(app, *answers) as talk:
+        for number in range(6):
+            await talk.say(f"question {number}")
+        talk.screen.typed("/compact")
+        await talk.screen.noted("tokens became")
+        talk.screen.typed("/undo")
+        await talk.screen.noted("told everything in full again")
+        assert (await session_of(talk).tree()).summarized_to is None
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
+    async with talking(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        talk.screen.typed("/branch")
+        await talk.screen.noted("on branch-1")
+        await talk.say("second")
+        talk.screen.typed("/switch")
+        question = await talk.screen.choice()
+        assert {row.label: row.detail for row in question.rows} == {
+            "branch-1": "4 messages, here",
+            "main": "2 messages",
+        }
+        await talk.screen.pick("main")
+        await talk.screen.noted("now on main, 2 messages")
+        assert await said(talk) == ["first", "One."]
+        talk.screen.typed("/switch main")
+        await talk.screen.noted("you are on main already")
+
+
+async def test_a_pinned_message_is_pinned(app: App) -> None:
+    async with talking(app, "One.") as talk:
+        await talk.say("keep this in mind")
+        talk.screen.typed("/pin")
+        await talk.screen.pick("keep this in mind")
+        await talk.screen.noted("pinned")
+        tree = await session_of(talk).tree()
+        assert [each.text for each in tree.messages if each.is_pinned] == ["keep this in mind"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("/tree", "there is nothing to show yet"),
+        ("/rewind", "there is nothing to go back to yet"),
+        ("/undo", "there is nothing to undo yet"),
+        ("/branch", "there is nothing to branch from yet"),
+        ("/switch", "there is nothing to switch yet"),
+        ("/checkpoint", "there is nothing to mark yet"),
+        ("/pin", "there is nothing to pin yet"),
+    ],
+)
+async def test_before_the_first_word_there_is_nothing_to_move_in(
+    app: App, typed: str, told: str
+) -> None:
+    async with talking(app, "Hello.") as talk:
+        talk.screen.typed(typed)
+        await talk.screen.noted(told)
+    assert await app.sessions.list_saved() == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("/rewind nowhere", "there is no message 'nowhere'"),
+        ("/undo everything", "not 'everything'"),
+        ("/undo compaction", "there is no compaction to undo"),
+        ("/switch", "there is only one line"),
+        ("/switch nowhere", "no branch 'nowhere'; there are main"),
+        ("/branch main", "the name 'main' is taken"),
+    ],
+)
+async def test_a_move_that_cannot_be_made_says_why_in_one_sentence(
+    app: App, typed: str, told: str
+) -> None:
+    async with talking(app, "Hello.") as talk:
+        await talk.say("hi")
+        talk.screen.typed(typed)
+        note = await talk.screen.noted(told)
+        assert [each.level for each in talk.screen.of(Note) if each.text == note] == ["error"]
+
+
+async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_others_answers(
+    app: App,
+) -> None:
+    steps = [text("word " * 200, 5), call("shell", command="touch made")]
+    async with talking(app, steps, "Done.", pace_seconds=0.01) as talk:
+        talk.screen.typed("go")
+        await talk.screen.until(lambda: talk.screen.live.is_busy)
+        talk.screen.typed("/effort")
+        question = await talk.screen.choice()
+        assert question.title == "How hard should it think?"
+        await talk.screen.until(lambda: talk.screen.live.requests)
+        assert talk.screen.question is question
+        talk.screen.answer(3)
+        await talk.screen.until(
+            lambda: (
+                isinstance(talk.screen.question, Question)
+                and talk.screen.question.title == "May it?"
+            )
+        )
+        talk.screen.answer(0)
+        await talk.screen.until(lambda: talk.screen.live.effort == "high")
+        await talk.screen.idle()

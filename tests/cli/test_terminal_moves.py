@@ -1,0 +1,168 @@
+"""Moving, planning, agents and trust in a real terminal, judged by the screen."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Weft, call, text
+from tests.cli.tmux import Terminal, needs_tmux
+
+pytestmark = needs_tmux
+
+
+@pytest.fixture(params=[80, 40])
+def terminal(
+    weft: Weft, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[Terminal, int]]:
+    """A window, wide or narrow; the narrow one without colours."""
+    window = Terminal(weft, tmp_path, width=request.param, height=30)
+    yield window, request.param
+    window.close()
+
+
+def colours(width: int) -> dict[str, str]:
+    return {"NO_COLOR": "1"} if width < 80 else {}
+
+
+def fits(screen: str, width: int) -> bool:
+    return all(len(line) <= width for line in screen.split("\n"))
+
+
+def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    model = weft.script(
+        {"when": {"user_says": "another way"}, "steps": [text("Another.")]},
+        [call("write", path="a.txt", content="one\n")],
+        "Made a.",
+        [call("write", path="b.txt", content="b\n")],
+        "Made b.",
+    )
+    window.start("-m", model, "--permission-mode", "accept_edits", **colours(width))
+    window.wait_for("accept_edits ·")
+    for said, answer in (("make a", "Made a."), ("make b", "Made b.")):
+        window.type(said)
+        window.keys("Enter")
+        window.wait_for(answer)
+    window.type("/tree")
+    window.keys("Enter")
+    window.wait_for("Where to?", "1. › make a", "❯ 2. [here, main] › make b")
+    window.keys("Up", "Enter")
+    window.wait_for("› make a", "❯ 1. Go on from here", "1-3, Esc goes back")
+    window.keys("1")
+    window.wait_for("b.txt  is removed", "The files, too?", "1-2, Esc goes back")
+    window.keys("2")
+    window.wait_for("now on branch-1, 2 messages")
+    assert [path.name for path in weft.project.iterdir()] == ["a.txt"]
+    window.type("another way")
+    window.keys("Enter")
+    window.wait_for("Another.")
+    window.keys("Escape")
+    window.wait_for("Esc again goes back")
+    window.keys("Escape")
+    screen = window.wait_for("Go back to before which", "1. › make a", "❯ 2. › another way")
+    assert fits(screen, width)
+    window.keys("Up", "Enter")
+    screen = window.wait_for("a.txt  is removed", "What goes back?", "Esc changes nothing")
+    assert fits(screen, width)
+    window.keys("1")
+    window.wait_for("at its beginning", "› make a")
+    assert list(weft.project.iterdir()) == []
+    window.keys("C-u")
+    window.type("/undo")
+    window.keys("Enter")
+    window.wait_for("the rewind is undone")
+    assert (weft.project / "a.txt").read_text() == "one\n"
+    if width < 80:
+        assert re.search(r"\x1b\[([0-9;]*;)?(3[0-8]|9[0-7])", window.screen(styles=True)) is None
+    else:
+        assert re.search(r"\x1b\[([0-9;]*;)?(3[0-8]|9[0-7])", window.screen(styles=True))
+
+
+def test_a_plan_is_changed_in_the_editor_and_carried_out(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    step = {"action": "create", "file": "1.txt", "description": "make it", "details": "It holds 1."}
+    planner = weft.script([call("submit", summary="Make a file.", steps=[step])], "Done.")
+    editor = weft.script([call("write", path="1.txt", content="1\n")], "Wrote it.")
+    person = weft.home / "editor"
+    person.write_text("#!/bin/sh\nsed -i 's/make it/make it well/' \"$1\"\n")
+    person.chmod(0o755)
+    window.start(
+        *("-m", planner, "--edit-model", editor, "--permission-mode", "accept_edits"),
+        EDITOR=str(person),
+        **colours(width),
+    )
+    window.wait_for("accept_edits architect")
+    window.type("make a file")
+    window.keys("Enter")
+    window.wait_for("1. create 1.txt: make it", "It holds 1.", "1-3; Esc stops the turn")
+    window.keys("2")
+    window.wait_for("1. create 1.txt: make it well", "1-3; Esc stops the turn")
+    window.keys("1")
+    screen = window.wait_for("step 1 of 1 is done", "1 of 1 steps done.")
+    assert fits(screen, width)
+    assert (weft.project / "1.txt").read_text() == "1\n"
+
+
+def test_trust_is_asked_for_and_enter_trusts_nothing(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    (weft.project / ".weft").mkdir()
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "echo \u202e > made"}]}]}
+    (weft.project / ".weft" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    window.start("-m", weft.script("Hello."), **colours(width))
+    screen = window.wait_for("This folder wants to act", "Do you trust", "1-2; Esc is no")
+    assert "<U+202E>" in screen, "what would be run is shown with nothing hidden"
+    window.keys("Enter")
+    window.keys("Escape")
+    window.wait_for("not trusted")
+    window.type("hi")
+    window.keys("Enter")
+    screen = window.wait_for("Hello.")
+    assert fits(screen, width)
+    assert not (weft.project / "made").exists()
+
+
+def test_alt_enter_says_it_after_the_turn_and_is_a_new_line_otherwise(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    model = weft.script([text("word " * 600, 5)], "Heard you.", pace_seconds=0.005)
+    window.start("-m", model, **colours(width))
+    window.wait_for("default ·")
+    window.type("two")
+    window.keys("M-Enter")
+    window.type("lines")
+    window.wait_for("› two\n  lines")
+    window.keys("Enter")
+    window.wait_for("word word")
+    window.type("later")
+    window.keys("M-Enter")
+    screen = window.wait_for("› after this turn: later")
+    assert fits(screen, width)
+    window.wait_for("› later", "Heard you.")
+
+
+def test_esc_twice_clears_what_stands_in_the_line(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    window.start("-m", weft.script("Hello."), **colours(width))
+    window.wait_for("default ·")
+    window.type("never mind")
+    window.wait_for("› never mind")
+    window.keys("Escape")
+    window.wait_for("Esc again clears the line")
+    window.keys("Escape")
+    window.wait_gone("never mind")
+    window.keys("Up")
+    window.wait_for("› never mind")

@@ -1,0 +1,154 @@
+"""Agents in the chat: seen at work, asked for, listed, stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import call
+from tests.cli.person import talking
+from weft.app import App
+from weft.cli.chat.blocks import Answer, Leave, Table
+from weft.cli.chat.inflight import in_flight
+from weft.cli.chat.story import Live, Running, Worker
+
+pytestmark = pytest.mark.anyio
+
+
+def define(app: App, name: str, *answers: Any) -> None:
+    """A kind of agent with a model of its own."""
+    script = Path(app.project_path).parent / f"{name}.json"
+    script.write_text(json.dumps({"by": "content", "answers": answers}))
+    folder = Path(app.project_path) / ".weft" / "agents"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(
+        f"---\nname: {name}\ndescription: Is {name}.\nmodel: scripted:{script}\n---\nYou work.\n"
+    )
+
+
+def hand(name: str, **more: Any) -> list[dict[str, Any]]:
+    return [call("agent", prompt="do it", description="Do it all", agent=name, **more)]
+
+
+async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_told(app: App) -> None:
+    define(app, "doer", [call("shell", command="touch made")], "It is done.")
+    async with talking(app, hand("doer"), "They did it.") as talk:
+        talk.screen.typed("have it done")
+        await talk.screen.choice()
+        (leave,) = talk.screen.of(Leave)
+        assert (leave.tool, leave.preview) == ("agent ▸ shell", "touch made")
+        (worker,) = talk.screen.live.workers.values()
+        assert (worker.name, worker.title) == ("doer", "Do it all")
+        await talk.screen.until(lambda: worker.doing == "waiting for you")
+        talk.screen.answer(0)
+        await talk.screen.until(lambda: "They did it." in talk.screen.words())
+        note = await talk.screen.noted("⤷ doer: Do it all · done")
+        assert "1 call" in note
+        assert "$0.0" in note
+        assert talk.screen.live.workers == {}
+    assert (Path(app.project_path) / "made").exists()
+
+
+async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) -> None:
+    define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
+    async with talking(
+        app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
+    ) as talk:
+        await talk.say("have it wait")
+        await talk.screen.until(
+            lambda: any(
+                worker.doing == "shell sleep 60" and worker.background
+                for worker in talk.screen.live.workers.values()
+            )
+        )
+        talk.screen.typed("/agents")
+        await talk.screen.until(lambda: len(talk.screen.of(Table)) == 2)
+        kinds, at_work = talk.screen.of(Table)
+        assert [row[0] for row in kinds.rows] == ["general", "waiter"]
+        assert at_work.rows[0][:2] == ("waiter", "Do it all")
+        assert "in the background" in at_work.rows[0][2]
+        talk.screen.typed("/tasks")
+        await talk.screen.pick("waiter: Do it all")
+        await talk.screen.pick("Stop it")
+        await talk.screen.noted("stopped: waiter")
+        await talk.screen.noted("⤷ waiter: Do it all · the turn was stopped")
+        await talk.screen.until(lambda: not talk.screen.live.workers)
+        talk.screen.typed("/tasks")
+        await talk.screen.noted("nothing is at work")
+
+
+async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
+    define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
+    async with talking(
+        app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
+    ) as talk:
+        await talk.say("have it wait")
+        await talk.screen.until(lambda: talk.screen.live.workers)
+        talk.screen.typed("/tasks")
+        await talk.screen.pick("waiter")
+        await talk.screen.pick("Show what it has said")
+        await talk.screen.until(lambda: any("do it" in str(block) for block in talk.screen.blocks))
+        talk.screen.typed("/tasks 7")
+        await talk.screen.noted("'7' names nothing that is at work")
+        talk.screen.typed("/tasks 1")
+        await talk.screen.noted("stopped: waiter")
+
+
+async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
+    define(app, "doer", "I looked at everything.")
+    async with talking(app, hand("doer"), "They did it.") as talk:
+        await talk.say("have it done")
+        talk.screen.typed("/tree")
+        question = await talk.screen.pick("⤷ doer: Do it all")
+        assert [row.label.strip() for row in question.rows] == [
+            "[here, main] › have it done",
+            "⤷ doer: Do it all",
+        ]
+        await talk.screen.noted("goes on with it")
+        assert Answer(text="I looked at everything.") in talk.screen.blocks
+
+
+async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
+    define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
+    async with talking(
+        app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
+    ) as talk:
+        await talk.say("have it wait")
+        session = talk.chat.conversation.session
+        assert session is not None
+    async with talking(app, "unused") as talk:
+        talk.screen.typed(f"/resume {session.id}")
+        await talk.screen.until(lambda: talk.screen.live.workers)
+        (worker,) = talk.screen.live.workers.values()
+        assert (worker.name, worker.title, worker.background) == ("waiter", "Do it all", True)
+        await talk.screen.until(lambda: worker.doing == "shell sleep 60")
+
+
+def lines(live: Live, width: int = 60) -> list[str]:
+    drawn = in_flight(live, width=width, rows=24, seconds=0)
+    return "".join(text for _, text in drawn).splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> None:
+    worker = Worker(name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2)
+    beside = Worker(name="other", title="x" * 100, background=True, cost_usd=0.5)
+    live = Live(
+        running={"c": Running(name="agent doer: Do it", output="noise")},
+        workers={"a": worker, "b": beside},
+    )
+    drawn = lines(live, width)
+    assert drawn[0] == "● agent doer: Do it"
+    assert drawn[1].startswith("  read a")
+    assert drawn[1].endswith(".txt · 2 calls")
+    assert drawn[2].startswith("⤷ other: xxx")
+    assert all(len(line) <= width for line in drawn)
+    assert "\x1b" not in "".join(drawn)
+
+
+def test_what_waits_says_when_it_is_said() -> None:
+    live = Live(queued={"a": "soon", "b": "late"}, later={"b"})
+    assert lines(live) == ["› then: soon", "› after this turn: late"]
