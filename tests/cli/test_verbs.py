@@ -195,6 +195,21 @@ def test_doctor_notices_a_sandbox_that_does_not_hold(weft: Weft, tmp_path: Path)
     assert found["sandbox"]["state"] == "wrong"
 
 
+def test_doctor_says_that_there_is_no_sandbox_and_what_follows(weft: Weft, tmp_path: Path) -> None:
+    found = findings(weft, PATH=str(tmp_path))
+    assert found["sandbox"]["state"] == "missing"
+    assert "bubblewrap is not installed; commands run with all your rights" in str(
+        found["sandbox"]["detail"]
+    )
+
+
+def test_doctor_tries_the_whole_sandbox_and_says_what_it_is_made_of(weft: Weft) -> None:
+    detail = str(findings(weft)["sandbox"]["detail"])
+    assert "commands run with all your rights" in detail or (
+        "overlay" in detail and "network off" in detail
+    )
+
+
 def test_doctor_fails_when_something_is_wrong(weft: Weft, tmp_path: Path) -> None:
     weft.run("-p", "-m", weft.script("x"), "hi")
     database = weft.data / "weft.db"

@@ -6,7 +6,10 @@ import hashlib
 import inspect
 from pathlib import Path
 
+import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
@@ -150,3 +153,101 @@ async def test_what_others_changed_is_noticed_for_the_log(tmp_path: Path) -> Non
     [moved] = held.boundaries.take()
     assert moved.bound.lines == LineRange(2, 3)
     assert await held.boundaries.present("f", b"above\nmore\n" + TEXT) == LineRange(3, 4)
+
+
+# --- any sequence of changes, against a range that is kept by counting
+
+
+class Counted:
+    """A file whose lines are all different, and a range that is kept by counting lines."""
+
+    def __init__(self, length: int, first: int, last: int) -> None:
+        self.lines = [f"line {number}\n" for number in range(length)]
+        self.first, self.last = first, last
+        self._made = length
+
+    @property
+    def data(self) -> bytes:
+        return "".join(self.lines).encode()
+
+    @property
+    def range(self) -> LineRange:
+        return LineRange(self.first, self.last)
+
+    def changed(self, start: int, end: int, new: int) -> list[str]:
+        """The lines with some of them replaced by new ones."""
+        fresh = [f"line {self._made + number}\n" for number in range(new)]
+        self._made += new
+        return [*self.lines[:start], *fresh, *self.lines[end:]]
+
+    def is_inside(self, start: int, end: int, new: int) -> bool:
+        return (start == end and not new) or (self.first <= start and end <= self.last + 1)
+
+    def by_session(self, start: int, end: int, new: int, lines: list[str]) -> None:
+        if start != end or new:
+            self.last += new - (end - start)
+        self.lines = lines
+
+    def by_person(self, start: int, end: int, new: int, lines: list[str]) -> None:
+        """What is new right before the range is above it, what is new right after it below; a border in what was replaced stays as far in."""
+        top, bottom, shift = self.first, self.last + 1, new - (end - start)
+        if end <= self.first:
+            top += shift
+        elif start < self.first:
+            top = min(self.first, start + new)
+        if end <= bottom and start < bottom:
+            bottom += shift
+        elif start < bottom:
+            bottom = min(bottom, start + new)
+        elif top > bottom:  # an empty range moves with what comes before it
+            bottom = top
+        self.first, self.last = top, max(top, bottom) - 1
+        self.lines = lines
+
+
+CHANGES = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 30), st.integers(0, 4), st.integers(0, 3)), max_size=12
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    length=st.integers(0, 14),
+    borders=st.tuples(st.integers(0, 14), st.integers(-1, 14)),
+    changes=CHANGES,
+)
+def test_any_sequence_of_changes_leaves_the_range_where_counting_puts_it(
+    length: int, borders: tuple[int, int], changes: list[tuple[bool, int, int, int]]
+) -> None:
+    first = min(borders[0], length)
+    file = Counted(length, first, max(first - 1, min(borders[1], length - 1)))
+    kept: dict[BlobId, bytes] = {digest(file.data): file.data}
+    bounds = {"f": Bound(lines=file.range, base=digest(file.data), name=1)}
+
+    async def load(base: BlobId) -> bytes | None:
+        return kept.get(base)
+
+    async def live() -> None:
+        door = Boundaries(lambda: bounds, load)
+        for is_session, at, removed, new in changes:
+            start = min(at, len(file.lines))
+            end = min(start + removed, len(file.lines))
+            lines = file.changed(start, end, new)
+            data = "".join(lines).encode()
+            if not is_session:
+                file.by_person(start, end, new, lines)
+                await door.noticed("f", data)
+            elif file.is_inside(start, end, new):
+                door.moved(await door.admit("f", file.data, data))
+                file.by_session(start, end, new, lines)
+            else:
+                with pytest.raises(FinalToolError) as refused:
+                    await door.admit("f", file.data, data)
+                assert f"only {file.range} (of {len(file.lines)}) may be changed" in str(
+                    refused.value
+                )
+            held = door.of("f")
+            assert held is not None
+            assert held.lines == file.range
+
+    anyio.run(live)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from weft.app.trespass import ReportingRunner
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid
@@ -50,10 +51,12 @@ class Door:
         self._gate: Gate | None = None
         self._versions = Versions()
         self._confinement = confinement
-        self._plain_runner = runner
         self.boundaries = Boundaries(self._in_force, load)
         self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
-        self.runner: Runner = _LateRunner(runner, self._confined)
+        self._plain_runner = ReportingRunner(
+            runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
+        )
+        self.runner: Runner = _LateRunner(self._plain_runner, self._confined)
 
     def follow(self, state: Callable[[], SessionState], gate: Gate) -> None:
         """Hold to the boundaries of this state and to what this gate allows, from now on."""
@@ -167,6 +170,9 @@ class _LateRunner(Runner):
 
     async def is_sandboxed(self) -> bool:
         return await self._now().is_sandboxed()
+
+    async def why_unconfined(self) -> str:
+        return await self._now().why_unconfined()
 
     async def run(
         self, command: Command, on_output: Callable[[str], None] | None = None

@@ -78,8 +78,12 @@ class ShellTool(Tool):
             return outcome_of(result, given.timeout_seconds)
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
+        preview = shown
         if escapes:
-            shown = f"# outside the sandbox\n{shown}"
+            shown = preview = f"# outside the sandbox\n{shown}"
+        elif not is_sandboxed and (why := await context.runner.why_unconfined()):
+            # Not in what a grant names: the command is the same on the next day, when there is one.
+            preview = f"# without a sandbox: {why}\n{shown}"
         action = Action(
             tool=self.name,
             kind="run",
@@ -89,7 +93,7 @@ class ShellTool(Tool):
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
         )
-        return Prepared(action=action, run=run, preview=shown)
+        return Prepared(action=action, run=run, preview=preview)
 
 
 def _absolute(context: ToolContext, path: str) -> str:
@@ -109,9 +113,12 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
         end = "" if output else "(no output)"
     return Outcome(
         text="\n".join(part for part in (output, end, *result.remarks) if part),
-        is_error=result.timed_out or result.exit_code != 0 or result.is_held_back,
+        is_error=result.timed_out
+        or result.exit_code != 0
+        or result.is_held_back
+        or result.has_trespassed,
         touched=result.changes or (),
-        notes=result.left_out,
+        notes=(*result.left_out, *result.notes),
         full_text=result.full_output,
         data={
             "exit_code": result.exit_code,

@@ -103,8 +103,12 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What it changed besides and the file history does not hold, in sentences."""
     remarks: tuple[str, ...] = ()
     """What the model has to know besides the output: changes that did not reach the project, walls it ran into."""
+    notes: tuple[str, ...] = ()
+    """What the person has to know besides, a sentence or two each."""
     is_held_back: bool = False
     """Some of what it changed did not reach the project."""
+    has_trespassed: bool = False
+    """Some of what it changed should not have reached the project, and did."""
 
 
 class Runner(Protocol):
@@ -125,6 +129,10 @@ class Runner(Protocol):
     async def is_sandboxed(self) -> bool:
         """True when commands run where they can change nothing that is not judged first."""
         return False
+
+    async def why_unconfined(self) -> str:
+        """Why commands do not run in the sandbox although they should; empty when they do, or when none is wanted."""
+        return ""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         """Absolute path of a program on the search path, None where there is none.

@@ -73,6 +73,11 @@ _SPEAKS_OF_WALLS = (
 )
 WALLS = "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be read, and there is no network{}.)"
 
+NO_SANDBOX = (
+    "Commands run here without a sandbox, with everything that you may do yourself: {}. "
+    "What they change is found out afterwards and told; nothing is held back. `weft doctor` says more."
+)
+
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the sandbox is made of, tried on this machine."""
@@ -394,6 +399,8 @@ class SandboxRunner(Runner):
         self._base_of = base_of
         self._is_required = is_required
         self._threads = Threads.of(self._names.root)
+        self._has_told = False
+        """The person knows that there is no sandbox."""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
@@ -407,6 +414,9 @@ class SandboxRunner(Runner):
     async def is_sandboxed(self) -> bool:
         return not await self._sandbox.why_not(self._roots)
 
+    async def why_unconfined(self) -> str:
+        return await self._sandbox.why_not(self._roots)
+
     async def run(
         self, command: Command, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
@@ -417,7 +427,7 @@ class SandboxRunner(Runner):
                 raise FinalToolError(
                     f"commands may only run in the sandbox, and there is none: {why}"
                 )
-            return await self._inner.run(command, on_output)
+            return self._told(await self._inner.run(command, on_output), why)
         started = started_now()
         job = Job(label=command.label, roots=self._roots, started_ns=started)
         box = self._sandbox.box(self._roots, job)
@@ -437,6 +447,13 @@ class SandboxRunner(Runner):
             return _with(result, Carried(), self._walls(result))
         carried = await self._carry_over(place, started)
         return _with(result, carried, self._walls(result))
+
+    def _told(self, result: RunResult, why: str) -> RunResult:
+        """The result of a command that had no sandbox; the first one says so to the person."""
+        if self._has_told:
+            return result
+        self._has_told = True
+        return msgspec.structs.replace(result, notes=(*result.notes, NO_SANDBOX.format(why)))
 
     async def _run(
         self, command: Command, cell: Cell, on_output: Callable[[str], None] | None

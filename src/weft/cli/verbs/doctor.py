@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import anyio
+
 from weft import __version__
 from weft.app import App
+from weft.app.confinement import Confinement
 from weft.app.keys import KeyFile
 from weft.cli.exits import FAILED, OK, sentence_of
 from weft.cli.launch import make_app
@@ -63,7 +66,7 @@ def examine(arguments: Arguments) -> Iterable[Finding]:
     yield _terminal()
     yield _program("git", "--version", "version control")
     yield _program("rg", "--version", "fast search; grep works without it")
-    yield _sandbox()
+    yield _sandbox(app)
     yield _local_model()
 
 
@@ -144,13 +147,13 @@ def _program(name: str, flag: str, why: str) -> Finding:
     return Finding(name, "ok", (done.stdout.splitlines() or [path])[0])
 
 
-def _sandbox() -> Finding:
-    """Does it hold?  A write outside must fail, and one inside must not."""
+def _sandbox(app: App) -> Finding:
+    """Does it hold?  A write outside must fail, one inside must not, and a command must be held in its overlay."""
+    if app.config.get("sandbox.mode") == "off":
+        return Finding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
     path = shutil.which("bwrap")
     if path is None:
-        return Finding(
-            "sandbox", "missing", "bubblewrap is not installed; commands run without a sandbox"
-        )
+        return Finding("sandbox", "missing", f"bubblewrap is not installed; {_UNCONFINED}")
     with tempfile.TemporaryDirectory() as inside, tempfile.TemporaryDirectory() as outside:
         wall = [
             *(path, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"),
@@ -160,11 +163,34 @@ def _sandbox() -> Finding:
         done = _ran([*wall, "touch", f"{inside}/x"])
         if done is None or done.returncode:
             why = (done.stderr.strip() if done is not None else "") or "it cannot be started"
-            return Finding("sandbox", "missing", f"bubblewrap does not work here: {why}")
+            return Finding(
+                "sandbox", "missing", f"bubblewrap does not work here: {why}; {_UNCONFINED}"
+            )
         _ran([*wall, "touch", f"{outside}/x"])
         if os.path.exists(f"{outside}/x"):
             return Finding("sandbox", "wrong", "bubblewrap let a write out")
-    return Finding("sandbox", "ok", "bubblewrap holds")
+    return _overlay(app)
+
+
+_UNCONFINED = "commands run with all your rights, and what they change is told afterwards"
+
+
+def _overlay(app: App) -> Finding:
+    """Run a command as sessions do."""
+    confinement = Confinement(app.config, environ=os.environ, places=app.places, store=None)
+
+    async def tried() -> Finding:
+        try:
+            report = await confinement.probe(os.getcwd())
+        finally:
+            await confinement.aclose()
+        if not report.is_available:
+            why = f"no overlay over this folder: {report.reason}; {_UNCONFINED}"
+            return Finding("sandbox", "missing", why)
+        parts = [f"{layer.name} {layer.detail}".strip() for layer in report.layers]
+        return Finding("sandbox", "ok", f"it holds: {', '.join(parts)}")
+
+    return anyio.run(tried)
 
 
 def _local_model() -> Finding:

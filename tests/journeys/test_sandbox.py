@@ -1,0 +1,201 @@
+"""Commands of a session, in the sandbox and without one: what reaches the project, and what model and person are told."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.rewinding import opened, shell, start, turns
+from tests.journeys.test_boundaries import CODE, edit, lines, read, write
+from tests.journeys.world import World, facts, running, told, until
+from weft.app import App
+from weft.events import PermissionRequest, SystemNote, ToolComplete
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+BEYOND = "sed -i 's/return 1/return 100/' code.py"
+INSIDE = "sed -i 's/return 2/return 22/; s/^def b.*/&\\n    # b/' code.py"
+HOOK = "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo fine > beside"
+
+
+async def sandboxed(app: App, world: World) -> None:
+    """Skip where there is no sandbox to see."""
+    confinement = app._confine()
+    assert confinement is not None
+    report = await confinement.probe(str(world.project))
+    if not report.is_available:
+        pytest.skip(f"this machine has no sandbox: {report.reason}")
+
+
+def results(model: ScriptedModel) -> list[str]:
+    return [line for line in told(model.requests[-1]) if line.startswith("result: ")]
+
+
+# --- boundaries
+
+
+async def test_in_the_sandbox_a_command_is_held_to_the_lines(plain_world: World) -> None:
+    world = plain_world
+    world.write("code.py", CODE)
+    model = turns([shell(INSIDE), shell(BEYOND), shell("rm code.py; echo 1 > free")])
+    async with opened(world, model, sandbox="auto") as app:
+        await sandboxed(app, world)
+        session = await start(app)
+        await session.set_boundary("code.py", 4, 5)
+        await session.send_message("go")
+        assert world.read("code.py") == CODE.replace(
+            "def b():\n    return 2", "def b():\n    # b\n    return 22"
+        )
+        assert await lines(session) == (4, 6)
+    assert world.read("free") == "1\n"
+    _, beyond, removed = results(model)
+    assert "did not reach the project" in beyond
+    assert "only lines 5 to 7 (of 11) may be changed, and this change touches line 2" in beyond
+    assert "it may not be removed" in removed
+
+
+async def test_without_it_what_was_changed_beyond_stays_and_is_told(plain_world: World) -> None:
+    world = plain_world
+    world.write("code.py", CODE)
+    above = "sed -i '1i # new' code.py"
+    model = turns([shell(INSIDE), shell(above), shell("true")])
+    async with opened(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.set_boundary("code.py", 4, 5)
+        await session.send_message("go")
+        assert world.read("code.py").startswith("# new\ndef a():")
+        assert await lines(session) == (5, 7)
+        notes = [note.text for note in await facts(session, SystemNote)]
+    inside, beyond, after = results(model)
+    assert "boundar" not in inside + after
+    assert "only lines 5 to 7 (of 11) may be changed" in beyond
+    assert "Ask the person whether this may stay" in beyond
+    [note] = [note for note in notes if "code.py" in note]
+    assert "Nothing was put back" in note
+
+
+@pytest.mark.parametrize("tool_name", ["edit", "multi_edit", "write", "shell"])
+@pytest.mark.parametrize("old", ["return 1", "return 3"])
+async def test_no_tool_gets_beyond_and_each_is_told_the_lines(
+    plain_world: World, tool_name: str, old: str
+) -> None:
+    world = plain_world
+    world.write("code.py", CODE)
+    changed = CODE.replace(old, "return 0")
+    pieces = [
+        {"old_string": "return 2", "new_string": "return 22"},
+        {"old_string": old, "new_string": "return 0"},
+    ]
+    calls = {
+        "edit": edit(old, "return 0"),
+        "multi_edit": CallTool(name="multi_edit", args={"path": "code.py", "edits": pieces}),
+        "write": write("code.py", changed),
+        "shell": shell(f"sed -i 's/{old}/return 0/' code.py"),
+    }
+    model = turns([read(), calls[tool_name]])
+    async with opened(world, model, sandbox="auto") as app:
+        await sandboxed(app, world)
+        session = await start(app)
+        await session.set_boundary("code.py", 4, 5)
+        await session.send_message("go")
+        assert await lines(session) == (4, 5)
+    assert world.read("code.py") == CODE
+    assert "only lines 5 to 6 (of 10) may be changed" in results(model)[-1]
+
+
+# --- what programs obey
+
+
+async def test_in_the_sandbox_no_hook_of_git_comes_over(plain_world: World) -> None:
+    world = plain_world
+    world.write(".git/HEAD", "ref: refs/heads/main\n")
+    model = turns(shell(HOOK))
+    async with opened(world, model, sandbox="auto") as app:
+        await sandboxed(app, world)
+        session = await start(app)
+        await session.send_message("go")
+    assert not (world.project / ".git" / "hooks" / "pre-commit").exists()
+    assert world.read("beside") == "fine\n"
+    assert ".git/hooks/pre-commit: programs obey" in results(model)[-1]
+
+
+async def test_without_it_a_file_that_programs_obey_is_told(plain_world: World) -> None:
+    world = plain_world
+    model = turns(shell("echo 'alias ls=evil' > .bashrc; echo fine > beside"))
+    async with opened(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+        [note] = [note.text for note in await facts(session, SystemNote) if ".bashrc" in note.text]
+    assert world.read(".bashrc") == "alias ls=evil\n", "it is never put back"
+    assert "- .bashrc: programs obey" in results(model)[-1]
+    assert "beside" not in note
+
+
+# --- where there is none
+
+
+def without_bubblewrap(world: World) -> dict[str, Any]:
+    """A search path with all that a command needs but bubblewrap."""
+    programs = world.base / "bin"
+    programs.mkdir()
+    for name in ("sh", "bash", "sed", "cat"):
+        found = shutil.which(name)
+        if found:
+            (programs / name).symlink_to(found)
+    return {"HOME": str(world.base), "WEFT_HOME": str(world.base), "PATH": str(programs)}
+
+
+class Bare(World):
+    """A machine without bubblewrap."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return self._bare
+
+    def __init__(self, base: Path) -> None:
+        super().__init__("memory", base)
+        self._bare = without_bubblewrap(self)
+
+
+async def test_a_machine_without_bubblewrap_says_so_and_asks_even_in_auto_mode(
+    tmp_path: Path,
+) -> None:
+    world = Bare(tmp_path)
+    model = turns([shell("echo 1 > a"), shell("echo 2 > b")])
+    async with opened(world, model, sandbox="auto") as app:
+        session = await app.sessions.start_session(permission_mode="auto")
+
+        async def answer() -> None:
+            for _ in range(2):
+                asked = await until(session, PermissionRequest, after=answered[-1])
+                assert asked.preview == (
+                    "# without a sandbox: bubblewrap (the program bwrap) is not installed\n"
+                    + str(asked.tool_path)
+                )
+                answered.append(asked.seq)
+                await session.respond_to_permission("allow_once", request_id=asked.request_id)
+
+        answered = [0]
+        async with running(answer):
+            await session.send_message("go")
+        notes = [each.text for each in await facts(session, SystemNote)]
+    assert world.read("a") + world.read("b") == "1\n2\n"
+    [note] = [note for note in notes if "without a sandbox" in note]
+    assert "bubblewrap (the program bwrap) is not installed" in note
+
+
+async def test_where_the_sandbox_is_required_nothing_runs_without_it(tmp_path: Path) -> None:
+    world = Bare(tmp_path)
+    model = turns(shell("echo 1 > a"))
+    async with opened(world, model, sandbox="on") as app:
+        session = await start(app)
+        await session.send_message("go")
+        [done] = await facts(session, ToolComplete)
+    assert done.result.is_error
+    assert "only run in the sandbox, and there is none: bubblewrap" in done.result.text
+    assert not (world.project / "a").exists()
