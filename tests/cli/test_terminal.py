@@ -156,6 +156,7 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: Weft, terminal: Terminal) 
     terminal.wait_for("! stopped")
     terminal.wait_gone("thinking")
     terminal.keys("C-c")
+    terminal.wait_for("Ctrl-C again leaves")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0
     assert not weft.sessions()[0]["turn_open"]
@@ -464,6 +465,8 @@ def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     terminal.wait_for("! stopped")
     terminal.type("again")
     terminal.keys("Enter")
-    terminal.wait_for("After that.")
-    terminal.keys("C-c", "C-c")
+    terminal.wait_for("After that.\n\n>")
+    terminal.keys("C-c")
+    terminal.wait_for("Ctrl-C again leaves")
+    terminal.keys("C-c")
     assert terminal.exit_code() == 0

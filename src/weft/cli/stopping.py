@@ -46,7 +46,10 @@ class Stop:
         interrupt: Callable[[], None] | None = None,
         task_status: anyio.abc.TaskStatus[None],
     ) -> None:
-        """Wait for a signal and have `first` settle everything.  With `interrupt`, SIGINT calls that and ends nothing."""
+        """Wait for a signal and have `first` settle everything.  With `interrupt`, SIGINT calls that and ends nothing.
+
+        It goes on until it is cancelled: to leave would give the signals back to the system, which ends us without tidying up.
+        """
         with anyio.open_signal_receiver(*SIGNALS) as received:
             task_status.started()
             async for number in received:
@@ -54,8 +57,9 @@ class Stop:
                     self.signal = number
                     break
                 interrupt()
-        self._arm()
-        await first()
+            self._arm()
+            await first()
+            await anyio.sleep_forever()
 
     def _arm(self) -> None:
         """From now on nothing holds us up for long: a second signal, or the deadline, ends the program where it stands."""

@@ -91,7 +91,7 @@ class PlainScreen(Screen):
         self._receiving.close()
 
     def interrupted(self) -> None:
-        if self._twice.now():
+        if self._twice.now("stop" if self._live.is_busy else "leave"):
             self._sending.send_nowait(Left())
         elif self._live.is_busy:
             self._sending.send_nowait(Interrupted())

@@ -69,17 +69,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Twice:
-    """Notices when something is done twice in a short time."""
+    """Notices when the same is done twice in a short time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last = float("-inf")
+        self._last = ("", float("-inf"))
 
-    def now(self) -> bool:
-        """It is done now; True when it was done just before."""
+    def now(self, what: str) -> bool:
+        """It is done now; True when the same was done just before."""
         now = self._clock.monotonic()
-        last, self._last = self._last, now
-        return now - last <= TWICE_SECONDS
+        (last, at), self._last = self._last, (what, now)
+        return what == last and now - at <= TWICE_SECONDS
 
     def forget(self) -> None:
         """What was done before no longer counts."""

@@ -147,13 +147,14 @@ class TerminalScreen(Screen):
             self._app.exit()
 
     def interrupted(self) -> None:
-        if self._twice.now() and not self.buffer.text:
-            self._tell(Left())
-        elif self._live.is_busy:
-            self._tell(Interrupted())
+        if self._live.is_busy:
+            # The second one while it still stops leaves; one after it has stopped is the first of two.
+            self._tell(Left() if self._twice.now("stop") else Interrupted())
         elif self.buffer.text:
             self.buffer.append_to_history()
             self.buffer.reset()
+        elif self._twice.now("leave"):
+            self._tell(Left())
         else:
             self.notify(LEAVE_HINT)
 
