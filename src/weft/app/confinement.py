@@ -29,6 +29,8 @@ class Confinement:
     ) -> None:
         """`store` is the folder of the store, when it lies elsewhere than with the rest of our data."""
         self._is_required = config.get("sandbox.mode") == "on"
+        is_kept = config.get("history.quota") > 0
+        self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
         self._added = tuple(added)
         self._folder = os.path.realpath(places.home / "sandbox")
         hidden = [places.home, places.config, *([store] if store is not None else [])]
@@ -62,6 +64,7 @@ class Confinement:
             boundaries=boundaries,
             base_of=base_of,
             is_required=self._is_required,
+            kept_bytes=self._kept_bytes,
         )
 
     async def remains(self, label: str) -> Remains | None:

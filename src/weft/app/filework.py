@@ -112,7 +112,12 @@ class FileWork(FileDoor, Runner):
         if not self._watches:
             why = self._places.unwatched or "history.quota is 0"
             return {".": f"what commands changed is not known: {why}"}
-        return self._watching().left_out()
+        if known := self._watching().left_out():
+            return known
+        # No command was watched, for all of them ran in the sandbox.
+        from weft.workspace.ignore import ignored_in
+
+        return await self._threads.run(lambda: ignored_in(self._project))
 
     async def end_strays(self) -> None:
         await self._threads.run(kill_orphans)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -19,6 +20,8 @@ NAME: Final = ".gitignore"
 NEVER: Final = frozenset({".git", ".hg", ".svn"})
 """Folders and files of version control itself: never looked at, whatever the rules say."""
 _MAX_BYTES = 256 * 1024
+_MOST_FOLDERS = 20_000
+_NAMED = 1_000
 _USUAL = "node_modules/\n__pycache__/\n.venv/\nvenv/\n.tox/\n.mypy_cache/\n.ruff_cache/\n.pytest_cache/\n.hypothesis/\n"
 """What is left out unless a project's own file takes it back."""
 
@@ -115,6 +118,26 @@ def ignore_of(root: str, over: str = "") -> Ignore:
         top = f"{top.rstrip('/')}/{name}"
         ignore = ignore.below(name, top, over if top == root else "")
     return ignore
+
+
+def ignored_in(root: str) -> dict[str, str]:
+    """What the rules leave out of a project, with the reason; as much as is worth naming.  Blocks."""
+    found: dict[str, str] = {}
+    waiting = [("", ignore_of(root))]
+    for looked in range(_MOST_FOLDERS):
+        if looked >= len(waiting) or len(found) >= _NAMED:
+            break
+        path, ignore = waiting[looked]
+        with suppress(OSError), os.scandir(f"{root}/{path}") as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if ignore.ignores(entry.name, is_folder=is_folder):
+                    shown = f"{path}{entry.name}{'/' if is_folder else ''}"
+                    found[os.fsencode(shown).decode(errors="replace")] = "ignored"
+                elif is_folder:
+                    below = ignore.below(entry.name, entry.path)
+                    waiting.append((f"{path}{entry.name}/", below))
+    return found
 
 
 def _repository(folder: str, over: str = "") -> Ignore:

@@ -8,18 +8,18 @@ both are told.  A repository is never taken away, for its history is in no other
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
 
 from weft.errors import ToolError
 from weft.workspace.base import Touched
-from weft.workspace.boundaries_door import Boundaries, Moved
+from weft.workspace.boundaries_door import MAX_BYTES, Boundaries, Moved
 from weft.workspace.overlay import TooMuch
 from weft.workspace.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
 from weft.workspace.overlay_merge import merge
-from weft.workspace.overlay_plan import HEART, Found, Step, plan
+from weft.workspace.overlay_plan import HEART, KEPT_BYTES, Found, Step, plan, size_of
 from weft.workspace.registry import tell
 from weft.workspace.sandbox_scratch import DONE, PLAN, Place
 from weft.workspace.threads import Threads
@@ -88,6 +88,7 @@ class Carrier:
         base_of: Callable[[str], bytes | None],
         aside: str,
         threads: Threads,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept."""
         self._place = place
@@ -98,6 +99,7 @@ class Carrier:
         self._base_of = base_of
         self._aside = aside
         self._threads = threads
+        self._kept_bytes = kept_bytes
         self._refused: list[str] = []
         self._failed: list[str] = []
         self._merged: list[str] = []
@@ -116,7 +118,9 @@ class Carrier:
 
     async def _layer(self, number: int, root: str, upper: str, carried: Carried) -> None:
         try:
-            steps = await self._threads.run(lambda: plan(root, upper, self._started))
+            steps = await self._threads.run(
+                lambda: plan(root, upper, self._started, kept_bytes=self._kept_bytes)
+            )
         except (TooMuch, OSError) as error:
             why = (
                 str(error) if isinstance(error, TooMuch) else error.strerror or "it cannot be read"
@@ -144,12 +148,12 @@ class Carrier:
             if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
                 self._refused.append(f"{shown}: a command may not take a repository away")
                 continue
-            verdict = await self._verdict(step, shown, upper)
+            verdict = await self._verdict(step, shown, root, upper)
             if verdict is not None:
                 allowed.append(verdict)
         return allowed
 
-    async def _verdict(self, step: Step, shown: str, upper: str) -> Step | None:
+    async def _verdict(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
         """The step as it may be carried out; None when it may not, which is noted."""
         if step.do == "touch":
             return None if step.is_stale else step
@@ -160,18 +164,18 @@ class Carrier:
             self._refused.append(f"{shown}: {why}")
             return None
         if step.is_stale:
-            fresh = await self._threads.run(lambda: self._merge(step, shown, upper))
+            fresh = await self._threads.run(lambda: self._merge(step, shown, root, upper))
             if fresh is None:
                 return None
             step = fresh
         try:
-            await self._admit(step, shown)
+            await self._admit(step, shown, root, upper)
         except ToolError as error:
             self._refused.append(f"{shown}: {error}")
             return None
         return step
 
-    async def _admit(self, step: Step, shown: str) -> None:
+    async def _admit(self, step: Step, shown: str, root: str, upper: str) -> None:
         """Ask the boundaries.
 
         Raises:
@@ -179,24 +183,22 @@ class Carrier:
         """
         if step.do == "mode" or self._boundaries.of(shown) is None:
             return
-        before = step.before.data if step.before is not None else None
-        is_file = step.after is not None and step.after.kind == "file"
-        after = step.after.data if is_file and step.after is not None else None
+        before = await self._threads.run(lambda: _content(f"{root}/{step.path}", step.before))
+        after = await self._threads.run(lambda: _content(f"{upper}/{step.path}", step.after))
         moved = await self._boundaries.admit(shown, before, after)
         if moved is not None:
             self._moved[step.path] = moved
 
-    def _merge(self, step: Step, shown: str, upper: str) -> Step | None:
+    def _merge(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
         """Both changes of a file together; None where they cannot be, and then the command's version is kept aside."""
-        before, after = step.before, step.after
         base = self._base_of(shown)
-        if base is not None and before is not None and after is not None:
-            sides = (before.data, after.data)
-            if before.kind == after.kind == "file" and None not in sides:
-                together = merge(base, sides[1] or b"", sides[0] or b"")
-                if together is not None:
-                    self._merged.append(shown)
-                    return rewrite(upper, step, together)
+        theirs = _content(f"{root}/{step.path}", step.before)
+        ours = _content(f"{upper}/{step.path}", step.after)
+        if base is not None and theirs is not None and ours is not None:
+            together = merge(base, ours, theirs)
+            if together is not None:
+                self._merged.append(shown)
+                return rewrite(upper, step, together)
         aside = self._keep_aside(step, upper)
         kept = f"; the command's version is kept in {aside}" if aside else ""
         self._lost.append(f"{shown}{kept}")
@@ -322,12 +324,29 @@ def _told(steps: Sequence[Step], shown: Callable[[str], str]) -> dict[StepId, To
     """What the history is told of these steps, should they be carried out."""
     room = MOST_BYTES
     told: dict[StepId, Touched] = {}
+    taken = {
+        size_of(step.before)
+        for step in steps
+        if step.do == "remove" and step.is_ignored and step.before is not None
+    }
     for step in steps:
         if len(told) < MOST_TOLD and _is_worth_telling(step) and _is_text(step.path):
             fact = touched(step, shown(step.path), with_data=room > 0)
+            if taken and _came_from_elsewhere(step, taken):
+                fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
             told[identified(step)] = fact
     return told
+
+
+def _came_from_elsewhere(step: Step, taken: Container[int]) -> bool:
+    """True for a file that may be one that the history knows nothing of, moved here: taking it away would take somebody's only copy.
+
+    `taken` are the sizes of such files that the command took away.
+    """
+    if step.do != "put" or step.after is None or step.after.kind != "file":
+        return False
+    return step.is_copy or size_of(step.after) in taken
 
 
 def _is_worth_telling(step: Step) -> bool:
@@ -349,6 +368,21 @@ def _tell(done: Sequence[Step], told: Mapping[StepId, Touched], carried: Carried
     ):
         if count:
             carried.left_out.append(f"{count:,} files {what} changed")
+
+
+def _content(path: str, found: Found | None) -> bytes | None:
+    """What a file holds, also where the history does not keep it; None for what is no file, or too large to be bounded."""
+    if found is None or found.kind != "file":
+        return None
+    if found.data is not None:
+        return found.data
+    if size_of(found) > MAX_BYTES:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _is_text(path: str) -> bool:

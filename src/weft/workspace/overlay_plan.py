@@ -27,7 +27,7 @@ from weft.workspace.overlay import DEEPEST, Change, Kind, TooMuch, changes
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
 KEPT_BYTES = 4 * 1024 * 1024
-"""Content is read for the history up to this size; larger files are hashed."""
+"""Content is read for the history up to this size, unless somebody wants less or more; larger files are hashed."""
 HASHED_BYTES = 64 * 1024 * 1024
 """Files are hashed up to this size.  Larger ones are told apart by their looks: one with holes can be larger than any disk."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
@@ -66,22 +66,25 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody else changed it while the command ran."""
     is_ignored: bool = False
     """An ignore file leaves it out of the history."""
+    is_copy: bool = False
+    """It began as a copy of a file of the project's: the command changed that one, or moved it here."""
     is_disarmed: bool = False
     """The command let it run as whoever owns it, and that is not carried over."""
 
 
-def plan(root: str, upper: str, started_ns: int) -> list[Step]:
-    """The steps that bring the project to what the command saw.
+def plan(root: str, upper: str, started_ns: int, *, kept_bytes: int = KEPT_BYTES) -> list[Step]:
+    """The steps that bring the project to what the command saw; of files up to so many bytes the content is at hand.
 
     Raises:
         TooMuch: it changed more than is carried over.
     """
-    return list(_Planner(root, upper, started_ns).steps())
+    return list(_Planner(root, upper, started_ns, kept_bytes).steps())
 
 
 class _Planner:
-    def __init__(self, root: str, upper: str, started_ns: int) -> None:
+    def __init__(self, root: str, upper: str, started_ns: int, kept_bytes: int) -> None:
         self._root, self._upper, self._started = root, upper, started_ns
+        self._kept_bytes = kept_bytes
         self._changes = changes(upper)
         self._ignored = _Ignored(root)
         is_renewed = any(f"/{each.path}".endswith(f"/{NAME}") for each in self._changes)
@@ -131,12 +134,15 @@ class _Planner:
         rules = self._ignored_now if found is None else self._ignored
         ignored = rules(change.path, is_folder=False)
         source = f"{self._upper}/{change.path}"
-        after = _look(source, os.lstat(source), read=not ignored, is_ours=True)
-        step = Step(path=change.path, do="put", after=after, is_ignored=ignored)
+        keep = None if ignored else self._kept_bytes
+        after = _look(source, os.lstat(source), keep=keep, is_ours=True)
+        step = Step(
+            path=change.path, do="put", after=after, is_ignored=ignored, is_copy=_is_copy(source)
+        )
         if found is None:
             stale = self._was_removed_meanwhile(change.path)
             return _disarmed(msgspec.structs.replace(step, is_stale=stale))
-        before = self._look(change.path, found, read=not ignored)
+        before = self._look(change.path, found, keep=keep)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
         if after.hash is None or before.kind != after.kind or before.hash != after.hash:
             return _disarmed(step)
@@ -201,7 +207,7 @@ class _Planner:
             yield Step(
                 path=path,
                 do="remove",
-                before=self._look(path, found, read=not ignored),
+                before=self._look(path, found, keep=None if ignored else self._kept_bytes),
                 is_stale=self._is_stale(found),
                 is_ignored=ignored,
             )
@@ -217,8 +223,8 @@ class _Planner:
             is_ignored=self._ignored(path, is_folder=True),
         )
 
-    def _look(self, path: str, found: os.stat_result, *, read: bool) -> Found:
-        return _look(f"{self._root}/{path}", found, read=read)
+    def _look(self, path: str, found: os.stat_result, *, keep: int | None) -> Found:
+        return _look(f"{self._root}/{path}", found, keep=keep)
 
     def _lstat(self, path: str) -> os.stat_result | None:
         try:
@@ -278,14 +284,20 @@ def started_now() -> int:
     return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
 
 
+def size_of(found: Found) -> int:
+    """Bytes of a file."""
+    return found.identity[2] if found.identity else 0
+
+
 def identity(about: os.stat_result) -> tuple[int, ...]:
     """What differs as soon as somebody has changed it."""
     return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
-def _look(path: str, about: os.stat_result, *, read: bool, is_ours: bool = False) -> Found:
+def _look(path: str, about: os.stat_result, *, keep: int | None, is_ours: bool = False) -> Found:
+    """What is at a path, with content up to so many bytes; None reads nothing."""
     found = Found(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
-    if not read:
+    if keep is None:
         return found
     if found.kind == "link":
         data = os.fsencode(os.readlink(path))
@@ -297,7 +309,7 @@ def _look(path: str, about: os.stat_result, *, read: bool, is_ours: bool = False
     except PermissionError:
         return found
     try:
-        digest, data_read = _read(fd)
+        digest, data_read = _read(fd, keep)
     finally:
         os.close(fd)
     return msgspec.structs.replace(found, hash=digest, data=data_read)
@@ -317,7 +329,7 @@ def _open(path: str, mode: int, *, is_ours: bool) -> int:
             os.chmod(path, stat.S_IMODE(mode))
 
 
-def _read(fd: int) -> tuple[BlobId | None, bytes | None]:
+def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
     """The hash of a file, and its content where it is small enough; neither when it grew too large meanwhile."""
     hashed = hashlib.sha256()
     kept: list[bytes] | None = []
@@ -328,7 +340,7 @@ def _read(fd: int) -> tuple[BlobId | None, bytes | None]:
         if size > HASHED_BYTES:
             return None, None
         if kept is not None:
-            kept = [*kept, chunk] if size <= KEPT_BYTES else None
+            kept = [*kept, chunk] if size <= keep else None
     return BlobId(hashed.hexdigest()), None if kept is None else b"".join(kept)
 
 

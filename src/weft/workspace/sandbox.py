@@ -32,7 +32,7 @@ from weft.workspace.capture import Capture
 from weft.workspace.environment import scrubbed
 from weft.workspace.overlay_carry import Carried, Carrier, Judge
 from weft.workspace.overlay_leftovers import sweep
-from weft.workspace.overlay_plan import started_now
+from weft.workspace.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.paths import Roots
 from weft.workspace.runner import GRACE_SECONDS, REAP_SECONDS, Pipe, stdin_file
 from weft.workspace.sandbox_client import (
@@ -388,8 +388,12 @@ class SandboxRunner(Runner):
         boundaries: Boundaries,
         base_of: Callable[[str], bytes | None] = lambda path: None,
         is_required: bool = False,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
-        """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`."""
+        """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`.
+
+        `kept_bytes`: the content of larger files is not kept for the history.
+        """
         self._sandbox = sandbox
         self._inner = inner
         self._names = Roots(root, added)
@@ -398,6 +402,7 @@ class SandboxRunner(Runner):
         self._boundaries = boundaries
         self._base_of = base_of
         self._is_required = is_required
+        self._kept_bytes = kept_bytes
         self._threads = Threads.of(self._names.root)
         self._has_told = False
         """The person knows that there is no sandbox."""
@@ -479,6 +484,7 @@ class SandboxRunner(Runner):
             base_of=self._base_of,
             aside=f"{self._sandbox.scratch.base}/{KEPT}",
             threads=self._threads,
+            kept_bytes=self._kept_bytes,
         )
         # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
         with anyio.CancelScope(shield=True):
