@@ -61,7 +61,7 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
         await talk.say("third")
         talk.screen.typed("/tree")
         question = await talk.screen.choice()
-        assert [row.label for row in question.rows] == [
+        assert [row.margin + row.label for row in question.rows] == [
             "› first",
             "├ [main] › second",
             "└ [here, branch-1] › third",

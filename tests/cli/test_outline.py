@@ -30,7 +30,7 @@ def tree(*messages: TreeMessage, head: str | None, **fields: object) -> TreeView
 
 
 def labels(view: TreeView, *children: ChildInfo) -> list[str]:
-    return [place.label for place in places(view, children)]
+    return [place.margin + place.label for place in places(view, children)]
 
 
 def test_a_turn_is_one_row_and_whoever_goes_there_stands_behind_all_of_it() -> None:
@@ -95,7 +95,7 @@ def test_those_who_worked_for_a_turn_stand_below_it() -> None:
     )
     view = tree(message("u1", None), message("a1", "u1", calls=1), head="a1")
     rows = places(view, [child])
-    assert [row.label for row in rows] == ["[here, main] › says u1", "  ⤷ looker: Look around"]
+    assert labels(view, child) == ["[here, main] › says u1", "  ⤷ looker: Look around"]
     assert (rows[1].child, rows[1].detail) == ("ses_c", "done, $0.2500")
 
 
@@ -126,4 +126,4 @@ def test_every_message_is_in_exactly_one_row_whatever_the_shape(
     leaves = {m.id for m in messages} - {m.parent for m in messages if m.parent}
     assert leaves <= set(ends)
     assert sum(row.is_here for row in rows) == 1
-    assert all(len(row.label) - len(row.label.lstrip(" │├└")) <= 2 * DEEPEST + 2 for row in rows)
+    assert all(len(row.margin) <= 2 * DEEPEST + 2 for row in rows)

@@ -242,6 +242,16 @@ RUN: tuple[Section, ...] = (
 """What a run takes: the chat, `-p`, `run` and `exec`."""
 
 _LIMIT = Option(("--limit",), "At most so many.", "whole", "N")
+_AT = Option(
+    ("--at",), "Up to and including this message: its id, or its number from 0.", "text", "MESSAGE"
+)
+_PREVIEW = Option(("--preview",), "Only show what would happen to each file.")
+_OVERWRITE = Option(
+    ("--overwrite",),
+    "Put this file back even though somebody else has changed it; may be repeated.",
+    "many",
+    "FILE",
+)
 
 VERBS: tuple[Verb, ...] = (
     Verb(
@@ -253,7 +263,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "session",
-        "List, show, rename, fork, export, import and delete sessions",
+        "List and show sessions, move in them, shorten, export, import and delete them",
         aliases=("sessions",),
         default="list",
         verbs=(
@@ -261,7 +271,12 @@ VERBS: tuple[Verb, ...] = (
                 "list",
                 "List sessions, newest first; words search titles and what was said",
                 "[words]",
-                (ALL, _LIMIT, JSON),
+                (
+                    ALL,
+                    Option(("--archived",), "Those that were archived, too."),
+                    _LIMIT,
+                    JSON,
+                ),
                 aliases=("ls",),
             ),
             Verb("show", "Show what was said in a session", "ID", (JSON,)),
@@ -271,14 +286,61 @@ VERBS: tuple[Verb, ...] = (
                 "Start a new session that shares the past of another",
                 "ID",
                 (
-                    Option(
-                        ("--at",),
-                        "Up to and including this message: its id, or its number from 0.",
-                        "text",
-                        "MESSAGE",
-                    ),
+                    _AT,
                     Option(("-n", "--name"), "Title of the new session.", "text", "TITLE"),
                 ),
+            ),
+            Verb("tree", "Show every turn of every branch", "ID", (JSON,)),
+            Verb(
+                "branch",
+                "Begin a branch in a session; what is said next goes there",
+                "ID",
+                (
+                    _AT,
+                    Option(("-n", "--name"), "Name of the branch.", "text", "NAME"),
+                ),
+            ),
+            Verb("switch", "Let a session go on with another branch", "ID BRANCH"),
+            Verb("checkpoint", "Name the place where a session stands", "ID [NAME]"),
+            Verb(
+                "rewind",
+                "Let a session and its files go back to what they were",
+                "ID",
+                (
+                    Option(
+                        ("--to",),
+                        "Up to and including this message (its id, or its number from 0), a checkpoint's name, or start.",
+                        "text",
+                        "PLACE",
+                    ),
+                    _PREVIEW,
+                    Option(("--files-only",), "Leave the conversation where it is."),
+                    Option(("--conversation-only",), "Leave files as they are."),
+                    _OVERWRITE,
+                    Option(("-y", "--yes"), "Do not ask."),
+                    JSON,
+                ),
+            ),
+            Verb(
+                "undo",
+                "Take the last rewind or compaction of a session back",
+                "ID [rewind or compaction]",
+                (_PREVIEW, _OVERWRITE, Option(("-y", "--yes"), "Do not ask."), JSON),
+            ),
+            Verb(
+                "compact", "Tell the model the older part of a session as a summary", "ID [focus]"
+            ),
+            Verb(
+                "summarize",
+                "Print a document from which somebody else can go on",
+                "ID",
+                aliases=("handover",),
+            ),
+            Verb(
+                "archive",
+                "Take sessions out of the list; nothing is deleted",
+                "ID...",
+                (Option(("--undo",), "Put them back."),),
             ),
             Verb(
                 "export",

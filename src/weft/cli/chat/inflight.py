@@ -117,7 +117,7 @@ def question_lines(choosing: Choosing, *, width: int, is_ready: bool) -> Fragmen
     for number, row in choosing.visible():
         is_picked = number == picked
         mark = "❯" if is_picked else " "
-        label = f" {mark} {number + 1}. {clean_line(row.label)}"
+        label = f" {mark} {number + 1}. {row.margin}{clean_line(row.label)}"
         drawn.append(("class:picked" if is_picked else "", fit(label, width)))
         if row.detail and len(label) + 4 < width:
             drawn.append(("class:quiet", fit(f"  {clean_line(row.detail)}", width - len(label))))

@@ -23,6 +23,8 @@ DEEPEST = 8
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """One row: a turn, or a session that worked for it."""
 
+    margin: str = ""
+    """The lines of the tree before it: ours, so that they keep their spaces."""
     label: str
     detail: str = ""
     first: TreeMessage | None = None
@@ -113,7 +115,8 @@ class _Outline:
         shown = f"[{', '.join(names)}] " if names else ""
         sign = "› " if first.role == "user" else ""
         return Place(
-            label=f"{margin}{shown}{sign}{first.text or '(nothing said)'}",
+            margin=margin,
+            label=f"{shown}{sign}{first.text or '(nothing said)'}",
             detail=self._detail(turn),
             first=first,
             node=last.id,
@@ -143,7 +146,8 @@ class _Outline:
         for message in turn.messages:
             for child in self._workers.get(message.id, ()):
                 yield Place(
-                    label=f"{margin}  ⤷ {child.name}: {child.title or child.id}",
+                    margin=f"{margin}  ",
+                    label=f"⤷ {child.name}: {child.title or child.id}",
                     detail=child_state(child),
                     child=child.id,
                 )

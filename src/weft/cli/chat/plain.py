@@ -136,7 +136,7 @@ class PlainScreen(Screen):
         self._write(f"{clean(question.title)}\n")
         for number, row in choosing.rows():
             detail = f" ({clean(row.detail)})" if row.detail else ""
-            self._write(f"  {number + 1}. {clean(row.label)}{detail}\n")
+            self._write(f"  {number + 1}. {row.margin}{clean(row.label)}{detail}\n")
         while True:
             answer = await self._ask("Number, or an empty line for none: ")
             if not answer.strip():

@@ -54,6 +54,8 @@ class Row(msgspec.Struct, frozen=True):
 
     label: str
     detail: str = ""
+    margin: str = ""
+    """What stands before the label as it is; never foreign words."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

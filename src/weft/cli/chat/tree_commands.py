@@ -48,7 +48,7 @@ class TreeCommands(Group):
         here = next((number for number, place in enumerate(rows) if place.is_here), 0)
         chosen = await self._pick(
             "Where to? ([here] is where you are)",
-            tuple(Row(place.label, place.detail) for place in rows),
+            tuple(Row(place.label, place.detail, place.margin) for place in rows),
             picked=here,
         )
         if chosen is None:
@@ -106,7 +106,7 @@ class TreeCommands(Group):
             )
         chosen = await self._chat.screen.choose(
             Question(
-                title=clean_line(place.label.strip())[:SHOWN],
+                title=clean_line(place.label)[:SHOWN],
                 rows=tuple(row for row, _ in doing),
                 hint=f"1-{len(doing)}, Esc goes back",
             )

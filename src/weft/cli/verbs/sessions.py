@@ -1,4 +1,4 @@
-"""`weft session …`: list, show, rename, fork, export, import, delete."""
+"""`weft session …`: list, show, rename, fork, export, import, delete; `moving` has the commands that move in one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from weft.cli.exits import OK
 from weft.cli.launch import find_id, format_of
 from weft.cli.output import tell, write, write_line, write_pretty
 from weft.cli.parse import Arguments
+from weft.cli.verbs import moving
 from weft.cli.verbs.columns import money, print_table, when
 from weft.cli.verbs.opening import with_app
 from weft.errors import UsageError
@@ -29,7 +30,10 @@ async def _list(app: App, arguments: Arguments) -> int:
     folder = None if arguments.flag("all") else app.project_path
     query = " ".join(arguments.words) or None
     rows = await app.sessions.list_saved(
-        project_path=folder, query=query, limit=arguments.whole("limit") or 50
+        project_path=folder,
+        query=query,
+        limit=arguments.whole("limit") or 50,
+        archived=arguments.flag("archived"),
     )
     if arguments.flag("json"):
         write_pretty([msgspec.to_builtins(row) for row in rows])
@@ -146,4 +150,13 @@ _COMMANDS: dict[str, Callable[[App, Arguments], Awaitable[int]]] = {
     "export": _export,
     "import": _import,
     "delete": _delete,
+    "tree": moving.tree,
+    "branch": moving.branch,
+    "switch": moving.switch,
+    "checkpoint": moving.checkpoint,
+    "rewind": moving.rewind,
+    "undo": moving.undo,
+    "compact": moving.compact,
+    "summarize": moving.summarize,
+    "archive": moving.archive,
 }
