@@ -85,7 +85,7 @@ class Twice:
 
     def forget(self) -> None:
         """What was done before no longer counts."""
-        self._last = float("-inf")
+        self._last = ("", float("-inf"))
 
 
 class Screen(Protocol):

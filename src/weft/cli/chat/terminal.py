@@ -113,7 +113,6 @@ class TerminalScreen(Screen):
         self._answer: int | str | None = None
         self._last_key = float("-inf")
         self._twice = Twice(self._clock)
-        self._escaped = Twice(self._clock)
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self.buffer = Buffer(
             multiline=True,
@@ -566,10 +565,10 @@ class TerminalScreen(Screen):
     def _escape(self) -> None:
         """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
         has_text = bool(self.buffer.text)
-        if not self._escaped.now():
+        if not self._twice.now("clear" if has_text else "back"):
             self.notify(CLEAR_HINT if has_text else BACK_HINT)
             return
-        self._escaped.forget()
+        self._twice.forget()
         self.notify("")
         if has_text:
             self.buffer.append_to_history()
