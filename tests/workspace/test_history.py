@@ -368,6 +368,14 @@ def test_a_huge_folder_is_left_out_and_takes_no_room_from_the_others(
     history.close()
 
 
+def test_folders_nested_deeper_than_calls_can_be_are_no_trap(history: History) -> None:
+    made = around(history, "mkdir -p $(printf 'd/%.0s' $(seq 1500))")
+    assert len(made.changes) == 1500
+    gone = around(history, "rm -r d")
+    assert {each.action for each in gone.changes} == {"deleted"}
+    assert len(gone.changes) == 1500
+
+
 def test_submodules_and_links_to_folders_are_no_trap(root: Path, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", root / "sub"], check=True)
     (root / "sub" / "m.txt").write_text("m")

@@ -217,6 +217,27 @@ async def test_ignored_files_come_over_and_are_not_told(tmp_path: Path) -> None:
         assert told(result) == {"b": "created"}
 
 
+async def test_an_ignore_file_that_the_command_writes_counts_for_what_it_makes(
+    tmp_path: Path,
+) -> None:
+    async with confined(tmp_path) as there:
+        there.write("old.log", "1\n")
+        there.write(".gitignore", "*.tmp\n")
+        there.write("sub/.gitignore", "*.o\n")
+        result = await there.shell(
+            "echo '*.log' > .gitignore; echo 2 >> old.log; echo 3 > new.log; echo 4 > new.tmp; "
+            "rm sub/.gitignore; echo 5 > sub/x.o; mkdir deep; echo '*' > deep/.gitignore; echo 6 > deep/y"
+        )
+        assert told(result) == {
+            ".gitignore": "modified",
+            "old.log": "modified",
+            "new.tmp": "created",
+            "sub/.gitignore": "deleted",
+            "sub/x.o": "created",
+            "deep": "created",
+        }
+
+
 async def test_a_large_file_is_told_without_its_content(tmp_path: Path) -> None:
     async with confined(tmp_path) as there:
         there.write("large", b"x" * (5 * 1024 * 1024))

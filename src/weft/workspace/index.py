@@ -15,7 +15,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -443,30 +443,35 @@ class Index:
 
     def _gone(self, path: str, folder: _Folder, name: str) -> None:
         """Nothing is there any more, nor below it."""
-        old = folder.entries.get(name)
-        if old is None:
-            return
-        full = _join(path, name)
-        below = self._folders.get(full)
-        if below is not None:
-            for each in list(below.entries):
-                self._gone(full, below, each)
-            self._drop_folder(full, below)
-        self._changes.append(Change(full, old, None))
-        self._remove(folder, name, full, old)
+        for full, old in self._taken_out(path, folder, name):
+            self._changes.append(Change(full, old, None))
 
     def _forget(self, path: str, folder: _Folder, name: str) -> None:
         """It is there, and is none of our business any more."""
-        old = folder.entries.get(name)
-        if old is None:
+        for _ in self._taken_out(path, folder, name):
+            pass
+
+    def _taken_out(self, path: str, folder: _Folder, name: str) -> Iterator[tuple[str, Entry]]:
+        """Know nothing any more of a name and of all below it; yields each with what was known, the innermost first.
+
+        Without a call for each folder in another: a command can nest more of them than calls can be.
+        """
+        if name not in folder.entries:
             return
-        full = _join(path, name)
-        below = self._folders.get(full)
-        if below is not None:
-            for each in list(below.entries):
-                self._forget(full, below, each)
-            self._drop_folder(full, below)
-        self._remove(folder, name, full, old)
+        waiting = [(path, folder, name)]
+        while waiting:
+            path, folder, name = waiting[-1]
+            full = _join(path, name)
+            below = self._folders.get(full)
+            if below is not None and below.entries:
+                waiting += [(full, below, each) for each in below.entries]
+                continue
+            if below is not None:
+                self._drop_folder(full, below)
+            waiting.pop()
+            old = folder.entries[name]
+            yield full, old
+            self._remove(folder, name, full, old)
 
     def _remove(self, folder: _Folder, name: str, full: str, old: Entry) -> None:
         del folder.entries[name]

@@ -158,7 +158,7 @@ class _Planner:
         not tell which: so one that could have come from a name that the command took away is taken to have come from there.
         """
         source = f"{self._upper}/{path}"
-        if not _is_copy(source) or not self._has_changed_around(path):
+        if not _is_copy(source):
             return False
         if self._sources is None:
             self._sources = set(self._found_sources())
@@ -178,14 +178,6 @@ class _Planner:
     def _is_file(self, path: str) -> bool:
         found = self._lstat(path)
         return found is not None and stat.S_ISREG(found.st_mode)
-
-    def _has_changed_around(self, path: str) -> bool:
-        """True when something came or went since the command began, in the folder that holds a path or would."""
-        while path:
-            path = path.rpartition("/")[0]
-            with suppress(FileNotFoundError, NotADirectoryError):
-                return os.stat(f"{self._root}/{path}").st_mtime_ns > self._started
-        return True
 
     def _emptied(self, path: str) -> Iterator[Step]:
         """A folder that was made anew: what the project has in it and the new one has not is gone."""
