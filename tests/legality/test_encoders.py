@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.legality import (
     validate_anthropic,
@@ -14,16 +15,19 @@ from tests.legality import (
     validate_openai_responses,
 )
 from tests.legality.conversations import requests
-from weft.messages import Said, Thinking, ToolCall
+from weft.ids import CallUid
+from weft.messages import Message, Results, Said, Thinking, ToolCall
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
+from weft.providers.shape import turns
 
 many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLAUDES = ["claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"]
+INFO = ModelInfo(provider="anthropic", name="m")
 GPTS = ["gpt-5", "gpt-5.2", "gpt-4.1", "o3"]
 GEMINIS = ["gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"]
 
@@ -91,3 +95,49 @@ def test_a_model_without_eyes_gets_no_picture_in_any_protocol(request: ModelRequ
     for encode in (encode_anthropic, encode_responses, encode_chat, encode_gemini):
         body = msgspec.json.encode(encode(request, blind))
         assert b"iVBORw0KGgo" not in body
+
+
+@many
+@given(request=requests("anthropic", CLAUDES), data=st.data())
+def test_what_is_remembered_of_earlier_requests_changes_nothing(
+    request: ModelRequest, data: st.DataObject
+) -> None:
+    """Grown, cut or doubled, and asked of two models in turn: the same as if nothing were remembered."""
+    scratch: dict[int, Any] = {}
+    asked = [info("anthropic", request), info("openai", request)]
+    pieces = _pieces(request)
+    for turn in range(6):
+        chosen = data.draw(st.lists(st.sampled_from(pieces), max_size=8))
+        messages = tuple(message for piece in chosen for message in piece)
+        fresh = msgspec.structs.replace(request, messages=messages, scratch=_Forgetful())
+        again = msgspec.structs.replace(fresh, scratch=scratch)
+        assert turns(again, asked[turn % 2]) == turns(fresh, asked[turn % 2])
+
+
+class _Forgetful(dict[int, Any]):
+    """Keeps nothing, not even within one request."""
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        pass
+
+
+def _pieces(request: ModelRequest) -> list[tuple[Message, ...]]:
+    """Each message, an answer with the results behind it."""
+    pieces: list[tuple[Message, ...]] = []
+    for message in request.messages:
+        if isinstance(message, Results) and pieces:
+            pieces[-1] = (*pieces[-1], message)
+        else:
+            pieces.append((message,))
+    return pieces
+
+
+def test_an_answer_is_made_ready_once() -> None:
+    said = Said(
+        role="assistant", parts=(ToolCall(call_uid=CallUid("cal_1"), name="read", args={}),)
+    )
+    scratch: dict[int, Any] = {}
+    one, two = (
+        turns(ModelRequest(model="m", messages=(said,), scratch=scratch), INFO) for _ in range(2)
+    )
+    assert one[1] is two[1]

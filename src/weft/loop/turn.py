@@ -121,6 +121,7 @@ class Turn:
         self._watch = _ProgressWatch(environment.limits.repeats)
         info = environment.model.info
         self._composer = Composer(Target(info.provider, info.name))
+        self._scratch: dict[int, Any] = {}
         self._tools_told: tuple[Prefix, tuple[ToolSpec, ...]] | None = None
 
     async def run(self) -> None:
@@ -334,6 +335,7 @@ class Turn:
             tools=self._specs(),
             thinking=self._env.thinking,  # type: ignore[arg-type]  # checked when it was set
             session_id=self._env.journal.state.session_id,
+            scratch=self._scratch,
         )
 
     def _specs(self) -> tuple[ToolSpec, ...]:

@@ -69,6 +69,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     """For vendors that route by it to keep their caches warm."""
     stop: tuple[str, ...] = ()
+    scratch: dict[int, Any] = {}
+    """What a provider made of messages, for requests that tell them again: whoever sends several hands in the same one each time."""
 
 
 # --- the stream ------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class _Take:
     """One recording in the making."""
 
     def __init__(self, request: ModelRequest, clock: Clock) -> None:
-        self._request = request
+        self._request = msgspec.structs.replace(request, scratch={})
         self._clock = clock
         self._began = clock.monotonic()
         self._events: list[tuple[int, StreamEvent]] = []
@@ -289,8 +289,8 @@ def fingerprint(request: ModelRequest) -> str:
 
 def comparable(request: ModelRequest) -> dict[str, Any]:
     """The request as plain data, without what differs from run to run."""
-    plain: dict[str, Any] = msgspec.to_builtins(request)
-    del plain["session_id"]
+    plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(request, scratch={}))
+    del plain["session_id"], plain["scratch"]
     numbers: dict[str, str] = {}
     for message in plain["messages"]:
         for part in (*message.get("parts", ()), *message.get("results", ())):

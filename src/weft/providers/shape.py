@@ -91,6 +91,16 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     return shaper.turns
 
 
+class _Known(msgspec.Struct, frozen=True):
+    """What the model said once, made ready for whom; the ids in it are those that it gets unless somebody else has them."""
+
+    said: Said
+    results: Results | None
+    target: tuple[ModelInfo, str, int]
+    turn: ModelTurn
+    ids: tuple[str, ...]
+
+
 class _Shaper:
     """Builds the turns one by one."""
 
@@ -98,6 +108,7 @@ class _Shaper:
         self._request = request
         self._info = info
         self._ids = _Ids(info.provider, max_id)
+        self._target = (info, request.model, max_id)
         self.turns: list[Turn] = []
 
     def user(self, said: Said) -> None:
@@ -111,24 +122,48 @@ class _Shaper:
             self.turns.append(UserTurn(parts))
 
     def model(self, said: Said, results: Results | None) -> None:
-        parts = [shaped for part in said.parts if (shaped := self._model_part(part)) is not None]
-        if all(isinstance(part, Thinking) for part in parts):
+        turn = self._known(said, results) or self._shaped(said, results)
+        if turn is None:
             return
         last = self.turns[-1] if self.turns else None
         if isinstance(last, ModelTurn) and not last.outcomes:
-            self.turns.pop()
-            # Reasoning must open a message; the earlier half's would stand in its middle.
-            spoken = [part for part in last.parts if not isinstance(part, Thinking)]
-            first = next((i for i, p in enumerate(parts) if not isinstance(p, Thinking)), 0)
-            parts = [*parts[:first], *spoken, *parts[first:]]
+            self.turns[-1] = _joined(last, turn)
+        else:
+            self.turns.append(turn)
+
+    def _known(self, said: Said, results: Results | None) -> ModelTurn | None:
+        """What was made of it for an earlier request, unless it would be something else now."""
+        known = self._request.scratch.get(id(said))
+        if (
+            known is None
+            or known.said is not said
+            or known.results is not results
+            or known.target != self._target
+            or not self._ids.take(known.ids)
+        ):
+            return None
+        found: ModelTurn = known.turn
+        return found
+
+    def _shaped(self, said: Said, results: Results | None) -> ModelTurn | None:
+        parts = tuple(
+            shaped for part in said.parts if (shaped := self._model_part(part)) is not None
+        )
+        if all(isinstance(part, Thinking) for part in parts):
+            return None
         given = {result.call_uid: result for result in results.results} if results else {}
         calls = [part for part in said.parts if isinstance(part, ToolCall)]
         wired = [part for part in parts if isinstance(part, Call)]
-        outcomes = (
+        outcomes = tuple(
             self._outcome(call, given.get(ours.call_uid))
             for ours, call in zip(calls, wired, strict=True)
         )
-        self.turns.append(ModelTurn(tuple(parts), tuple(outcomes)))
+        turn = ModelTurn(parts, outcomes)
+        ids = tuple(call.id for call in wired)
+        if ids == tuple(map(self._ids.first_choice, calls)):
+            known = _Known(said, results, self._target, turn, ids)
+            self._request.scratch[id(said)] = known
+        return turn
 
     def _user_parts(self, parts: Iterable[Part]) -> Iterable[Text | Image]:
         for part in parts:
@@ -213,7 +248,7 @@ class _Ids:
         self._used: set[str] = set()
 
     def of(self, call: ToolCall) -> str:
-        wanted = call.provider_id if call.provider == self._provider else ""
+        wanted = self.first_choice(call)
         if not self._is_free(wanted):
             wanted = legal(call.call_uid, self._longest)
         found, number = wanted, 1
@@ -223,12 +258,31 @@ class _Ids:
         self._used.add(found)
         return found
 
+    def first_choice(self, call: ToolCall) -> str:
+        """The id that the call gets if it is free."""
+        theirs = call.provider_id if call.provider == self._provider else ""
+        return theirs if self._is_legal(theirs) else legal(call.call_uid, self._longest)
+
+    def take(self, ids: tuple[str, ...]) -> bool:
+        """Take all of these, or none."""
+        if not self._used.isdisjoint(ids):
+            return False
+        self._used.update(ids)
+        return True
+
     def _is_free(self, wanted: str) -> bool:
-        return (
-            len(wanted) <= self._longest
-            and _LEGAL.fullmatch(wanted) is not None
-            and wanted not in self._used
-        )
+        return self._is_legal(wanted) and wanted not in self._used
+
+    def _is_legal(self, wanted: str) -> bool:
+        return len(wanted) <= self._longest and _LEGAL.fullmatch(wanted) is not None
+
+
+def _joined(earlier: ModelTurn, later: ModelTurn) -> ModelTurn:
+    """Two halves of what the model said.  Reasoning must open a message; the earlier half's would stand in its middle."""
+    spoken = [part for part in earlier.parts if not isinstance(part, Thinking)]
+    parts = later.parts
+    first = next((i for i, part in enumerate(parts) if not isinstance(part, Thinking)), 0)
+    return ModelTurn((*parts[:first], *spoken, *parts[first:]), later.outcomes)
 
 
 def legal(text: str, longest: int) -> str:
