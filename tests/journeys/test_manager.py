@@ -178,6 +178,16 @@ async def test_titles_and_words_are_searched(world: World) -> None:
             await app.sessions.list_saved(query=odd)
 
 
+@pytest.mark.requirement("manager:list_saved")
+async def test_the_end_of_a_very_long_message_is_searched_too(world: World) -> None:
+    long = "and so on " * 5_000
+    async with world.open(ScriptedModel([f"{long} aardvark"])) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message(f"{long} zebra")
+        found = [await app.sessions.list_saved(query=word) for word in ("zebra", "aardvark")]
+        assert [[row.id for row in rows] for rows in found] == [["s"], ["s"]]
+
+
 async def test_tool_output_is_not_searched(world: World) -> None:
     world.write("secret", "unsearchable tool output")
     scripted = ScriptedModel([CallTool(name="read", args={"path": "secret"}), "Read it."])

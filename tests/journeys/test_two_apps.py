@@ -11,6 +11,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from tests.journeys.test_supervision import Buggy
 from tests.journeys.world import (
     World,
     crash,
@@ -299,3 +300,31 @@ async def test_deleting_what_another_owns_is_refused(shared_world: World) -> Non
             await both.guest.sessions.delete_session("s")
         assert (await both.here.send_message("hi")).text == "one"
         assert (await both.there.metadata()).message_count == 2
+
+
+async def test_the_guest_is_told_the_mode_that_is_in_force(shared_world: World) -> None:
+    async with shared_world.open(ScriptedModel([])) as first:
+        await first.sessions.start_session(session_id="s", permission_mode="bypass")
+    async with shared_world.open() as owner, shared_world.open() as guest:
+        here = await owner.sessions.get("s")
+        there = await guest.sessions.get("s")
+        assert (await here.editor_snapshot()).permission_mode == "default"
+        assert (await there.editor_snapshot()).permission_mode == "default"
+        await there.set_permission_mode("bypass")
+        assert (await there.editor_snapshot()).permission_mode == "bypass"
+        await here.set_permission_mode("plan")
+        await there.add_system_message("whoever asks the owner is told")
+        assert (await there.editor_snapshot()).permission_mode == "plan"
+
+
+async def test_the_guest_is_told_why_a_session_is_down(shared_world: World) -> None:
+    async with two(shared_world, Buggy(9, [])) as both:
+        reply = await both.there.send_message("go")
+        assert reply.finish_reason == "halted"
+        await until_status(both.there, "error")
+        snapshot = await both.there.editor_snapshot()
+        assert "crashed too often" in snapshot.error
+        assert snapshot.error == (await both.here.editor_snapshot()).error
+        await both.there.add_system_message("somebody speaks to it")
+        snapshot = await both.there.editor_snapshot()
+        assert (snapshot.error, snapshot.status) == ("", "idle")

@@ -6,7 +6,8 @@ When the owner takes no commands, or does not answer, the session can still be r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import msgspec
 
 from weft.actors import Hub, Inbox, Supervisor
 from weft.app.port import Port
-from weft.app.socket import OwnerLost, SocketClient, short_path
+from weft.app.socket import Condition, OwnerLost, SocketClient, short_path
 from weft.errors import Owned
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
@@ -41,6 +42,10 @@ PATIENCE_SECONDS = 5.0
 """How long the owner may take to answer the first time; after that the session is only read."""
 
 
+EARLY = 1_000
+"""Conditions that may wait for the log."""
+
+
 @cache
 def _signals() -> msgspec.json.Decoder[Signal]:
     return msgspec.json.Decoder(Signal)
@@ -60,7 +65,10 @@ class RemotePort(Port):
         self._client: SocketClient | None = None
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
-        self._status: Status | None = None
+        self._condition: Condition | None = None
+        """What the owner last told; None while it takes no commands."""
+        self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
+        """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
         self._draft: tuple[NodeId, list[str]] | None = None
         self._ended = anyio.Event()
 
@@ -70,13 +78,13 @@ class RemotePort(Port):
 
     @property
     def status(self) -> Status:
-        if self._status is not None:
-            return self._status
+        if self._condition is not None:
+            return self._condition.status
         return "thinking" if self._state.turn.open is not None else "idle"
 
     @property
     def error(self) -> str:
-        return ""
+        return self._condition.error if self._condition is not None else ""
 
     @property
     def draft(self) -> tuple[NodeId, str] | None:
@@ -84,7 +92,11 @@ class RemotePort(Port):
 
     @property
     def permission_mode(self) -> Mode:
-        return self._state.settings.permission_mode
+        if self._condition is not None:
+            return self._condition.permission_mode
+        # Nobody tells what was set in the owner's process: at least what holds in any.
+        mode = self._state.settings.permission_mode
+        return "default" if mode in ("auto", "bypass") else mode
 
     @property
     def is_open(self) -> bool:
@@ -99,10 +111,11 @@ class RemotePort(Port):
         if client is None:
             return
         client.on_signal = self._take_signal
+        client.on_condition = self._take_condition
         self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
-                self._status = await client.send(self.session_id, None, watch=True)
+                await client.send(self.session_id, None, watch=True)
         except (OwnerLost, TimeoutError):
             await client.aclose()
             return
@@ -210,6 +223,8 @@ class RemotePort(Port):
             if self._draft is not None and self._is_settled(self._draft[0]):
                 self._draft = None
             self._facts.publish(fact)
+            while self._early and self._early[0][0] <= self._state.seq:
+                self._early.popleft()[1]()
 
     def _is_settled(self, node: NodeId) -> bool:
         """True when the text in flight for this node has arrived in the log, or never will."""
@@ -220,11 +235,32 @@ class RemotePort(Port):
         for record in await self._store.read(self.session_id, after=self._state.seq):
             self._take_record(record.body)
 
+    def _take_condition(self, condition: Condition) -> None:
+        self._when_read(condition.status, condition.seq, lambda: self._set_condition(condition))
+
+    def _set_condition(self, condition: Condition) -> None:
+        self._condition = condition
+
+    def _take_status(self, signal: SessionStatus) -> None:
+        if self._condition is not None:
+            self._condition = msgspec.structs.replace(self._condition, status=signal.status)
+        self._facts.publish(signal)
+
+    def _when_read(self, status: Status, seq: int, show: Callable[[], None]) -> None:
+        """Show at once that the session works, and that it stands still when the log was read up to the fact before that.
+
+        Who waits for a turn would otherwise hear that nobody works on it before hearing how it has ended.
+        """
+        is_early = status in ("idle", "interrupted", "error") and seq > self._state.seq
+        if self._early or is_early:
+            self._early.append((seq, show))
+        else:
+            show()
+
     def _take_signal(self, raw: bytes) -> None:
         signal = _signals().decode(raw)
         if isinstance(signal, SessionStatus):
-            self._status = signal.status
-            self._facts.publish(signal)
+            self._when_read(signal.status, signal.after_seq, lambda: self._take_status(signal))
             return
         # The log may be faster than the socket: what comes behind its node is no draft any more.
         if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:

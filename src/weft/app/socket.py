@@ -1,8 +1,8 @@
 """The owner's door: a unix socket through which other processes of the same person drive our sessions.
 
 One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id", "error"}`; with
-`{"id", "session", "watch": true}` live events follow as `{"signal"}` lines.  Durable events are not sent: the other side reads them
-from the store.  The folder is 0700, so only the person's own processes can connect.
+`{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and `{"condition"}` whenever status, mode or error has
+changed.  Durable events are not sent: the other side reads them from the store.  The folder is 0700, so only the person's own processes can connect.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from weft import errors
 from weft.app.port import Port
 from weft.errors import UsageError, WeftError
-from weft.events import FactBase, Unknown
+from weft.events import FactBase, Status, Unknown
 from weft.ids import SessionId
+from weft.permissions import Mode
 from weft.session import Abort, Command
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,16 @@ class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
     watch: bool = False
 
 
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What only the owner knows of a session, besides its live events."""
+
+    status: Status
+    permission_mode: Mode
+    error: str = ""
+    seq: int = 0
+    """The last fact before it."""
+
+
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One line from the owner."""
 
@@ -72,6 +83,8 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     gone: bool = False
     """The session has stopped here; whoever comes next may take it."""
     signal: msgspec.Raw = msgspec.Raw()
+    condition: Condition | None = None
+    """With the first answer to one who watches, and whenever it has changed."""
 
 
 @cache
@@ -153,17 +166,17 @@ class CommandSocket:
 
     async def _answer(self, call: Call, stream: ByteStream) -> None:
         try:
-            answer = await self._carry_out(call)
+            port = await self._find(call.session)
+            answer = await self._carry_out(call, port)
         except WeftError as error:
             line = _failure(call, error)
         else:
-            line = Line(id=call.id, answer=answer)
+            line = Line(id=call.id, answer=answer, condition=_condition(port))
         await _send(stream, line)
 
-    async def _carry_out(self, call: Call) -> Any:
+    async def _carry_out(self, call: Call, port: Port) -> Any:
         if call.call is None:
             raise UsageError("a call needs a command")
-        port = await self._find(call.session)
         if isinstance(call.call, Abort):
             return await port.abort(call.call)
         return await port.call(call.call)
@@ -176,12 +189,26 @@ class CommandSocket:
             await _send(stream, _failure(call, error))
             return
         async with events:
-            await _send(stream, Line(id=call.id, answer=port.status))
+            told = _condition(port)
+            await _send(stream, Line(id=call.id, answer=port.status, condition=told))
             async for event in events:
+                now = _condition(port)
+                line = Line(id=call.id)
+                if _differs(now, told):
+                    line.condition = told = now
                 if not isinstance(event, FactBase | Unknown):
-                    raw = msgspec.Raw(msgspec.json.encode(event))
-                    await _send(stream, Line(id=call.id, signal=raw))
+                    line.signal = msgspec.Raw(msgspec.json.encode(event))
+                if line.condition is not None or bytes(line.signal):
+                    await _send(stream, line)
         await _send(stream, Line(id=call.id, gone=True))
+
+
+def _condition(port: Port) -> Condition:
+    return Condition(port.status, port.permission_mode, port.error, port.state.seq)
+
+
+def _differs(one: Condition, other: Condition) -> bool:
+    return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
 
 
 def _failure(call: Call, error: WeftError) -> Line:
@@ -219,6 +246,7 @@ class SocketClient:
         self._next = 0
         self.lost = anyio.Event()
         self.on_signal: Callable[[bytes], None] = lambda raw: None
+        self.on_condition: Callable[[Condition], None] = lambda condition: None
 
     async def read(self) -> None:
         """Take answers and signals until the connection ends."""
@@ -241,6 +269,8 @@ class SocketClient:
                 arrived.set()
 
     def _take(self, line: Line) -> None:
+        if line.condition is not None:
+            self.on_condition(line.condition)
         if bytes(line.signal):
             self.on_signal(bytes(line.signal))
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -26,6 +27,9 @@ from weft.session.line import spill
 from weft.state import SessionState
 from weft.store import Append, Blob, Lease, Record, Said, SessionRow
 
+SEARCHED: Final = 256 * 1024
+"""Characters of one message that search looks at: a long report, not a whole dump."""
+
 
 class Stamped(msgspec.Struct, frozen=True):
     """Facts as they are stored, with the blobs that they name."""
@@ -34,6 +38,8 @@ class Stamped(msgspec.Struct, frozen=True):
     blobs: dict[BlobId, bytes]
     history: tuple[BlobId, ...]
     """Those of the blobs that are file history."""
+    said: tuple[Said, ...]
+    """The words that search should find, those of long messages included that are kept as blobs."""
 
     @property
     def history_bytes(self) -> int:
@@ -50,7 +56,7 @@ class Stamped(msgspec.Struct, frozen=True):
             ),
             fence=lease.fence,
             row=row_after(state, self.facts),
-            said=tuple(said(self.facts)),
+            said=self.said,
             blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
             history=self.history,
             drop_draft=drop_draft,
@@ -75,7 +81,8 @@ def stamp(commit: Commit, state: SessionState, *, now: float, cause: Cause | Non
                 cause=cause if offset == 0 else None,
             )
         )
-    return Stamped(tuple(stamped), blobs, history_blobs(stamped, blobs, spilled))
+    history = history_blobs(stamped, blobs, spilled)
+    return Stamped(tuple(stamped), blobs, history, tuple(said(commit.facts)))
 
 
 def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
@@ -133,5 +140,5 @@ def said(facts: Sequence[Fact]) -> list[Said]:
                 continue
         text = "".join(part.text for part in parts if isinstance(part, Text))
         if text:
-            found.append(Said(node_id, text))
+            found.append(Said(node_id, text[:SEARCHED]))
     return found
