@@ -188,6 +188,39 @@ async def test_a_shell_command_is_asked_about_run_and_on_record(place: Place) ->
     assert notes == ["/a runs: echo main", "/a runs: cat notes"]
 
 
+@pytest.mark.parametrize("sandbox", ["off", "on"])
+async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
+    place: Place, sandbox: str
+) -> None:
+    place.write(".weft/commands/a.md", "!`echo changed > notes; echo made > new`")
+    place.write("notes", "remember\n")
+    async with place.open({"sandbox.mode": sandbox}) as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        await session.send_message("hi")
+        await session.expand_command("/a", ask=Person())
+        touched = {(each.path, each.action) for each in await session.touched_files()}
+        assert touched == {("notes", "modified"), ("new", "created")}
+        await session.rewind(-1)
+    assert (place.project / "notes").read_text() == "remember\n"
+    assert not (place.project / "new").exists()
+
+
+async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
+    place: Place,
+) -> None:
+    place.write(".weft/commands/a.md", "!`sed -i s/one/1/ code; echo x > .env; cat code`")
+    place.write("code", "one\ntwo\nthree\n")
+    config = {"sandbox.mode": "on", "permissions.deny": ["write(.env)"]}
+    async with place.open(config) as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        await session.set_boundary("code", 1, 2)
+        told = await text_of(session, "/a", Person())
+    assert (place.project / "code").read_text() == "one\ntwo\nthree\n"
+    assert not (place.project / ".env").exists()
+    assert "only lines 2 to 3" in told
+    assert ".env" in told
+
+
 async def test_a_shell_command_is_refused_where_nobody_allows_it(place: Place) -> None:
     place.write(".weft/commands/a.md", "!`touch made`")
     async with place.open() as app:

@@ -1,17 +1,22 @@
-"""Shell commands of slash commands: judged, asked about and run like any that a model asks for, and put on record before they start."""
+"""Shell commands of slash commands: judged, asked about and run like any that a model asks for, through the same door, and put on record."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+import anyio
 import msgspec
 
 from weft.errors import ToolError, UsageError
+from weft.ids import CallUid
 from weft.loop import Gate, Hooks
 from weft.messages import ToolCall
 from weft.permissions import Decision, with_hook
-from weft.tools import Prepared, Tool, ToolContext
+from weft.tools import Outcome, Prepared, Tool, ToolContext
+
+RECORD_SECONDS = 5.0
+"""How long what a command changed may take to be put on record when the command was stopped."""
 
 
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +41,8 @@ class CommandShell:
         name: str,
         *,
         tool: Tool,
-        context: ToolContext,
+        context: Callable[[], ToolContext],
+        record: Callable[[CallUid, Outcome | None], Awaitable[None]],
         gate: Gate,
         hooks: Hooks | None,
         ask: Ask | None,
@@ -46,7 +52,8 @@ class CommandShell:
     ) -> None:
         self._name = name
         self._tool = tool
-        self._context = context
+        self._new_context = context
+        self._record = record
         self._gate = gate
         self._hooks = hooks
         self._ask = ask
@@ -60,24 +67,33 @@ class CommandShell:
         Raises:
             UsageError: it may not be run.
         """
-        call = ToolCall(
-            call_uid=self._context.call_uid, name=self._tool.name, args={"command": command}
-        )
+        context = self._new_context()
+        call = ToolCall(call_uid=context.call_uid, name=self._tool.name, args={"command": command})
         try:
-            prepared = await self._with_leave(call)
+            prepared = await self._with_leave(call, context)
             await self._note(f"/{self._name} runs: {prepared.action.target}")
-            outcome = await prepared.run()
+            outcome = await self._run(prepared, call.call_uid)
         except ToolError as error:
             raise UsageError(f"/{self._name}: `{command}` could not be run: {error}") from error
         return self._redact(outcome.text)
 
-    async def _with_leave(self, call: ToolCall) -> Prepared:
-        prepared = await self._tool.prepare(call.args, self._context)
+    async def _run(self, prepared: Prepared, call_uid: CallUid) -> Outcome:
+        """Run it; what it has changed is on record when this returns, also when it is stopped."""
+        outcome: Outcome | None = None
+        try:
+            outcome = await prepared.run()
+            return outcome
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
+                await self._record(call_uid, outcome)
+
+    async def _with_leave(self, call: ToolCall, context: ToolContext) -> Prepared:
+        prepared = await self._tool.prepare(call.args, context)
         decision = self._gate.decide(prepared.action)
         if self._hooks is not None and decision.verdict != "deny":
             ruling = await self._hooks.before_tool(call)
             if ruling.args is not None and ruling.args != call.args:
-                prepared = await self._tool.prepare(ruling.args, self._context)
+                prepared = await self._tool.prepare(ruling.args, context)
                 decision = self._gate.decide(prepared.action)
             decision = with_hook(decision, ruling.verdict, ruling.reason)
         if not self._is_trusted:

@@ -11,9 +11,9 @@ from weft.app.equipment import Equipment
 from weft.app.port import LocalPort, Port
 from weft.app.registry import Registry
 from weft.errors import UsageError
-from weft.ids import SessionId, new_call_uid
+from weft.ids import CallUid, SessionId, new_call_uid
 from weft.session import AddNote
-from weft.tools import ReadLog, ToolContext
+from weft.tools import Outcome
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.app.command_shell import Ask
@@ -74,16 +74,19 @@ class MarkdownDesk:
         wanted = port.state.settings.get("tools", "all")
         if "shell" not in table or (wanted != "all" and "shell" not in wanted):
             return _refuse_without_shell
+        actor, workshop = port.actor, self._registry.workshops[session_id]
+
+        async def record(call_uid: CallUid, outcome: Outcome | None) -> None:
+            await actor.append(lambda state: workshop.changed_beside(call_uid, outcome))
+
         return CommandShell(
             command.name,
             tool=table["shell"],
-            context=ToolContext(
-                workspace=self._equipment.workspace(project),
-                runner=self._equipment.runner,
-                reads=ReadLog(),
-                call_uid=new_call_uid(self._equipment.clock.now()),
+            context=lambda: workshop.context_beside(
+                new_call_uid(self._equipment.clock.now()), lambda: actor.state, actor.gate
             ),
-            gate=port.actor.gate,
+            record=record,
+            gate=actor.gate,
             hooks=self._registry.hooks_of(session_id),
             ask=ask,
             is_trusted=command.source == "person" or await self._equipment.is_trusted(project),

@@ -319,7 +319,7 @@ class SessionManager:
         """
         resolved = await self._registry.resolved(session_id)
         await self._registry.families.end_background(resolved)
-        port = self._registry.ports.pop(resolved, None)
+        port = self._registry.forget(resolved)
         children = [] if port is None else list(port.state.children.known)
         if port is not None:
             await port.leave("stopped")

@@ -50,6 +50,8 @@ class Registry:
         self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self.leave: dict[SessionId, Leave] = {}
         """What a session finds granted when it is opened the next time."""
+        self.workshops: dict[SessionId, SessionWorkshop] = {}
+        """Where the turns of each session that is open come from."""
         self._hooks: dict[SessionId, Hooking] = {}
         self.shapes = Shapes()
         self.families = Families(
@@ -141,9 +143,14 @@ class Registry:
         self.families.joined(actor)
         return self._way_to(actor)
 
+    def forget(self, session_id: SessionId) -> Port | None:
+        """Take a session out of those that are open; returns the way that led there."""
+        self.workshops.pop(session_id, None)
+        return self.ports.pop(session_id, None)
+
     async def unload(self, session_id: SessionId) -> None:
         """Let go of a session that nobody uses; what was granted to it in this process is kept."""
-        port = self.ports.pop(session_id, None)
+        port = self.forget(session_id)
         if isinstance(port, LocalPort):
             self.leave[session_id] = port.actor.gate.leave
             await port.actor.stop(UNLOADED)
@@ -289,15 +296,17 @@ class Registry:
         lent = self.lent.setdefault(session_id, {})
         hooks = self._find_hooks(session_id, project_path)
         files = equipment.files(project_path, equipment.runner)
+        workshop = self._workshop(
+            project_path,
+            table,
+            lent,
+            home,
+            None if hooks is None else hooks.of_turns,
+            files,
+        )
+        self.workshops[session_id] = workshop
         return SessionEnvironment(
-            workshop=self._workshop(
-                project_path,
-                table,
-                lent,
-                home,
-                None if hooks is None else hooks.of_turns,
-                files,
-            ),
+            workshop=workshop,
             files=files,
             history_bytes=files.kept_bytes,
             clock=equipment.clock,

@@ -18,7 +18,14 @@ from weft.app.skills import SkillTool
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
-from weft.events import ModelCallStarted, PrefixFrozen, ToolOutput, TurnStarted
+from weft.events import (
+    Fact,
+    ModelCallStarted,
+    PrefixFrozen,
+    SystemNote,
+    ToolOutput,
+    TurnStarted,
+)
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
 from weft.loop import (
     Commit,
@@ -31,6 +38,7 @@ from weft.loop import (
     Turn,
     TurnEnvironment,
     Work,
+    touched_facts,
 )
 from weft.messages import Usage
 from weft.redact import Redactor
@@ -38,6 +46,7 @@ from weft.session import THINKING_LEVELS, FoundFile, Workshop
 from weft.state import SessionState
 from weft.tools import (
     FunctionTool,
+    Outcome,
     ReadLog,
     SubmitTool,
     Tool,
@@ -317,6 +326,31 @@ class SessionWorkshop(Workshop):
             ),
             todos=journal.state.todos.items,
         )
+
+    # -- commands beside the turns
+
+    def context_beside(
+        self, call_uid: CallUid, state: Callable[[], SessionState], gate: Gate
+    ) -> ToolContext:
+        """What a command that no turn runs goes through: the same door as the turns' own."""
+        self._door.follow(state, gate)
+        return ToolContext(
+            workspace=self._door.workspace,
+            runner=self._door.runner,
+            reads=self._read_log(state()),
+            call_uid=call_uid,
+        )
+
+    def changed_beside(self, call_uid: CallUid, outcome: Outcome | None) -> Commit:
+        """What such a command has changed, for the log; None when it was stopped before it could tell."""
+        blobs: dict[BlobId, bytes] = {}
+        done = outcome or Outcome(text="")
+        facts: list[Fact] = [
+            *touched_facts((*self._unclaimed(), *done.touched), call_uid, blobs),
+            *(SystemNote(text=text, level="warning") for text in done.notes),
+        ]
+        beside = self._door.beside()
+        return Commit(facts=(*facts, *beside.facts), blobs={**blobs, **beside.blobs})
 
     def compaction(
         self, state: SessionState, focus: str, journal: Journal, gate: Gate
