@@ -21,6 +21,7 @@ from tests.journeys.world import (
 from weft.app import Session
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
+    PermissionAction,
     PermissionRequest,
     PermissionResolved,
     SessionStatus,
@@ -423,3 +424,65 @@ async def test_a_denied_call_does_not_end_the_conversation(world: World) -> None
         await session.send_message("go")
         await session.send_message("hi")
         assert (await said(session))[-1] == "assistant: hello"
+
+
+# --- for good -------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("session:respond_to_permission")
+async def test_what_is_saved_is_a_rule_for_later_sessions_on_the_project(world: World) -> None:
+    async with world.open(ScriptedModel([write("a[1].txt"), shell("echo hi"), "ok"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_permission("allow_always", meta={"save": True})
+        request = await asked(session)
+        assert request.tool_name == "shell"
+        await session.respond_to_permission("allow_always", meta={"save": True})
+        await until_idle(session)
+        assert [each.saved for each in await facts(session, PermissionResolved)] == [True, True]
+    wants = [write("a[1].txt", "y"), shell("echo hi"), write("a1.txt"), shell("echo hi there")]
+    other = world.base / "other"
+    other.mkdir()
+    async with world.open(ScriptedModel([*wants, "ok"])) as app:
+        session = await app.sessions.start_session(asking="no")
+        await session.send_message("go")
+        done = [each.result.status for each in await facts(session, ToolComplete)]
+        assert done == ["done", "done", "denied", "denied"]
+    async with world.open(ScriptedModel([shell("echo hi"), "ok"])) as app:
+        session = await app.sessions.start_session(asking="no", project_path=other)
+        await session.send_message("go")
+        assert [each.result.status for each in await facts(session, ToolComplete)] == ["denied"]
+
+
+async def test_a_saved_rule_overrules_neither_deny_nor_ask(world: World) -> None:
+    async with world.open(ScriptedModel([shell("echo hi"), "ok"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        await session.respond_to_permission("allow_always", meta={"save": True})
+        await until_idle(session)
+    for verdict in ("deny", "ask"):
+        rules = {f"permissions.{verdict}": ["shell"]}
+        async with world.open(ScriptedModel([shell("echo hi"), "ok"]), config=rules) as app:
+            session = await app.sessions.start_session(asking="no")
+            await session.send_message("go")
+            assert [each.result.status for each in await facts(session, ToolComplete)] == ["denied"]
+
+
+async def test_only_what_is_allowed_always_is_saved_and_a_rule_that_cannot_be_kept_allows_nothing(
+    world: World,
+) -> None:
+    async with world.open(ScriptedModel([write("a.txt"), "ok"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await asked(session)
+        others: list[PermissionAction] = ["allow_once", "allow_turn", "deny"]
+        for action in others:
+            with pytest.raises(UsageError, match="only what is allowed always"):
+                await session.respond_to_permission(action, meta={"save": True})
+        (world.base / ".config").write_text("in the way")
+        with pytest.raises(UsageError, match="cannot be kept"):
+            await session.respond_to_permission("allow_always", meta={"save": True})
+        assert await session.get_status() == "awaiting_permission"
+        assert not (world.project / "a.txt").exists()

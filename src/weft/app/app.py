@@ -25,6 +25,7 @@ from weft.app.paths import Places, places
 from weft.app.port import Hooking
 from weft.app.prompt import Prompter
 from weft.app.providers import default_providers
+from weft.app.saved_rules import SavedRules
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -245,6 +246,7 @@ class App:
                 is_trusted=self.is_trusted,
                 user_agents=self.places.config / "agents",
                 worktrees=self.places.home / "worktrees",
+                saved_rules=SavedRules(self.places.config),
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

@@ -14,6 +14,7 @@ from weft.app.filework import FileWork
 from weft.app.models import Models
 from weft.app.port import Hooking
 from weft.app.prompt import Prompter
+from weft.app.saved_rules import SavedRules
 from weft.clock import Clock
 from weft.ids import SessionId
 from weft.redact import Redactor
@@ -52,5 +53,7 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """Where the person's own agents are defined."""
     worktrees: Path
     """Where copies of projects for isolated agents are made."""
+    saved_rules: SavedRules
+    """What the person allowed for good."""
     project_path: str
     resolve_path: Callable[[str], str]

@@ -310,7 +310,10 @@ class Registry:
             files=files,
             history_bytes=files.kept_bytes,
             clock=equipment.clock,
-            rules=rules_of(equipment.config),
+            rules=(*rules_of(equipment.config), *equipment.saved_rules.of(project_path)),
+            keep_rule=lambda text: anyio.to_thread.run_sync(
+                equipment.saved_rules.add, project_path, text
+            ),
             asking=self.asking.get(session_id, "wait"),
             ceiling=self.families.ceiling(parent),
             leave=self.leave.pop(session_id, Leave()),

@@ -302,11 +302,13 @@ class Talking(Handle):
         meta: dict[str, Any] | None = None,
         input_id: str | None = None,
     ) -> None:
-        """Answer a request for leave.  `meta` may carry a `reason` for the model.
+        """Answer a request for leave.  `meta` may carry a `reason` for the model; with `{"save": True}` what is allowed always is kept as a rule.
+
+        A rule that is kept covers exactly what was shown, in this project, for every session that is opened from then on.
 
         Raises:
             NoPendingRequest: it is not open (any more); nothing was approved.
-            UsageError: several are open and none was named.
+            UsageError: several are open and none was named, or the rule cannot be kept; nothing was approved.
         """
         if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
             raise UsageError(

@@ -371,6 +371,8 @@ class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
     reason: str = ""
     pattern: str = ""
     """What `allow_turn` and `allow_always` grant."""
+    saved: bool = False
+    """It was also kept as a rule, for later sessions on the project."""
 
 
 class QuestionAsked(FactBase, frozen=True, tag="question_asked"):

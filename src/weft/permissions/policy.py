@@ -53,9 +53,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: every use of the tool."""
     source: str = ""
     """Where it was written: user, project, session."""
+    is_exact: bool = False
+    """The pattern is the one target that is meant, and no pattern: what a person was shown and wanted kept."""
 
     def covers(self, action: Action) -> bool:
         """True when the rule speaks of this action."""
+        if self.is_exact:
+            return (action.tool, action.target) == (self.tool, self.pattern)
         return fnmatchcase(action.tool, self.tool) and (
             not self.pattern or _target_fits(action, self.pattern)
         )

@@ -27,6 +27,7 @@ from weft.errors import (
     SessionError,
     SessionStopped,
     StoreError,
+    UsageError,
     WeftError,
 )
 from weft.events import Cause, Fact, PermissionResolved, QuestionAnswered, Status
@@ -318,6 +319,8 @@ class SessionActor:
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
             await self._comeback.end("something else came first")
             plan = decide(command, self.state, moment)
+        if plan.rule:
+            await self._keep_rule(plan.rule)
         cause = None
         if command.input_id:
             cause = Cause(input_id=command.input_id, digest=asked, answer=plan.answer)
@@ -325,6 +328,11 @@ class SessionActor:
         if isinstance(command, Say) and command.waits and plan.answer.entry_id is not None:
             self._turns.follow_ups.awaits(plan.answer.entry_id)
         return await self._whole_answer(plan.answer)
+
+    async def _keep_rule(self, rule: str) -> None:
+        if self._env.keep_rule is None:
+            raise UsageError("a rule cannot be kept here; allow it for this session")
+        await self._env.keep_rule(rule)
 
     async def _whole_answer(self, answer: Any) -> Any:
         """An answer as the caller gets it: what comes out of the queue has all its words."""

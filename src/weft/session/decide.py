@@ -106,6 +106,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     blobs: Mapping[BlobId, bytes] = {}
     then: Literal["nothing", "start_turn", "compact"] = "nothing"
     focus: str = ""
+    rule: str = ""
+    """What the person allows for good; kept before the answer counts."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -338,6 +340,8 @@ def _dequeue(state: SessionState) -> Plan:
 
 def _respond(command: RespondToPermission, state: SessionState) -> Plan:
     request = _open_request(command.request_id, PermissionRequest, state)
+    if command.save and (command.action != "allow_always" or not request.always_pattern):
+        raise UsageError("only what is allowed always can be kept as a rule")
     # What is granted to a child is remembered there: grants are no inheritance, in neither direction.
     grants = command.action in ("allow_turn", "allow_always") and request.child is None
     resolved = PermissionResolved(
@@ -346,8 +350,9 @@ def _respond(command: RespondToPermission, state: SessionState) -> Plan:
         by=command.client or "person",
         reason=clean_text(command.reason),
         pattern=request.always_pattern if grants else "",
+        saved=command.save,
     )
-    return Plan(facts=(resolved,))
+    return Plan(facts=(resolved,), rule=request.always_pattern if command.save else "")
 
 
 def _answer_question(command: AnswerQuestion, state: SessionState) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -94,6 +94,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Of a child: the mode of the session it works for, which it is never above."""
     leave: Leave = Leave()
     """What was given in this process before."""
+    keep_rule: Callable[[str], Awaitable[None]] | None = None
+    """Keeps what a person allows for good, `tool(target)`; None where that cannot be."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     files: FileDoor | None = None
