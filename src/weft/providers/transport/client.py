@@ -238,6 +238,8 @@ def _head(request: HttpRequest, where: Target, proxy: Proxy | None) -> bytes:
 def _unreachable(shown: str, error: OSError) -> ProviderUnavailable:
     """The error for people; a certificate that is not trusted will not be so the next time either."""
     reason = error.strerror or str(error) or type(error).__name__
+    if isinstance(error, ConnectionRefusedError):
+        reason = "nothing listens there; is it running, and is the base URL right?"
     found = ProviderUnavailable(f"could not reach {shown}: {reason}")
     if type(error).__name__ == "SSLCertVerificationError":
         found = ProviderUnavailable(
