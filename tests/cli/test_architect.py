@@ -181,7 +181,18 @@ def test_without_a_person_and_with_bypass_a_plan_is_carried_out(weft: Weft) -> N
     editor = weft.script(*WRITE)
     planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
     done = weft.run(
-        "-p", "--yolo", "--plan-model", planner, "--edit-model", editor, "-m", planner, "x"
+        "-p",
+        "--yolo",
+        "--verbose",
+        "--plan-model",
+        planner,
+        "--edit-model",
+        editor,
+        "-m",
+        planner,
+        "x",
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert "· step 1: started\n" in done.stderr
+    assert "· step 1: passed\n" in done.stderr
     assert (weft.project / "1.txt").read_text() == "1\n"

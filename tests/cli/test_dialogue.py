@@ -145,3 +145,140 @@ def test_model_and_mode_can_be_changed_on_the_way(weft: Weft) -> None:
     assert driver.until("result")[-1]["result"] == "From the other."
     assert driver.end() == 0
     assert (weft.project / "a.txt").read_text() == "x"
+
+
+# --- what sessions can do besides ------------------------------------------------------------
+
+STEP = {"action": "create", "file": "1.txt", "description": "make it", "details": "It holds 1."}
+PLAN = [call("submit", summary="Make a file.", steps=[STEP])]
+ASKS = ("--permission-prompt-tool", "stdio", "--permission-mode", "acceptEdits", "--architect")
+
+
+def answer(asked: dict[str, Any], **response: Any) -> str:
+    told = {"subtype": "success", "request_id": asked["request_id"], "response": response}
+    return json.dumps({"type": "control_response", "response": told})
+
+
+def planned(weft: Weft) -> tuple[Driver, dict[str, Any]]:
+    """A driver that was just asked about a plan, and what it was asked."""
+    editor = weft.script([call("write", path="1.txt", content="1\n")], "Wrote it.")
+    driver = Driver(weft, "-m", weft.script(PLAN, "Done."), "--edit-model", editor, *ASKS)
+    driver.send(user("make a file"))
+    asked = driver.until("control_request")[-1]
+    assert asked["request"]["tool_name"] == "plan"
+    assert asked["request"]["input"]["plan"]["steps"] == [STEP]
+    assert not list(weft.project.iterdir())
+    return driver, asked
+
+
+def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_told(weft: Weft) -> None:
+    driver, asked = planned(weft)
+    driver.send(answer(asked, behavior="allow"))
+    told = driver.until("result")
+    steps = [each["status"] for each in told if each.get("subtype") == "plan_step"]
+    assert steps == ["started", "passed"]
+    tasks = [each for each in told if str(each.get("subtype")).startswith("task_")]
+    assert [each["subtype"] for each in tasks] == ["task_started", "task_notification"]
+    assert (tasks[0]["task_type"], tasks[1]["status"]) == ("step", "completed")
+    assert tasks[0]["task_id"] == tasks[1]["task_id"]
+    assert driver.end() == 0
+    assert (weft.project / "1.txt").exists()
+
+
+def test_a_plan_that_comes_back_changed_is_the_one_that_is_carried_out(weft: Weft) -> None:
+    driver, asked = planned(weft)
+    changed = {"summary": "Better.", "steps": [{**STEP, "description": "make it well"}]}
+    driver.send(answer(asked, behavior="allow", updatedInput={"plan": changed}))
+    told = driver.until("result")
+    plans = [each["plan"]["summary"] for each in told if each.get("subtype") == "plan"]
+    assert plans == ["Better."]
+    assert driver.end() == 0
+    assert (weft.project / "1.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"behavior": "deny", "message": "not now"},
+        {"behavior": "nonsense"},
+        {"behavior": "allow", "updatedInput": {"plan": {"steps": "none"}}},
+    ],
+    ids=["deny", "nonsense", "no-plan"],
+)
+def test_what_is_no_clear_yes_turns_a_plan_down(weft: Weft, response: dict[str, Any]) -> None:
+    driver, asked = planned(weft)
+    driver.send(answer(asked, **response))
+    told = driver.until("result")
+    (decided,) = [each for each in told if each.get("subtype") == "plan_decided"]
+    assert decided["approved"] is False
+    assert told[-1]["is_error"]
+    assert driver.end() == 1
+    assert not list(weft.project.iterdir())
+
+
+def test_a_plan_whose_driver_goes_away_is_turned_down_and_nothing_waits(weft: Weft) -> None:
+    driver, _ = planned(weft)
+    assert driver.end() == 1
+    assert not list(weft.project.iterdir())
+    assert not weft.sessions()[0]["turn_open"]
+
+
+def test_files_go_back_for_the_other_side_and_the_conversation_stays(weft: Weft) -> None:
+    model = weft.script(
+        [call("write", path="a.txt", content="one\n")],
+        "One.",
+        [call("write", path="a.txt", content="two\n")],
+        "Two.",
+    )
+    driver = Driver(weft, "-m", model, "--yolo")
+    driver.send(user("a"))
+    driver.until("result")
+    driver.send(user("b"))
+    driver.until("result")
+    session = str(weft.sessions()[0]["id"])
+    tree = json.loads(weft.run("session", "tree", session, "--json").stdout)
+    said = [each["id"] for each in tree["messages"] if each["role"] == "user"]
+    driver.send(control("r1", subtype="rewind_files", user_message_id=said[1], dry_run=True))
+    seen = driver.until("control_response")[-1]["response"]["response"]
+    assert (seen["filesChanged"], seen["conflicts"]) == (["a.txt"], [])
+    assert (weft.project / "a.txt").read_text() == "two\n"
+    driver.send(control("r2", subtype="rewind_files", user_message_id=said[1]))
+    driver.until("control_response")
+    assert (weft.project / "a.txt").read_text() == "one\n"
+    driver.send(
+        control("r3", subtype="rewind_files", user_message_id="nope"),
+        control("r4", subtype="stop_task", task_id="nope"),
+    )
+    wrong = [driver.until("control_response")[-1]["response"] for _ in range(2)]
+    assert [each["subtype"] for each in wrong] == ["error", "error"]
+    assert "there is no message 'nope'" in wrong[0]["error"]
+    assert "nothing runs in the background as 'nope'" in wrong[1]["error"]
+    assert driver.end() == 0
+
+
+def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: Weft) -> None:
+    for path, body in {
+        ".weft/commands/greet.md": "---\ndescription: Greet\nargument-hint: NAME\n---\nHello $1",
+        ".weft/agents/looker.md": "---\nname: looker\ndescription: Looks.\n---\nLook.",
+        ".agents/skills/tidy/SKILL.md": "---\nname: tidy\ndescription: Tidies.\n---\nTidy.",
+    }.items():
+        file = weft.project / path
+        file.parent.mkdir(parents=True)
+        file.write_text(body)
+    driver = Driver(weft, "-m", weft.script("Hello."))
+    first = driver.until("system/init")[-1]
+    assert "greet" in first["slash_commands"]
+    assert (first["skills"], first["agents"]) == (["tidy"], ["general", "looker"])
+    driver.send(control("r1", subtype="initialize"))
+    told = driver.until("control_response")[-1]["response"]["response"]
+    assert told["commands"] == [{"name": "greet", "description": "Greet", "argumentHint": "NAME"}]
+    assert driver.end() == 0
+
+
+def test_plan_is_a_permission_mode_too_and_contradictions_are_named(weft: Weft) -> None:
+    model = weft.script([call("write", path="a.txt", content="x")], "Planned.")
+    assert weft.run("-p", "--plan", "-m", model, "go").returncode == 0
+    assert not (weft.project / "a.txt").exists()
+    done = weft.run("-p", "--plan", "--yolo", "-m", model, "go")
+    assert done.returncode == 2
+    assert "--plan and the permission mode bypass contradict each other" in done.stderr

@@ -14,11 +14,12 @@ from weft.cli.exits import FAILED, NOBODY_READS, OK
 from weft.cli.expanding import expanded
 from weft.cli.lines import LineReader
 from weft.cli.prompts import Said
+from weft.cli.rewinds import acting
 from weft.cli.sinks import Sink, StreamSink
 from weft.cli.stream_json import Incoming, answered, parts_of, read_line, refused
 from weft.cli.talk import DENIED, Talk
 from weft.errors import NoPendingRequest, UsageError, WeftError
-from weft.events import PermissionRequest
+from weft.events import ArchitectPlan, PermissionRequest
 
 WAITING = 1000
 """Messages that may wait for their turn; then reading stops until one is done."""
@@ -36,7 +37,15 @@ class Dialogue:
         self._session = session
         self._sink = sink
         self._options = options
-        self._talk = Talk(app, session, sink, self._ask if asks else None)
+        self._talk = Talk(
+            app,
+            session,
+            sink,
+            self._ask if asks else None,
+            self._ask_plan if asks else None,
+        )
+        self._plans: set[str] = set()
+        """Requests that are about a plan."""
         self._asked: set[str] = set()
         self._input_ended = False
 
@@ -118,7 +127,7 @@ class Dialogue:
         session = self._session
         match request.get("subtype"):
             case "initialize":
-                return {"commands": [], "output_style": "default"}
+                return {"commands": await self._commands(), "output_style": "default"}
             case "interrupt":
                 await session.abort("interrupted by the program that drives the session")
             case "set_model":
@@ -126,11 +135,61 @@ class Dialogue:
             case "set_permission_mode":
                 mode = str(request.get("mode", ""))
                 await session.set_permission_mode(_MODES.get(mode, mode))
+            case "rewind_files":
+                return await self._rewind_files(request)
+            case "stop_task":
+                await session.kill_background(str(request.get("task_id", "")))
             case "get_context_usage":
                 return {"used": (await session.editor_snapshot()).context_used}
             case kind:
                 raise UsageError(f"there is no control request {kind!r}")
         return {}
+
+    async def _commands(self) -> list[dict[str, str]]:
+        """The commands that a message may name: those from files."""
+        return [
+            {
+                "name": command.name,
+                "description": command.description,
+                "argumentHint": command.argument_hint,
+            }
+            for command in await self._session.list_commands()
+        ]
+
+    async def _rewind_files(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Files go back to what they were when a message was said; with `dry_run` it is only told."""
+        plan = await self._session.rewind(
+            str(request.get("user_message_id", "")),
+            conversation=False,
+            preview=bool(request.get("dry_run")),
+        )
+        return {
+            "canRewind": True,
+            "filesChanged": [item.path for item in acting(plan)],
+            "conflicts": list(plan.conflicts),
+        }
+
+    async def _ask_plan(self, event: ArchitectPlan) -> None:
+        if (await self._session.editor_snapshot()).permission_mode == "bypass":
+            return  # approved already
+        self._plans.add(event.plan_id)
+        if self._input_ended:
+            await self._decide_plan(event.plan_id, {"message": DENIED})
+            return
+        self._asked.add(event.plan_id)
+        assert isinstance(self._sink, StreamSink)
+        self._sink.ask_plan(event)
+
+    async def _decide_plan(self, plan_id: str, response: dict[str, Any]) -> None:
+        """What is not a clear yes is a no; a plan that comes back changed takes the place of the one that was asked about."""
+        self._plans.discard(plan_id)
+        if not str(response.get("behavior", "")).startswith("allow"):
+            await self._session.reject_plan(str(response.get("message") or ""))
+            return
+        changed = (response.get("updatedInput") or {}).get("plan")
+        if changed is not None:
+            await self._session.edit_plan(changed)
+        await self._session.approve_plan()
 
     async def _ask(self, request: PermissionRequest) -> None:
         if self._input_ended:
@@ -144,6 +203,15 @@ class Dialogue:
         if request_id not in self._asked:
             return
         self._asked.discard(request_id)
+        if request_id in self._plans:
+            try:
+                await self._decide_plan(request_id, response)
+            except NoPendingRequest:
+                return
+            except UsageError as error:
+                # It is no plan, so it is no yes either.
+                await self._session.reject_plan(str(error))
+            return
         actions = {
             "allow": "allow_once",
             "allow_turn": "allow_turn",

@@ -120,9 +120,23 @@ class _Run:
         )
         self._is_new = existing is None
         snapshot = await session.editor_snapshot()
-        self._sink.start(session.id, lambda: describe(self._app, self._wanted.tools, snapshot))
+        brought = await self._brought(session)
+        self._sink.start(
+            session.id, lambda: {**describe(self._app, self._wanted.tools, snapshot), **brought}
+        )
         self._session = session
         return session
+
+    async def _brought(self, session: Session) -> dict[str, Any]:
+        """What the person and the project bring along, for those who read it."""
+        if self._arguments.text("output_format") != "stream-json":
+            return {}
+        skills, _ = await session.list_skills()
+        return {
+            "slash_commands": [name.removeprefix("/") for name in await session.get_commands()],
+            "skills": [skill.name for skill in skills],
+            "agents": [agent.name for agent in await session.list_agents()],
+        }
 
     def _may_act(self) -> bool:
         """One look, so that folders without settings of their own cost nothing."""
@@ -211,7 +225,6 @@ class _Run:
 
 def describe(app: App, tools: list[str] | None, snapshot: Any) -> dict[str, Any]:
     """What the first line of a stream says of the session."""
-    from weft.app.slash import COMMANDS
     from weft.app.workshop import tool_table  # only for those who ask
 
     return {
@@ -220,10 +233,10 @@ def describe(app: App, tools: list[str] | None, snapshot: Any) -> dict[str, Any]
         "permissionMode": snapshot.permission_mode,
         "tools": tools if tools is not None else list(tool_table("all")[0]),
         "mcp_servers": [],
-        "slash_commands": [command.name.removeprefix("/") for command in COMMANDS],
-        "skills": [],
-        "agents": [],
         "plugins": [],
         "output_style": "default",
-        "capabilities": ["interrupt", "set_model", "set_permission_mode", "can_use_tool"],
+        "capabilities": [
+            *("interrupt", "set_model", "set_permission_mode", "can_use_tool"),
+            *("rewind_files", "stop_task", "plan"),
+        ],
     }

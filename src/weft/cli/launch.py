@@ -138,6 +138,10 @@ def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
     mode = arguments.text("permission_mode")
     if arguments.flag("dangerously_skip_permissions"):
         mode = "bypass"
+    if arguments.flag("plan"):
+        if mode not in (None, "plan"):
+            raise UsageError(f"--plan and the permission mode {mode} contradict each other")
+        mode = "plan"
     model, effort = model_and_effort(arguments.text("model"))
     limits = {
         "max_turns": arguments.whole("max_turns"),

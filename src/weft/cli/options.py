@@ -143,6 +143,7 @@ RUN: tuple[Section, ...] = (
                 "MODE",
                 MODES,
             ),
+            Option(("--plan",), "The same as --permission-mode plan."),
             Option(
                 ("--dangerously-skip-permissions", "--yolo"),
                 "The same as --permission-mode bypass.",

@@ -10,7 +10,18 @@ from weft.app import Result
 from weft.cli import output
 from weft.cli.answers import GOOD, answer_text, describe_call, why_it_stopped
 from weft.cli.parse import Arguments
-from weft.events import Event, LlmRetry, NewMessage, PermissionRequest, TextDelta, ToolComplete
+from weft.events import (
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
+    Event,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    TextDelta,
+    ToolComplete,
+)
 
 
 class Sink(Protocol):
@@ -150,6 +161,10 @@ class StreamSink(Sink):
         """Ask the program on the other side for leave."""
         output.write_json(self._encoder.ask(request))
 
+    def ask_plan(self, event: ArchitectPlan) -> None:
+        """Ask the program on the other side for its word on a plan."""
+        output.write_json(self._encoder.ask_plan(event))
+
 
 def _encoder(session_id: str, *, partials: bool = False) -> Any:
     from weft.cli.stream_json import Encoder  # only where JSON is spoken
@@ -174,6 +189,12 @@ class Narrator:
                 how = "failed" if result.is_error else "done"
                 shown = how if result.status == "done" else result.status
                 output.tell(f"· {name}: {shown} ({duration_ms} ms)")
+            case ChildStarted(name=name, purpose=purpose):
+                output.tell(f"· {name or purpose} begins")
+            case ChildFinished(reason=reason):
+                output.tell(f"· it ended: {'done' if reason in GOOD else reason}")
+            case ArchitectStep(index=index, status=status):
+                output.tell(f"· step {index + 1}: {status}")
             case LlmRetry(reason=reason, wait_ms=wait_ms):
                 output.tell(f"· {reason}; trying again in {wait_ms / 1000:.1f} s")
             case _:

@@ -16,6 +16,10 @@ from weft.app import Result
 from weft.errors import UsageError
 from weft.events import (
     AnswerRestarted,
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
     Compacted,
     ErrorRaised,
     Event,
@@ -23,6 +27,8 @@ from weft.events import (
     NewMessage,
     PermissionRequest,
     PermissionResolved,
+    PlanDecided,
+    PlanEdited,
     SystemNote,
     TextDelta,
     ThinkingDelta,
@@ -30,6 +36,9 @@ from weft.events import (
     ToolComplete,
 )
 from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, Usage
+
+PLAN_TOOL = "plan"
+"""What a plan is asked about as, where a program approves it."""
 
 SUBTYPES: dict[str, str] = {
     "stop": "success",
@@ -77,12 +86,43 @@ class Encoder:
                 return [self._system("compact_boundary", compact_metadata=metadata)]
             case PermissionResolved(action="deny", reason=reason, request_id=request_id):
                 return [self._system("permission_denied", request_id=request_id, reason=reason)]
+            case ChildStarted() | ChildFinished():
+                return [self._task(event)]
+            case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
+                return [self._system("plan", plan_id=plan_id, plan=plan)]
+            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+                decided = {"plan_id": plan_id, "approved": approved, "reason": reason}
+                return [self._system("plan_decided", **decided)]
+            case ArchitectStep(plan_id=plan_id, index=index, status=status, detail=detail):
+                step = {"plan_id": plan_id, "step": index, "status": status, "detail": detail}
+                return [self._system("plan_step", **step)]
             case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted() if (
                 self._partials
             ):
                 return self._partial(event)
             case _:
                 return []
+
+    def _task(self, event: ChildStarted | ChildFinished) -> dict[str, Any]:
+        if isinstance(event, ChildFinished):
+            return self._system(
+                "task_notification",
+                task_id=event.child,
+                status="completed" if event.reason in ("stop", "submitted") else event.reason,
+                summary=event.text,
+                usage=_usage(event.usage),
+                cost_usd=event.usage.cost_usd if event.usage is not None else None,
+            )
+        call = self._calls.get(event.call_uid or "")
+        return self._system(
+            "task_started",
+            task_id=event.child,
+            tool_use_id=event.call_uid,
+            task_type=event.purpose,
+            agent=event.name,
+            description=str(call.args.get("description", "")) if call is not None else "",
+            is_background=event.background,
+        )
 
     # -- whole messages
 
@@ -223,6 +263,18 @@ class Encoder:
             "always": request.always_pattern,
         }
         return {"type": "control_request", "request_id": request.request_id, "request": asked}
+
+    def ask_plan(self, event: ArchitectPlan) -> dict[str, Any]:
+        """The request for a word on a plan, in the same form: the plan is the input."""
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": PLAN_TOOL,
+            "input": {"plan": event.plan},
+            "tool_use_id": event.plan_id,
+            "preview": str(event.plan.get("summary", "")),
+            "always": "",
+        }
+        return {"type": "control_request", "request_id": event.plan_id, "request": asked}
 
     def _system(self, subtype: str, **fields: Any) -> dict[str, Any]:
         return self._line("system", subtype=subtype, **fields)

@@ -11,7 +11,14 @@ import anyio.abc
 from weft.app import App, Result, Session
 from weft.cli.answers import whole, with_whole_text
 from weft.cli.sinks import Sink
-from weft.events import Event, PermissionRequest, QuestionAsked, ToolComplete, TurnFinished
+from weft.events import (
+    ArchitectPlan,
+    Event,
+    PermissionRequest,
+    QuestionAsked,
+    ToolComplete,
+    TurnFinished,
+)
 
 DENIED = "nobody is there to ask: this is a run without a person"
 
@@ -25,11 +32,14 @@ class Talk:
         session: Session,
         sink: Sink,
         ask: Callable[[PermissionRequest], Awaitable[None]] | None = None,
+        ask_plan: Callable[[ArchitectPlan], Awaitable[None]] | None = None,
     ) -> None:
+        """`ask` and `ask_plan` put requests to somebody; without them nobody is there, and the answer is no."""
         self._app = app
         self.session = session
         self._sink = sink
         self._ask = ask or self._deny
+        self._ask_plan = ask_plan
         self._ended: set[str] = set()
         self._progress = anyio.Event()
         self.denied = 0
@@ -58,6 +68,8 @@ class Talk:
         match event:
             case PermissionRequest():
                 await self._ask(event)
+            case ArchitectPlan() if self._ask_plan is not None:
+                await self._ask_plan(event)
             case QuestionAsked(request_id=request_id):
                 await self.session.answer_question(request_id, f"({DENIED})")
             case ToolComplete(result=result) if result.status == "denied":

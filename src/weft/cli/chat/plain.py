@@ -49,6 +49,8 @@ class PlainScreen(Screen):
         self._reading = anyio.CancelScope()
         self._closed = anyio.Event()
         self._was_busy = False
+        self._was_command = False
+        """A command was typed: no turn will end to say that the next line is waited for."""
         self._twice = Twice(clock or SystemClock())
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -82,6 +84,7 @@ class PlainScreen(Screen):
             self._is_asking = False
             await self._answers.send(text)
         elif text.strip():
+            self._was_command = text.startswith("/")
             await self._sending.send(Submitted(text))
         else:
             self._prompt()
@@ -122,6 +125,9 @@ class PlainScreen(Screen):
         self._write("\n> ")
 
     async def next_input(self) -> Input:
+        if self._was_command and not self._live.is_busy:
+            self._prompt()
+        self._was_command = False
         try:
             return await self._receiving.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
