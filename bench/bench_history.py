@@ -47,12 +47,12 @@ def make(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(base: Path, *, quota: int, folder: Path) -> AsyncIterator[weft.App]:
-    config: dict[str, object] = {"history.quota": quota}
-    if "sandbox.mode" in KEYS:
-        config["sandbox.mode"] = "off"
+async def opened(
+    base: Path, *, quota: int, folder: Path, sandbox: str = "off", name: str = ""
+) -> AsyncIterator[weft.App]:
+    config: dict[str, object] = {"history.quota": quota, "sandbox.mode": sandbox}
     environ = {"HOME": str(base), "WEFT_HOME": str(base / "home"), "PATH": os.environ["PATH"]}
-    store = base / f"{quota}.db"
+    store = base / f"{name or quota}.db"
     async with weft.open(folder, store, config, environ=environ) as app:
         yield app
 

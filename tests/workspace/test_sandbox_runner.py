@@ -75,6 +75,34 @@ async def test_a_command_that_changes_nothing_leaves_nothing(tmp_path: Path) -> 
         assert len(places(there)) <= 10
 
 
+@pytest.mark.parametrize(
+    "changes", ["echo {} > file; mkdir -p d/e; echo {} > d/e/f; rm -f gone", ":"]
+)
+async def test_a_place_is_used_again_and_nothing_of_the_last_command_is_in_it(
+    tmp_path: Path, changes: str
+) -> None:
+    async with confined(tmp_path) as there:
+        for number in range(15):
+            there.write("gone", "x")
+            await there.shell(
+                "python3 -c \"import os; os.setxattr('.', 'user.mark', b'1')\"; "
+                f"{changes.format(number, number)}; chmod {number % 2}77 ."
+            )
+            there.write("gone", "x")
+            for _ in range(number % 3):
+                result = await there.shell(
+                    "stat -c %a .; cat gone; python3 -c \"import os; print(os.listxattr('.'))\""
+                )
+                assert result.output == f"{mode_of(there.project):o}\nx[]\n"
+                assert result.changes == ()
+        assert len(places(there)) <= 12
+        assert mode_of(there.project) == 0o755
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
 def places(there: Confined) -> list[Path]:
     """Where commands write, or will."""
     folder = Path(there.sandbox.scratch.folder)

@@ -89,8 +89,13 @@ class Carrier:
         aside: str,
         threads: Threads,
         kept_bytes: int = KEPT_BYTES,
+        tidy: Callable[[], None] = lambda: None,
     ) -> None:
-        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept."""
+        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept.
+
+        That folder is for this command alone: in one that held links of another, a path could lead anywhere.  `tidy` is called in a thread
+        when all is done.
+        """
         self._place = place
         self._started = started_ns
         self._judge = judge
@@ -100,6 +105,7 @@ class Carrier:
         self._aside = aside
         self._threads = threads
         self._kept_bytes = kept_bytes
+        self._tidy: Callable[[], None] | None = tidy
         self._refused: list[str] = []
         self._failed: list[str] = []
         self._merged: list[str] = []
@@ -112,6 +118,8 @@ class Carrier:
         carried = Carried()
         for number, (root, upper, _) in enumerate(self._place.layers):
             await self._layer(number, root, upper, carried)
+        if self._tidy is not None:
+            await self._threads.run(self._tidy)
         carried.remarks += self._remarks()
         carried.is_held_back |= bool(self._refused or self._lost or self._failed)
         return carried
@@ -207,9 +215,7 @@ class Carrier:
     def _keep_aside(self, step: Step, upper: str) -> str:
         if step.do != "put":
             return ""
-        # A folder for this command alone: in one that held links of another, a path could lead anywhere.
-        process, number = self._place.folder.rsplit("/", 2)[1:]
-        target = f"{self._aside}/{process}-{number}/{step.path}"
+        target = f"{self._aside}/{step.path}"
         try:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             os.rename(f"{upper}/{step.path}", target)
@@ -234,6 +240,10 @@ class Carrier:
         if outcome.failed:
             write_plan(self._place, outcome.done, layer, told)
         os.rename(f"{self._place.folder}/{PLAN}{layer}", f"{self._place.folder}/{DONE}{layer}")
+        if layer == len(self._place.roots) - 1 and self._tidy is not None:
+            # In this thread, for going to another takes as long as the work.
+            self._tidy()
+            self._tidy = None
         return outcome
 
     def _settle(self, outcome: Outcome, root: str) -> None:

@@ -23,7 +23,17 @@ from weft.workspace.overlay import TooMuch, changes, is_empty
 from weft.workspace.overlay_apply import Applier, finish_folders
 from weft.workspace.overlay_carry import PlannedStep, identified, mark, mark_of_ours
 from weft.workspace.overlay_plan import Step, plan
-from weft.workspace.sandbox_scratch import DONE, JOB, KEPT, LOCK, PLAN, Job, Place, remove
+from weft.workspace.sandbox_scratch import (
+    DONE,
+    JOB,
+    KEPT,
+    LOCK,
+    PLAN,
+    Job,
+    Place,
+    records_of,
+    remove,
+)
 
 KEPT_DAYS = 7
 """How long what was never finished is kept."""
@@ -68,10 +78,13 @@ def settle(base: str, label: str) -> Remains | None:
         with _orphaned(folder) as is_orphaned:
             if not is_orphaned:
                 continue
+            done = _recorded(folder, label)
             for place in _places(folder):
                 job = _job(place)
                 if job is not None and job.label == label:
-                    return _settled(Place(folder=place, roots=job.roots), job)
+                    return _settled(Place(folder=place, roots=job.roots), job, done)
+            if done:
+                return _told(label, folder, done, ())
     return None
 
 
@@ -83,9 +96,7 @@ def sweep(base: str) -> int:
         with _orphaned(folder) as is_orphaned, suppress(OSError):
             if not is_orphaned:
                 continue
-            if os.stat(folder).st_mtime < oldest or not any(
-                map(_is_worth_keeping, _places(folder))
-            ):
+            if os.stat(folder).st_mtime < oldest or not _is_worth_keeping(folder):
                 remove(folder)
                 swept += 1
     with suppress(OSError):
@@ -96,10 +107,20 @@ def sweep(base: str) -> int:
     return swept
 
 
-def _settled(place: Place, job: Job) -> Remains:
+def _recorded(folder: str, label: str) -> list[PlannedStep]:
+    """What a command has changed in the project, as it was written down; told once."""
+    records = records_of(folder, label)
+    steps = [step for path in records for step in _steps(path)]
+    for path in records:
+        os.unlink(path)
+    return steps
+
+
+def _settled(place: Place, job: Job, recorded: Sequence[PlannedStep]) -> Remains:
     numbers = range(len(job.roots))
-    done = [step for number in numbers for step in _planned(place, DONE, number)]
-    planned = [step for number in numbers for step in _planned(place, PLAN, number)]
+    done = [step for number in numbers for step in _steps(f"{place.folder}/{DONE}{number}")]
+    done = [*recorded, *done]
+    planned = [step for number in numbers for step in _steps(f"{place.folder}/{PLAN}{number}")]
     if not done and not planned:
         return Remains(label=job.label, folder=place.folder, unapplied=_written(place))
     left: list[str] = []
@@ -109,9 +130,13 @@ def _settled(place: Place, job: Job) -> Remains:
             left += _finished(root, upper, wanted, job)
     remove(place.folder)
     steps = [*done, *(step for step in planned if os.fsdecode(step.path) not in left)]
+    return _told(job.label, place.folder, steps, left)
+
+
+def _told(label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[str]) -> Remains:
     return Remains(
-        label=job.label,
-        folder=place.folder,
+        label=label,
+        folder=folder,
         finished=tuple(os.fsdecode(step.path) for step in steps if step.do != "touch"),
         left=tuple(left),
         changes=tuple(step.told for step in steps if step.told is not None),
@@ -150,9 +175,10 @@ def _written(place: Place) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _planned(place: Place, what: str, number: int) -> list[PlannedStep]:
+def _steps(path: str) -> list[PlannedStep]:
+    """The steps that were written down."""
     try:
-        with open(f"{place.folder}/{what}{number}", "rb") as file:
+        with open(path, "rb") as file:
             return msgspec.msgpack.decode(file.read(), type=list[PlannedStep])
     except (OSError, msgspec.MsgspecError):
         return []
@@ -166,13 +192,20 @@ def _job(place: str) -> Job | None:
         return None
 
 
-def _is_worth_keeping(place: str) -> bool:
+def _is_worth_keeping(folder: str) -> bool:
+    """True when somebody may yet ask what became of a command."""
+    if any(name.startswith(DONE) for name in os.listdir(folder)):
+        return True  # the log may not have it
+    return any(map(_holds_something, _places(folder)))
+
+
+def _holds_something(place: str) -> bool:
     job = _job(place)
     if job is None or not job.label:
         return False
-    layers = Place(folder=place, roots=job.roots).layers
     if os.path.exists(f"{place}/{DONE}0"):
-        return True  # the log may not have it
+        return True
+    layers = Place(folder=place, roots=job.roots).layers
     return any(os.path.isdir(upper) and not is_empty(upper) for _, upper, _ in layers)
 
 

@@ -48,7 +48,7 @@ from weft.workspace.sandbox_client import (
 )
 from weft.workspace.sandbox_filter import NUMBERS, program
 from weft.workspace.sandbox_hidden import Hidden
-from weft.workspace.sandbox_scratch import KEPT, Job, Place, Scratch
+from weft.workspace.sandbox_scratch import Job, Place, Scratch
 from weft.workspace.threads import Threads
 
 SIDE_BY_SIDE = 2
@@ -240,7 +240,7 @@ class Sandbox:
         finally:
             os.close(nothing)
         is_held = _is_held(box.place)
-        self.scratch.empty(box.place)
+        self.scratch.discard(box.place)
         if run.status == 0 and is_held:
             self.make_ready(box.cell, roots)
             return ""
@@ -442,7 +442,7 @@ class SandboxRunner(Runner):
         except BaseException:
             box.cell.close()
             with anyio.CancelScope(shield=True):
-                await self._threads.run(lambda: self._sandbox.scratch.empty(place))
+                await self._threads.run(lambda: self._sandbox.scratch.discard(place))
             raise
         # When whoever waits for the result has it.
         loop = asyncio.get_running_loop()
@@ -450,7 +450,9 @@ class SandboxRunner(Runner):
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
             return _with(result, Carried(), self._walls(result))
-        carried = await self._carry_over(place, started)
+        # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
+        with anyio.CancelScope(shield=True):
+            carried = await self._carrier(place, started, command.label).run()
         return _with(result, carried, self._walls(result))
 
     def _told(self, result: RunResult, why: str) -> RunResult:
@@ -474,23 +476,20 @@ class SandboxRunner(Runner):
                 await running.close()
             return running.result(command, timed_out=timed_out)
 
-    async def _carry_over(self, place: Place, started: int) -> Carried:
-        carrier = Carrier(
+    def _carrier(self, place: Place, started: int, label: str) -> Carrier:
+        scratch = self._sandbox.scratch
+        return Carrier(
             place,
             started_ns=started,
             judge=self._judge,
             boundaries=self._boundaries,
             shown=self._shown,
             base_of=self._base_of,
-            aside=f"{self._sandbox.scratch.base}/{KEPT}",
+            aside=scratch.aside(),
             threads=self._threads,
             kept_bytes=self._kept_bytes,
+            tidy=lambda: scratch.settle(place, label),
         )
-        # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
-        with anyio.CancelScope(shield=True):
-            carried = await carrier.run()
-            await self._threads.run(lambda: self._sandbox.scratch.retire(place))
-        return carried
 
     def _shown(self, root: str, path: str) -> str:
         return path if root == self._names.root else f"{root}/{path}"

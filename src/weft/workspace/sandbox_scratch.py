@@ -1,8 +1,8 @@
 """Where sandboxed commands write: a private folder for each process, with a place for each command that runs.
 
-A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again when the command changed
-nothing; else it is emptied once the changes are in the project.  What was changed stays written down for a while, because the log may not have
-it yet.  What a crash leaves behind is still there, and the lock tells that nobody holds it any more (`overlay_leftovers`).
+A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again, emptied, for making folders is
+slower than all the rest.  What was changed stays written down for a while, because the log may not have it yet.  What a crash leaves
+behind is still there, and the lock tells that nobody holds it any more (`overlay_leftovers`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ KEPT = "kept"
 """Where versions of files lie that could not be put into the project."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
-_RETIRED = 32
+_REMEMBERED = 32
 """Commands whose changes stay written down; more than can be under way before the log has the first."""
-_RETIRED_BYTES = 256 * 1024 * 1024
+_REMEMBERED_BYTES = 256 * 1024 * 1024
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +71,9 @@ class Scratch:
         self.folder = ""
         self._lock: int | None = None
         self._resting: dict[tuple[str, ...], deque[Place]] = {}
-        self._retired: deque[tuple[Place, int]] = deque()
+        self._records: deque[tuple[str, int]] = deque()
         self._count = 0
+        self._record_count = 0
 
     def open(self) -> None:
         """Make it, and hold it.
@@ -122,6 +123,10 @@ class Scratch:
         finally:
             os.close(fd)
 
+    def aside(self) -> str:
+        """A folder, not made yet, for what one command loses."""
+        return f"{self.base}/{KEPT}/{os.path.basename(self.folder)}-{secrets.token_hex(4)}"
+
     def _new(self, roots: tuple[str, ...]) -> Place:
         self._count += 1
         place = Place(folder=f"{self.folder}/{self._count}", roots=roots)
@@ -129,30 +134,43 @@ class Scratch:
         for root, upper, work in place.layers:
             os.mkdir(work, 0o700)
             os.mkdir(upper, 0o700)
-            # The overlay shows this folder's mode as the project's.
-            os.chmod(upper, stat.S_IMODE(os.stat(root).st_mode) | 0o700)
+            os.chmod(upper, _mode_for(root))
         return place
 
     def give_back(self, place: Place) -> None:
-        """A place in which nothing was changed."""
-        self._resting.setdefault(place.roots, deque()).append(place)
+        """A place in which there is nothing; what a command did to the folder itself is undone."""
+        try:
+            for root, upper, _ in place.layers:
+                _make_plain(upper, root)
+        except OSError:
+            remove(place.folder)
+        else:
+            self._resting.setdefault(place.roots, deque()).append(place)
 
-    def empty(self, place: Place) -> None:
+    def discard(self, place: Place) -> None:
         """A place whose changes nobody wants; blocks."""
         remove(place.folder)
 
-    def retire(self, place: Place) -> None:
-        """A place that has been emptied into the project; what was changed stays written down.  Blocks."""
-        for _, upper, work in place.layers:
-            remove(upper)
-            remove(work)
-        with os.scandir(place.folder) as entries:
-            size = sum(entry.stat().st_size for entry in entries)
-        self._retired.append((place, size))
-        while len(self._retired) > 1 and (
-            len(self._retired) > _RETIRED or sum(size for _, size in self._retired) > _RETIRED_BYTES
+    def settle(self, place: Place, label: str) -> None:
+        """Empty a place whose changes are in the project, and take it back; what they were stays written down.  Blocks."""
+        for number in range(len(place.roots)):
+            done = f"{place.folder}/{DONE}{number}"
+            if label and os.path.exists(done):
+                self._remember(done, label, number)
+        for _, upper, _ in place.layers:
+            _clear(upper)
+        self.give_back(place)
+
+    def _remember(self, done: str, label: str, number: int) -> None:
+        self._record_count += 1
+        record = f"{self.folder}/{record_name(self._record_count, label, number)}"
+        os.rename(done, record)
+        self._records.append((record, os.stat(record).st_size))
+        while len(self._records) > 1 and (
+            len(self._records) > _REMEMBERED
+            or sum(size for _, size in self._records) > _REMEMBERED_BYTES
         ):
-            remove(self._retired.popleft()[0].folder)
+            os.unlink(self._records.popleft()[0])
 
     def close(self) -> None:
         """Let go, and take everything away; blocks."""
@@ -161,6 +179,45 @@ class Scratch:
         remove(self.folder)
         os.close(self._lock)
         self._lock = None
+
+
+def record_name(count: int, label: str, layer: int) -> str:
+    """How the file is called that says what a command changed in one of its folders."""
+    return f"{DONE}-{hashlib.sha256(label.encode()).hexdigest()[:16]}-{count:06}-{layer}"
+
+
+def records_of(folder: str, label: str) -> list[str]:
+    """The files that say what a command changed; the oldest first."""
+    start = record_name(0, label, 0).rsplit("-", 2)[0]
+    names = sorted(name for name in os.listdir(folder) if name.startswith(f"{start}-"))
+    return [f"{folder}/{name}" for name in names]
+
+
+def _clear(upper: str) -> None:
+    """Leave nothing in an upper layer."""
+    os.chmod(upper, 0o700)
+    with os.scandir(upper) as entries:
+        left = list(entries)
+    for entry in left:
+        if entry.is_dir(follow_symlinks=False):
+            remove(entry.path)
+        else:
+            os.unlink(entry.path)
+
+
+def _make_plain(upper: str, root: str) -> None:
+    """Leave nothing of what a command gave the folder itself: it stands for the project's, and would do so for the next one."""
+    mode = _mode_for(root)
+    if stat.S_IMODE(os.stat(upper).st_mode) != mode:
+        os.chmod(upper, mode)
+    for name in os.listxattr(upper):
+        if not name.startswith("user.overlay."):
+            os.removexattr(upper, name)
+
+
+def _mode_for(root: str) -> int:
+    """The overlay shows the upper folder's mode as the project's."""
+    return stat.S_IMODE(os.stat(root).st_mode) | 0o700
 
 
 def remove(folder: str) -> None:
