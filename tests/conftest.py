@@ -5,10 +5,15 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.source import ROOT
 
 # One seed for everybody: a property that fails here fails everywhere, and a run that passed passes again.  `make prove` looks further.
 settings.register_profile(
@@ -25,6 +30,14 @@ settings.load_profile("sample")
 def anyio_backend() -> str:
     """We run on asyncio; trio is not supported."""
     return "asyncio"
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that is not in `/tmp`, which commands do not see anyway."""
+    places = [place for place in ("/opt", "/srv", str(ROOT)) if os.access(place, os.W_OK)]
+    with tempfile.TemporaryDirectory(dir=places[0], prefix=".weft-test-") as folder:
+        yield Path(folder)
 
 
 def _is_here(address: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,52 @@ async def test_where_the_sandbox_is_required_nothing_runs_without_it(tmp_path: P
     assert done.result.is_error
     assert "only run in the sandbox, and there is none: bubblewrap" in done.result.text
     assert not (world.project / "a").exists()
+
+
+# --- what is ours
+
+
+class Apart(World):
+    """A project that does not lie in the folder with our data."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        home = self.base / "home"
+        return {"HOME": str(home), "WEFT_HOME": str(home / "data"), "PATH": os.environ["PATH"]}
+
+    def store(self) -> Path:
+        return self.base / "elsewhere" / "weft.db"
+
+
+async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path) -> None:
+    world = Apart("sqlite", elsewhere)
+    home = world.base / "home"
+    for secret in (".ssh/id_ed25519", "data/keys", ".config/weft/config.toml", ".aws/credentials"):
+        (home / secret).parent.mkdir(parents=True)
+        (home / secret).write_text("# a secret\n")
+    (world.base / "elsewhere").mkdir()
+    (home / "open").write_text("no harm\n")
+    model = turns(
+        shell(
+            f"cat ~/open; cat {elsewhere}/elsewhere/*; grep -rah secret {home} {elsewhere}/elsewhere; env"
+        )
+    )
+    async with opened(world, model, sandbox="auto") as app:
+        await sandboxed(app, world)
+        session = await start(app)
+        await session.send_message("this is a secret")
+    [said] = results(model)
+    assert "no harm" in said
+    assert "a secret" not in said
+    assert "Permission denied" in said
+
+
+async def test_a_name_that_is_no_text_breaks_no_turn(plain_world: World) -> None:
+    script = "mkfifo $'p\\xff'; echo 1 > $'f\\xfe'; ls"
+    model = turns(shell(script))
+    async with opened(plain_world, model, sandbox="auto") as app:
+        await sandboxed(app, plain_world)
+        session = await start(app)
+        reply = await session.send_message("go")
+        assert reply.finish_reason == "stop"
+    assert os.listdir(os.fsencode(plain_world.project)) == [b"f\xfe"]

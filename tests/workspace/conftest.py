@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.source import ROOT
 from weft.workspace import LocalWorkspace, beneath
 
 SECRET = "what lies outside"
@@ -37,14 +34,6 @@ def workspace(
     if request.param == "walk":
         monkeypatch.setattr(beneath, "_opener", lambda: beneath.walk)
     return LocalWorkspace(str(project))
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder that is not in `/tmp`, which commands do not see anyway."""
-    places = [place for place in ("/opt", "/srv", str(ROOT)) if os.access(place, os.W_OK)]
-    with tempfile.TemporaryDirectory(dir=places[0], prefix=".weft-test-") as folder:
-        yield Path(folder)
 
 
 def exchange(one: Path, other: Path) -> None:

@@ -310,10 +310,21 @@ class App:
                 self.config,
                 environ=self._environ,
                 places=self.places,
-                store=self._store.run_folder if self._store is not None else None,
+                store=self._store_paths(),
                 added=self._added,
             )
         return self._confinement
+
+    def _store_paths(self) -> list[Path]:
+        """Where conversations are kept, as far as we know."""
+        found: list[Path] = []
+        if self._store is not None and self._store.run_folder is not None:
+            found.append(self._store.run_folder)
+        wanted = self._wanted_store
+        if isinstance(wanted, str | os.PathLike) and wanted != "memory":
+            path = Path(wanted)
+            found += [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
+        return found
 
     def _files(self, path: str, runner: Runner) -> FileWork:
         is_lasting = self._store is not None and self._store.run_folder is not None

@@ -24,16 +24,16 @@ class Confinement:
         *,
         environ: Mapping[str, str],
         places: Places,
-        store: Path | None,
+        store: Sequence[Path] = (),
         added: Sequence[str] = (),
     ) -> None:
-        """`store` is the folder of the store, when it lies elsewhere than with the rest of our data."""
+        """`store` names what a store is made of, files and folders; it may lie elsewhere than the rest of our data."""
         self._is_required = config.get("sandbox.mode") == "on"
         is_kept = config.get("history.quota") > 0
         self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
         self._added = tuple(added)
         self._folder = os.path.realpath(places.home / "sandbox")
-        hidden = [places.home, places.config, *([store] if store is not None else [])]
+        hidden = [places.home, places.config, *store]
         self._sandbox = Sandbox(
             environ=environ,
             folder=self._folder,

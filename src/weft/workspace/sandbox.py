@@ -117,7 +117,7 @@ class Sandbox:
         hidden: Sequence[str] = (),
         options: SandboxOptions | None = None,
     ) -> None:
-        """`folder` is ours alone, on a disk that outlives the process; `hidden` names folders that commands must not see."""
+        """`folder` is ours alone, on a disk that outlives the process; `hidden` names files and folders that commands must not see."""
         self.options = options or SandboxOptions()
         self._environ = environ
         self._scrubbed = scrubbed(environ)

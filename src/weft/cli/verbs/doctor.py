@@ -177,7 +177,7 @@ _UNCONFINED = "commands run with all your rights, and what they change is told a
 
 def _overlay(app: App) -> Finding:
     """Run a command as sessions do."""
-    confinement = Confinement(app.config, environ=os.environ, places=app.places, store=None)
+    confinement = Confinement(app.config, environ=os.environ, places=app.places)
 
     async def tried() -> Finding:
         try:
