@@ -247,6 +247,40 @@ async def test_a_tool_that_ignores_the_abort_is_left_behind_and_its_late_result_
     assert len([each for each in before if isinstance(each, UsageRecorded)]) == 1
 
 
+async def test_what_ended_before_an_overdue_abort_keeps_its_result(world: World) -> None:
+    tool, quick_ended = Stubborn(), anyio.Event()
+
+    async def quick() -> str:
+        await tool.started.wait()
+        quick_ended.set()
+        return "found it"
+
+    called = CallTogether(calls=(CallTool(name="stubborn"), CallTool(name="quick")))
+    model = ScriptedModel([(SayText(text="I call both."), called), "ok"])
+    async with world.open(model) as app:
+        tools = [weft.tool(effect="pure")(each) for each in (tool.stubborn, quick)]
+        session = await app.sessions.start_session(session_id="s", tools=tools)
+        await session.send_prompt("go")
+        with anyio.fail_after(PATIENCE):
+            await quick_ended.wait()
+            await anyio.wait_all_tasks_blocked()
+            await session.abort()
+        results = {
+            each.result.text: each.result.status for each in await facts(session, ToolComplete)
+        }
+        assert results["found it"] == "done"
+        assert sorted(results.values()) == ["aborted", "done"]
+        assert len(await facts(session, UsageRecorded)) == 1
+        tool.let_go.set()
+        await tool.ended.wait()
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s", tools=tools)
+        await session.send_message("next")
+    lines = told(model.last_request)
+    assert lines[:2] == ["user: go", "assistant: I call both."]
+    assert "result: found it" in lines
+
+
 class SlowStore(MemoryStore):
     """A store whose disk can be made to stand still."""
 

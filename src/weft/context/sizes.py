@@ -1,4 +1,4 @@
-"""How many tokens text is likely to be, where no vendor has told us."""
+"""How many tokens text is likely to be: before a request is sent nobody tells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import msgspec
 from weft.messages import File, Image, Message, Part, Results, Text, Thinking, ToolCall
 
 CHARACTERS_PER_TOKEN: Final = 4
-"""Good within a third for code and English; the vendor's own count replaces it as soon as it is known."""
+"""Good within a third for code and English, and too low for other scripts and for dense data.
+
+Only what was used replaces it, once a vendor has told: in the ledger, not where it is judged what will fit.
+"""
 IMAGE_TOKENS: Final = 1_500
 
 

@@ -159,20 +159,14 @@ class Batch:
         if len(ready) == 1:
             self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
             return
-        ended: dict[str, tuple[Outcome, int]] = {}
 
         async def run_one(each: Ready) -> None:
-            ended[each.call.call_uid] = await self._come_to_an_end(each)
+            # Noted the moment it ends: when the turn is aborted and another call does not let go, this one keeps its result.
+            self._record(each.call, *await self._come_to_an_end(each))
 
-        try:
-            async with anyio.create_task_group() as group:
-                for each in ready:
-                    group.start_soon(run_one, each)
-        finally:
-            # Also when the turn is aborted: what ended before keeps its result.
+        async with anyio.create_task_group() as group:
             for each in ready:
-                if each.call.call_uid in ended:
-                    self._record(each.call, *ended[each.call.call_uid])
+                group.start_soon(run_one, each)
 
     # -- checking and leave
 
