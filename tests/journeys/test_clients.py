@@ -108,3 +108,17 @@ async def test_detaching_without_having_attached_does_nothing(world: World) -> N
         session = await app.sessions.start_session()
         await session.detach()
         assert (await session.send_prompt("x")).status == "started"
+
+
+async def test_a_driver_that_comes_back_to_watch_drives_no_more(world: World) -> None:
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session()
+        client = await app.sessions.get(session.id)
+        async with await session.subscribe() as events, running():
+            await client.attach("driver")
+            await client.attach("viewer")
+            heard = [await anext(events) for _ in range(4)]
+        changes = [each.client for each in heard if isinstance(each, DriverChanged)]
+        assert changes == [client._client, ""]
+        with pytest.raises(UsageError, match="only watches"):
+            await client.send_prompt("x")

@@ -12,9 +12,9 @@ import weft
 from tests.journeys.world import World, crash, facts, said, told, until_idle
 from weft.app import Session
 from weft.errors import UsageError
-from weft.events import ErrorRaised, NewMessage, SessionRestarted
+from weft.events import ErrorRaised, NewMessage, SessionRestarted, SystemNote
 from weft.messages import File, Image, Text
-from weft.providers import Said
+from weft.providers import ModelInfo, Said
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 
@@ -279,3 +279,21 @@ async def test_a_function_can_be_a_tool_for_one_message(world: World) -> None:
         reply = await session.send_message("roll", tools=[weft.tool(roll)])
         assert reply.text == "Four."
     assert "result: 4" in told(model.last_request)
+
+
+@pytest.mark.requirement("session:set_thinking_level", "session:cycle_thinking_level")
+async def test_a_model_without_thinking_says_so(plain_world: World) -> None:
+    plain = ScriptedModel(["ok"], info=ModelInfo(provider="scripted", name="plain"))
+    async with plain_world.open(plain, ScriptedModel([])) as app:
+        session = await app.sessions.start_session(model=plain)
+        await session.set_thinking_level("high")
+        [note] = await facts(session, SystemNote)
+        assert (
+            note.text == "scripted:plain has no thinking to set; it counts with a model that has."
+        )
+        await session.set_thinking_level("off")
+        assert await session.cycle_thinking_level() == "low"
+        assert len(await facts(session, SystemNote)) == 2
+        await session.update_model("scripted:script")
+        assert await session.cycle_thinking_level() == "medium"
+        assert len(await facts(session, SystemNote)) == 2

@@ -7,9 +7,10 @@ import pytest
 
 from tests.journeys.world import World, running, said
 from weft.app import App
-from weft.errors import AmbiguousId, SessionNotFound, UsageError
+from weft.errors import AmbiguousId, SessionNotFound, StaleInput, UsageError
 from weft.providers.script import CallTool, Stall
 from weft.providers.scripted import ScriptedModel
+from weft.store import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -283,3 +284,21 @@ async def test_an_app_that_is_not_open_says_so(world: World) -> None:
     app = world.open()
     with pytest.raises(UsageError, match="async with"):
         _ = app.sessions
+
+
+@pytest.mark.requirement("manager:rename_session", "manager:archive_session")
+async def test_renaming_and_archiving_can_be_repeated_under_their_id(world: World) -> None:
+    async with world.open() as app:
+        session = await app.sessions.start_session(session_id="s", store=app.store)
+        await app.sessions.rename_session("s", "First", input_id="r")
+        await app.sessions.archive_session("s", input_id="a")
+        await app.sessions.rename_session("s", "Second")
+        await app.sessions.archive_session("s", False)
+        before = (await session.editor_snapshot()).seq
+        await app.sessions.rename_session("s", "First", input_id="r")
+        await app.sessions.archive_session("s", input_id="a")
+        assert (await session.editor_snapshot()).seq == before
+        with pytest.raises(StaleInput):
+            await app.sessions.rename_session("s", "Third", input_id="r")
+        with pytest.raises(UsageError, match="kept in the store of its application"):
+            await app.sessions.start_session(store=MemoryStore())

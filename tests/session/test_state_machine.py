@@ -68,7 +68,9 @@ SMALL_THINGS = (
 class PatientModel(Model):
     """Answers when it is told what to answer."""
 
-    info = ModelInfo(provider="patient", name="model", price_input=1.0, price_output=1.0)
+    info = ModelInfo(
+        provider="patient", name="model", price_input=1.0, price_output=1.0, thinks=True
+    )
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []

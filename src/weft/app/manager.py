@@ -14,6 +14,7 @@ import msgspec
 
 from weft.app.equipment import Equipment
 from weft.app.expanding import MarkdownDesk
+from weft.app.handle import input_id_of
 from weft.app.history import history
 from weft.app.port import LocalPort, Port
 from weft.app.registry import Registry
@@ -29,7 +30,7 @@ from weft.messages import clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model, ModelInfo
 from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
-from weft.store import SessionRow
+from weft.store import SessionRow, Store
 from weft.tools import Shape, Tool
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
@@ -92,6 +93,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
+        store: Store | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: Origin | None = None,
@@ -107,6 +109,10 @@ class SessionManager:
             UsageError: a setting, a tool or the model's name is wrong.
             StoreUnavailable: another process owns it and cannot be reached.
         """
+        if store is not None and store is not self._equipment.store:
+            raise UsageError(
+                "a session is kept in the store of its application; open another one on that store"
+            )
         if permission_mode is not None and permission_mode not in MODES:
             raise UsageError(
                 f"no permission mode {permission_mode!r}; there are {', '.join(MODES)}"
@@ -351,19 +357,24 @@ class SessionManager:
         except WeftError:  # a damaged session can be deleted too
             return []
 
-    async def rename_session(self, session_id: str, title: str) -> None:
+    async def rename_session(
+        self, session_id: str, title: str, *, input_id: str | None = None
+    ) -> None:
         """Give a session another title."""
         if not title.strip():
             raise UsageError("a title needs some text")
-        await self._change(session_id, "title", title.strip())
+        await self._change(session_id, "title", title.strip(), input_id)
 
-    async def archive_session(self, session_id: str, archived: bool = True) -> None:
+    async def archive_session(
+        self, session_id: str, archived: bool = True, *, input_id: str | None = None
+    ) -> None:
         """Take a session out of the usual lists (or, with False, back into them)."""
-        await self._change(session_id, "archived", archived)
+        await self._change(session_id, "archived", archived, input_id)
 
-    async def _change(self, session_id: str, name: str, value: Any) -> None:
+    async def _change(self, session_id: str, name: str, value: Any, input_id: str | None) -> None:
         port = await self.port(await self._registry.resolved(session_id))
-        await port.call(ChangeSetting(name=name, value=value))
+        given = input_id_of(input_id)
+        await port.call(ChangeSetting(name=name, value=value, input_id=given))
 
     async def aclose(self) -> None:
         """Stop every session of this process, side by side; each stops those that work for it."""

@@ -229,6 +229,12 @@ class SessionWorkshop(Workshop):
         if _is_planned(wishes) and "schema" in wishes:
             raise UsageError("in architect mode the result is the plan; leave out the schema")
 
+    def thinks(self, state: SessionState) -> bool:
+        try:
+            return self._models.resolve(self.model_name(state, {})).info.thinks
+        except WeftError:
+            return True  # what is wrong with the model is said where it is asked
+
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
         options = _options(state)
         environment = self._turn_environment(state, options, journal, gate)

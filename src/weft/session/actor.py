@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import anyio
+import msgspec
 
 from weft.actors import Budget, Envelope, Mailbox, Supervisor
 from weft.errors import (
@@ -48,6 +49,7 @@ from weft.session.commands import (
     Compact,
     ContinueTurn,
     CycleModel,
+    CycleThinking,
     Detach,
     EditNode,
     Queued,
@@ -314,6 +316,9 @@ class SessionActor:
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
         self._check_wishes(command)
         moment = self._turns.moment(await self._file_of(command))
+        if _is_about_thinking(command):
+            thinks = self._env.workshop.thinks(self.state)
+            moment = msgspec.structs.replace(moment, model_thinks=thinks)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
@@ -425,3 +430,9 @@ class SessionActor:
                     envelope.fail(error)
             else:
                 envelope.fail(SessionStopped(self.session_id, "it is being stopped"))
+
+
+def _is_about_thinking(command: Command) -> bool:
+    return isinstance(command, CycleThinking) or (
+        isinstance(command, ChangeSetting) and command.name == "thinking"
+    )

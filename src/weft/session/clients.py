@@ -37,6 +37,9 @@ class Clients:
         client = command.client
         self._roles[client] = command.role
         self._signal(ClientAttached(client=client, role=command.role))
+        if command.role == "viewer" and self._driver == client:
+            self._driver = ""
+            self._signal(DriverChanged(client=""))
         if command.role == "driver" and self._driver != client:
             if self._driver in self._roles:
                 self._roles[self._driver] = "viewer"

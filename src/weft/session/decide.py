@@ -118,6 +118,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """A turn of this process is at work."""
     file: FoundFile | None = None
     """The file that the command names."""
+    model_thinks: bool = True
+    """The session's model has levels of thinking; looked at for commands that set one."""
 
 
 def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
@@ -148,6 +150,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _answer_question(command, state)
         case AddNote(text=text, level=level, to_model=to_model):
             return _add_note(text, level, to_model, state)
+        case ChangeSetting(name="thinking", value=str(wanted)) if wanted in THINKING_LEVELS:
+            return Plan(facts=_set_thinking(wanted, state, moment))
         case ChangeSetting(name=name, value=value):
             return _change_setting(name, value)
         case MarkNode(node=node, mark=mark, value=value):
@@ -174,7 +178,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _cycle_model(rotation, state)
         case CycleThinking():
             harder = next_thinking(state.settings)
-            return Plan(facts=(SettingChanged(name="thinking", value=harder),), answer=harder)
+            return Plan(facts=_set_thinking(harder, state, moment), answer=harder)
         case StopBackground(child=child):
             if child not in state.children.at_work(background=True):
                 raise UsageError(f"nothing runs in the background as {child!r}")
@@ -542,6 +546,15 @@ def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> Pla
         text=clean_text(text), level=level, to_model=to_model, node=tip_after(state, ())
     )
     return Plan(facts=(note,))
+
+
+def _set_thinking(level: str, state: SessionState, moment: Moment) -> tuple[Fact, ...]:
+    """The level; where the model has none, somebody says so."""
+    changed = SettingChanged(name="thinking", value=level)
+    if level == "off" or moment.model_thinks:
+        return (changed,)
+    said = f"{state.settings.model} has no thinking to set; it counts with a model that has."
+    return (changed, SystemNote(text=said, node=tip_after(state, ())))
 
 
 def _change_setting(name: str, value: Any) -> Plan:

@@ -47,6 +47,10 @@ class Workshop(Protocol):
         """
         ...
 
+    def thinks(self, state: SessionState) -> bool:
+        """Whether the session's model has levels of thinking."""
+        ...
+
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
         """A turn that is ready to run."""
         ...
