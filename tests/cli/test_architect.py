@@ -132,6 +132,20 @@ async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(ap
 
 
 @pytest.mark.anyio
+async def test_dismissing_a_plan_stops_the_turn_and_carries_nothing_out(app: App) -> None:
+    async with talking(app, PLAN, "Never.", flags=("--architect", "--yolo")) as talk:
+        talk.screen.typed("/mode default")
+        await talk.screen.noted("mode: default")
+        talk.screen.typed("make them")
+        await talk.screen.choice()
+        talk.screen.answer(None)
+        await talk.screen.noted("stopped")
+        await talk.screen.idle()
+        assert "the plan is approved" not in drawn(talk)
+        assert not list(Path(app.project_path).iterdir())
+
+
+@pytest.mark.anyio
 async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_resumed(
     app: App,
 ) -> None:
@@ -150,6 +164,61 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
         await talk.screen.pick("Yes")
         await talk.screen.noted("step 2 of 2 is done")
         await talk.screen.idle()
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(app: App) -> None:
+    flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
+    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+        talk.screen.typed("make them")
+        await talk.screen.choice()
+        talk.screen.answer(None)
+        await talk.screen.noted("stopped")
+        await talk.screen.idle()
+        session = talk.chat.conversation.session
+        assert session is not None
+    async with talking(app, PLAN, "Done.") as talk:
+        talk.screen.typed(f"/resume {session.id}")
+        question = await talk.screen.pick("Leave it")
+        assert question.title == "The plan was not carried out to its end."
+        talk.screen.typed("/todo")
+        await talk.screen.noted("the model keeps no list")
+        assert talk.screen.question is None, "what nobody goes on with is not asked about"
+        talk.screen.typed("/continue")
+        await talk.screen.pick("Yes")
+        assert len(talk.screen.of(PlanShown)) == 1
+        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.idle()
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app: App) -> None:
+    editor = editor_model(app, [call("shell", command="echo x >> log")], "Ran it.")
+    plan = [
+        call(
+            "submit",
+            summary="Run things.",
+            steps=[
+                {"action": "run", "description": f"run {number}", "details": "Run it."}
+                for number in (1, 2)
+            ],
+        )
+    ]
+    async with talking(app, plan, "Done.", flags=("--edit-model", editor)) as talk:
+        talk.screen.typed("do it")
+        await talk.screen.pick("Yes")
+        await talk.screen.pick("Yes, once")
+        await talk.screen.noted("step 2 of 2")
+        await talk.screen.choice()
+        talk.screen.answer(None)
+        await talk.screen.noted("stopped")
+        await talk.screen.idle()
+        before = len(drawn(talk))
+        talk.screen.typed("/continue")
+        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.idle()
+        assert not [text for text in drawn(talk)[before:] if text.startswith("step 1")]
+        assert (Path(app.project_path) / "log").read_text() == "x\n", "step 1 ran once"
 
 
 @pytest.mark.anyio

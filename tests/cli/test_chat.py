@@ -10,7 +10,9 @@ import pytest
 from tests.cli.conftest import call, text
 from tests.cli.person import Remembering, talking
 from weft.app import App
+from weft.app.slash import COMMANDS
 from weft.cli.chat.blocks import Asked, Leave, Note, Table, ToolCard, UserSaid
+from weft.cli.chat.commands import Commands
 from weft.cli.chat.screen import (
     Interrupted,
     NextMode,
@@ -284,6 +286,14 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         await talk.screen.until(
             lambda: any("already" in note.text for note in talk.screen.of(Note))
         )
+
+
+async def test_every_command_in_the_table_is_carried_out_by_somebody(app: App) -> None:
+    async with talking(app, "Hello.") as talk:
+        commands = Commands(talk.chat)
+        for slash in COMMANDS:
+            if slash.name != "/quit":  # the chat itself leaves
+                assert callable(commands._handler(slash.name))
 
 
 async def test_a_path_at_the_start_of_a_line_is_no_command(app: App) -> None:

@@ -166,3 +166,26 @@ def test_esc_twice_clears_what_stands_in_the_line(
     window.wait_gone("never mind")
     window.keys("Up")
     window.wait_for("› never mind")
+
+
+def test_a_request_that_comes_up_waits_until_an_open_list_is_closed(
+    weft: Weft, terminal: tuple[Terminal, int]
+) -> None:
+    window, width = terminal
+    steps = [text("word " * 1000, 5), call("shell", command="touch made")]
+    window.start("-m", weft.script(steps, "Done.", pace_seconds=0.005), **colours(width))
+    window.wait_for("default ·")
+    window.type("go")
+    window.keys("Enter")
+    window.wait_for("word word")
+    window.type("/effort")
+    window.keys("Enter")
+    window.wait_for("How hard should it think?", "1-5, Esc goes back")
+    window.wait_for("touch made", "How hard should it think?", "1-5, Esc goes back")
+    window.keys("4")
+    window.wait_for("May it?", "1-4; Esc stops the turn")
+    assert not (weft.project / "made").exists()
+    window.keys("1")
+    screen = window.wait_for("effort: high", "Done.", history=True)
+    assert "touch made" in screen
+    assert (weft.project / "made").exists()

@@ -8,12 +8,8 @@ import time
 
 from weft.app.slash import COMMANDS, find_slash
 from weft.cli.chat.blocks import Answer, Note, Table, UserSaid
-from weft.cli.chat.queue_commands import QueueCommands
 from weft.cli.chat.screen import Question, Row
-from weft.cli.chat.setup_commands import SetupCommands
 from weft.cli.chat.talking import Group, Handler, Talking
-from weft.cli.chat.tree_commands import TreeCommands
-from weft.cli.chat.work_commands import WorkCommands
 from weft.cli.keys import KEYS
 from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
@@ -36,11 +32,27 @@ class Commands(Group):
 
     def __init__(self, chat: Talking) -> None:
         super().__init__(chat)
-        self._tree = TreeCommands(chat)
-        groups = (self, self._tree, WorkCommands(chat), QueueCommands(chat), SetupCommands(chat))
-        self._handlers = {
-            name: handler for group in groups for name, handler in group.handlers.items()
-        }
+        self._known: dict[str, Handler] = {}
+
+    def _handler(self, name: str) -> Handler:
+        """What a command does."""
+        if not self._known:
+            # With the first command, not with the chat: they cost start-up time.
+            from weft.cli.chat.queue_commands import QueueCommands
+            from weft.cli.chat.setup_commands import SetupCommands
+            from weft.cli.chat.tree_commands import TreeCommands
+            from weft.cli.chat.work_commands import WorkCommands
+
+            chat = self._chat
+            groups = (
+                TreeCommands(chat),
+                WorkCommands(chat),
+                QueueCommands(chat),
+                SetupCommands(chat),
+            )
+            for group in (self, *groups):
+                self._known |= group.handlers
+        return self._known[name]
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -70,7 +82,7 @@ class Commands(Group):
         """Esc Esc: the same as `/rewind`."""
         if self._chat.conversation.session is None:
             raise UsageError("nothing was said yet; there is nothing to go back to")
-        await self._tree.rewind()
+        await self._handler("/rewind")("")
 
     def takes(self, text: str) -> bool:
         """True for a command; a path such as `/etc/hosts` is none."""
@@ -87,7 +99,7 @@ class Commands(Group):
         slash = find_slash(word.lower())
         if slash is not None:
             self._chat.screen.show(UserSaid(text=text))
-            await self._handlers[slash.name](rest.strip())
+            await self._handler(slash.name)(rest.strip())
             return
         from_files = await self._chat.file_commands()
         # A name may be followed by a line break as well as by a space.

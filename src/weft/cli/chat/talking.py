@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weft.app import Session
-from weft.app.commands_md import MarkdownCommand
 from weft.cli.chat.blocks import AnyBlock, Note
 from weft.cli.chat.conversation import Conversation
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.chat.story import Live
 from weft.errors import UsageError
 from weft.ids import SessionId
+
+if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
+    from weft.app.commands_md import MarkdownCommand
 
 Handler: TypeAlias = Callable[[str], Awaitable[None]]
 """Carries out a command with the words behind it."""

@@ -29,7 +29,7 @@ class TreeCommands(Group):
     def handlers(self) -> dict[str, Handler]:
         return {
             "/tree": self._tree,
-            "/rewind": self.rewind,
+            "/rewind": self._rewind_to,
             "/undo": self._undo,
             "/branch": self._branch,
             "/switch": self._switch,
@@ -201,8 +201,7 @@ class TreeCommands(Group):
 
     # -- going back
 
-    async def rewind(self, words: str = "") -> None:
-        """Go back to an earlier message: the conversation, the files, or both."""
+    async def _rewind_to(self, words: str) -> None:
         session = self._session("go back to")
         self._must_be_idle("going back")
         if words:
