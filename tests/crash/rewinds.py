@@ -2,7 +2,8 @@
 
 `python -m tests.crash.rewinds --n 200 --seed 1` prints one JSON line.  A sequence is some lives of one session, each in a process of its
 own.  The first ones work: turns with edits and shell commands (append, sed, rm, mv, chmod, links, whole folders), branches, switches,
-checkpoints, overflows of the kernel's queue, and now and then a death right after a command ran, before it is on record.  At each message and checkpoint
+checkpoints, overflows of the kernel's queue, and now and then a death right after a command ran, before it is on record, or (in the sandbox) while
+what it changed is being put into the project.  At each message and checkpoint
 the whole tree is written down.  Then the session goes back to random ones of these places, and undoes it, and may die at any fail-point
 on the way; the next life finishes it.  Meanwhile a person works beside, in files of their own and in files that the session left:
 not one of their bytes may change.
@@ -46,6 +47,7 @@ from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
 from weft.workspace.history import History
+from weft.workspace.overlay_apply import Applier
 from weft.workspace.registry import WATCHED
 from weft.workspace.watch import OVERFLOW
 
@@ -271,12 +273,30 @@ async def work(ground: Ground, number: int) -> None:
                 notes.count("died after a command")
                 ground.keep(notes)
                 faults.arm("loop.tool.after_run", at=1)
+            elif ground.sandbox != "off" and number > 1 and turn == 0 and dice.random() < 0.5:
+                notes.count("died while changes were put in")
+                ground.keep(notes)
+                die_after_steps(dice.randint(1, 8))
             if dice.random() < 0.3 and lose_events(ground):
                 notes.count("overflow")
             await session.send_message(f"turn {number}.{turn}")
             notes.trees[(await spoken(session))[-1]] = ground.now()
             notes.count("turn" if ground.sandbox == "off" else "sandboxed turn")
         ground.keep(notes)
+
+
+def die_after_steps(steps: int) -> None:
+    """Die when so much of what sandboxed commands changed is in the project; a life that changes less goes on."""
+    run = Applier.run
+    left = steps
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            os._exit(9)
+
+    setattr(Applier, "run", lambda self, steps: run(self, steps, count))  # noqa: B010  # a death, planted
 
 
 async def spoken(session: Session) -> list[str]:
@@ -347,6 +367,8 @@ async def go_back(ground: Ground, number: int) -> None:
     async with opened(ground, model_of(dice, 0)) as app:
         session = await begin(app)
         await judge_what_was_left(session, ground, notes)
+        # What a dead process had begun to put into the project is finished with the first command, so that it is there to be undone to.
+        await settle(session)
         place = dice.choice(sorted(notes.trees))
         to = place.removeprefix("checkpoint:") or None
         undoes = dice.random() < 0.3 and number > 1
