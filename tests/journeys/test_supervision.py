@@ -9,13 +9,23 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.journeys.world import World, facts, running, said, until_idle, until_status
+from tests.journeys.world import (
+    PATIENCE,
+    World,
+    facts,
+    running,
+    said,
+    until_idle,
+    until_status,
+)
 from weft import faults
 from weft.clock import ManualClock
+from weft.errors import SessionStopped, StoreUnavailable
 from weft.events import ErrorRaised, SessionRestarted, SessionStatus, TurnFinished
 from weft.providers import ModelInfo, ModelRequest, StreamEvent
-from weft.providers.script import CallTool, Stall
+from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
+from weft.store import Append, MemoryData, MemoryStore, Snapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -189,6 +199,108 @@ async def test_a_call_that_meets_an_unloading_is_carried_out(world: World) -> No
             ):
                 pass
         assert len(await session.messages()) == 20
+
+
+async def test_a_turn_that_began_while_others_were_unloaded_is_not_stopped_by_it(
+    world: World,
+) -> None:
+    for turns in range(1, 8):
+        model = ScriptedModel([Stall(gate="g")])
+        async with world.open(model) as app:
+            await app.sessions.start_session()
+            session = await app.sessions.start_session()
+            async with running(lambda: app.sessions.unload_idle(0)):
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                await session.send_prompt("go")
+            with anyio.fail_after(PATIENCE):
+                await model.gate("g").reached.wait()
+            assert await session.get_status() == "thinking"
+            assert await facts(session, TurnFinished) == []
+
+
+async def test_a_turn_that_crashes_while_it_is_stopped_does_not_go_on_by_itself(
+    world: World,
+) -> None:
+    model = ScriptedModel([(SayText(text="Half"), Stall(gate="g")), "Gone on.", "Later."])
+
+    def crash_here(name: str) -> None:
+        raise KeyError("a bug")
+
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        faults.arm("loop.abort.before", action=crash_here)
+        try:
+            with anyio.fail_after(PATIENCE):
+                await session.abort("enough")
+                await until_idle(session)
+        finally:
+            faults.disarm_all()
+        [finished] = await facts(session, TurnFinished)
+        assert (finished.reason, finished.detail) == ("aborted", "enough")
+        assert len(model.requests) == 1
+        assert len(await facts(session, SessionRestarted)) == 1
+
+
+async def test_a_call_that_the_end_of_the_program_overtakes_is_answered(world: World) -> None:
+    """A store that hangs keeps the actor inside an append while everything is taken down around it."""
+    app = world.open(ScriptedModel([]), store=Hanging(data=MemoryData()))
+    async with app:
+        session = await app.sessions.start_session()
+        store = app.store
+        assert isinstance(store, Hanging)
+        store.is_hanging = True
+
+        async def call() -> None:
+            with pytest.raises(SessionStopped):
+                await session.add_system_message("x")
+
+        async with running(call):
+            await store.reached.wait()
+            await app._supervisor.aclose()
+
+
+class Hanging(MemoryStore):
+    """A store whose appends do not come back."""
+
+    def __init__(self, *, data: MemoryData) -> None:
+        super().__init__(data=data)
+        self.is_hanging = False
+        self.reached = anyio.Event()
+
+    async def append(self, *appends: Append) -> None:
+        if self.is_hanging:
+            self.reached.set()
+            await anyio.sleep_forever()
+        await super().append(*appends)
+
+
+async def test_a_session_whose_snapshot_cannot_be_kept_is_stopped_all_the_same(
+    plain_world: World,
+) -> None:
+    store = Snapshotless(data=MemoryData())
+    async with plain_world.open(ScriptedModel(["one"]), store=store) as app:
+        session = await app.sessions.start_session(session_id="s")
+        while not store.refused:
+            for _ in range(500):
+                await session.add_system_message("x")
+            await app.sessions.stop_session("s")
+        assert len(await session.messages()) == 2000, "what earlier openings added counts too"
+        await app.sessions.stop_session("s")
+        assert await store.lease_of("s") is None
+        assert (await session.send_message("hi")).text == "one"
+
+
+class Snapshotless(MemoryStore):
+    """A store without room for snapshots."""
+
+    refused = 0
+
+    async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        self.refused += 1
+        raise StoreUnavailable("the disk is full")
 
 
 @pytest.mark.requirement("session:get_status")

@@ -404,11 +404,14 @@ class SessionManager:
             and not port.actor.is_busy
             and not port.actor.is_watched
             and port.actor.last_used <= limit
-            and not self._registry.families.has_work(port.session_id)
         ]
+        unloaded = 0
         for port in idle:
-            await self._registry.unload(port.session_id)
-        return len(idle)
+            # Each takes a while, and meanwhile somebody may have come to one of those that wait their turn.
+            if port.actor.last_used > limit or self._registry.families.has_work(port.session_id):
+                continue
+            unloaded += await self._registry.unload_unused(port)
+        return unloaded
 
     # -- the way to a session
 

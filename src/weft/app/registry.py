@@ -25,7 +25,13 @@ from weft.ids import BlobId, SessionId
 from weft.loop import Hooks
 from weft.messages import Usage
 from weft.permissions import Rule, Verdict
-from weft.session import Leave, SessionActor, SessionEnvironment, load_state
+from weft.session import (
+    Leave,
+    SessionActor,
+    SessionEnvironment,
+    load_state,
+    load_with_snapshot,
+)
 from weft.state import SessionState
 from weft.tools import Tool
 
@@ -125,7 +131,7 @@ class Registry:
 
             return await open_remote(session_id, owner, store, supervisor)
         try:
-            state = await load_state(session_id, store)
+            state, snapshot_seq = await load_with_snapshot(session_id, store)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent
             )
@@ -138,6 +144,7 @@ class Registry:
             store=store,
             environment=environment,
             supervisor=supervisor,
+            snapshot_seq=snapshot_seq,
         )
         actor.start()
         self.families.joined(actor)
@@ -155,6 +162,19 @@ class Registry:
             self.leave[session_id] = port.actor.gate.leave
             await port.actor.stop(UNLOADED)
         self.families.left(session_id)
+
+    async def unload_unused(self, port: LocalPort) -> bool:
+        """Let go of a session unless somebody uses it by now; says whether it went.  Nobody opens it again before it has."""
+        session_id = port.session_id
+        async with self.alone(session_id):
+            if self.ports.get(session_id) is not port or not port.is_open:
+                return False
+            if not await port.actor.stop_if_unused(UNLOADED):
+                return False
+            self.forget(session_id)
+            self.leave[session_id] = port.actor.gate.leave
+        self.families.left(session_id)
+        return True
 
     # -- new ones
 

@@ -183,7 +183,9 @@ def count_lost(
     return facts
 
 
-def end_interrupted(state: SessionState, found: Evidence, detail: str) -> list[Fact]:
+def end_interrupted(
+    state: SessionState, found: Evidence, detail: str, reason: FinishReason = "halted"
+) -> list[Fact]:
     """The facts that end an interrupted turn where it stands, because something else comes next."""
     if state.turn.open is None:
         return []
@@ -196,7 +198,7 @@ def end_interrupted(state: SessionState, found: Evidence, detail: str) -> list[F
     facts.append(
         TurnFinished(
             turn_id=state.turn.open.turn_id,
-            reason="halted",
+            reason=reason,
             detail=detail,
             iterations=state.turn.open.iterations,
         )

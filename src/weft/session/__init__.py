@@ -62,7 +62,7 @@ from weft.session.environment import FoundFile, SessionEnvironment, Workshop
 from weft.session.follow import Subscription
 from weft.session.gate import Leave
 from weft.session.line import load_line, load_revisions, unspill_entries
-from weft.session.loading import fold_after, load_state
+from weft.session.loading import fold_after, load_state, load_with_snapshot
 from weft.session.restoring import FileDoor
 from weft.session.rewinding import FileNow
 
@@ -131,6 +131,7 @@ __all__ = [
     "load_line",
     "load_revisions",
     "load_state",
+    "load_with_snapshot",
     "node_at",
     "split_thinking",
     "unspill_entries",

@@ -97,7 +97,9 @@ class SessionActor:
         environment: SessionEnvironment,
         supervisor: Supervisor,
         budget: Budget | None = None,
+        snapshot_seq: int | None = None,
     ) -> None:
+        """`snapshot_seq` says how far the snapshot reaches that the state was loaded from; None for a new session."""
         self.session_id = state.session_id
         self._lease = lease
         self._store = store
@@ -134,7 +136,7 @@ class SessionActor:
         self._rewinds = RewindWork(self.log, store, environment.files)
         self.clients = Clients(self.log.signal)
         self._answered = Answered()
-        self._snapshot_seq = state.seq
+        self._snapshot_seq = state.seq if snapshot_seq is None else snapshot_seq
         self.stopped_because = ""
         self.stopped = anyio.Event()
         self.last_used = environment.clock.monotonic()
@@ -183,6 +185,10 @@ class SessionActor:
             except Exception as error:
                 envelope.fail(SessionError(f"the session failed: {error}"))
                 raise
+            except BaseException:
+                # This task is being taken down.  Whoever sent the command would wait for ever.
+                envelope.fail(SessionStopped(self.session_id, "the program is closing"))
+                raise
             else:
                 envelope.answer(answer)
 
@@ -224,6 +230,16 @@ class SessionActor:
             return
         await self._mailbox.call(Stop(reason=why))
         await self.stopped.wait()
+
+    async def stop_if_unused(self, why: str) -> bool:
+        """End this life if nobody has come to use the session by the time the mailbox gets there; says whether it did."""
+        try:
+            ended: bool = await self._mailbox.call(Stop(reason=why, if_unused=True))
+        except SessionStopped:
+            return False
+        if ended:
+            await self.stopped.wait()
+        return ended
 
     # -- reading
 
@@ -303,8 +319,8 @@ class SessionActor:
                 return self.clients.attach(command)
             case Detach():
                 return self.clients.detach(command)
-            case Stop(reason=reason):
-                return await self._stop(reason)
+            case Stop():
+                return await self._stop(command)
             case Rewind() | UndoRewind():
                 return await self._rewind(command, asked)
             case _:
@@ -373,13 +389,24 @@ class SessionActor:
             case _:
                 return None
 
-    async def _stop(self, reason: str) -> None:
+    async def _stop(self, command: Stop) -> bool:
+        """End this life; False when that was wanted only of a session that nobody uses, and somebody has come."""
+        if command.if_unused and (self.is_busy or self.is_watched or len(self._mailbox)):
+            return False
         self._turns.is_stopping = True
-        await self._abort(f"the session was stopped: {reason}", wait_here=True)
+        await self._abort(f"the session was stopped: {command.reason}", wait_here=True)
         if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
-            await keep_snapshot(self.state, self._store)
+            await self._keep_snapshot()
         await self._store.release_lease(self._lease)
-        self.stopped_because = reason
+        self.stopped_because = command.reason
+        return True
+
+    async def _keep_snapshot(self) -> None:
+        """Keep the state for the next opening; without it that only takes longer."""
+        try:
+            await keep_snapshot(self.state, self._store)
+        except StoreError:
+            logger.exception("no snapshot was kept", extra={"session": self.session_id})
 
     async def _rewind(self, command: Rewind | UndoRewind, asked: str) -> RewindPlan:
         if self._worker.turn is not None:

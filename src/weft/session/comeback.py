@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from weft.errors import ToolError
-from weft.events import ErrorRaised, FileTouched, TurnStarted
+from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
 from weft.faults import Boundary
 from weft.ids import NodeId
 from weft.loop import (
@@ -82,10 +82,10 @@ class Comeback:
         await self._log.commit(commit)
         _RECOVER.after.hit()
 
-    async def end(self, why: str) -> None:
-        """End the turn that a dead process left open, because something else comes next."""
+    async def end(self, why: str, reason: FinishReason = "halted") -> None:
+        """End the turn that was left open, because something else comes next or it was to stop anyway."""
         found = await self._evidence()
-        facts = end_interrupted(self._log.state, found, why)
+        facts = end_interrupted(self._log.state, found, why, reason)
         _END.before.hit()
         await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
         _END.after.hit()

@@ -292,9 +292,11 @@ class Detach(CommandBase, frozen=True, tag="detach"):
 
 
 class Stop(CommandBase, frozen=True, tag="stop"):
-    """End the session's life in this process; its record stays."""
+    """End the session's life in this process; its record stays.  Answers whether it ended."""
 
     reason: str = "stopped"
+    if_unused: bool = False
+    """Only when no turn runs, nobody watches and nothing else waits to be carried out."""
 
 
 Command: TypeAlias = (

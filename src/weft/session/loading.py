@@ -26,6 +26,16 @@ async def load_state(session_id: SessionId, store: Store) -> SessionState:
         TooNew: a newer Weft wrote it.
         Corrupt: its facts cannot be read; the session is then listed as damaged.
     """
+    state, _ = await load_with_snapshot(session_id, store)
+    return state
+
+
+async def load_with_snapshot(session_id: SessionId, store: Store) -> tuple[SessionState, int]:
+    """The same, and how far the snapshot reached that was used; 0 when there was none.
+
+    Raises:
+        SessionNotFound, TooNew, Corrupt: as `load_state`.
+    """
     row = await store.row(session_id)
     if row is not None and row.min_reader > READER_VERSION:
         raise TooNew(
@@ -40,13 +50,14 @@ async def load_state(session_id: SessionId, store: Store) -> SessionState:
         raise
 
 
-async def _load(session_id: SessionId, store: Store) -> SessionState:
+async def _load(session_id: SessionId, store: Store) -> tuple[SessionState, int]:
     state = await _from_snapshot(session_id, store)
     if state is None:
         state = SessionState(session_id=session_id)
         await _fold_past(state, session_id, store)
+    snapshot_seq = state.seq
     await fold_after(state, session_id, state.seq, store)
-    return state
+    return state, snapshot_seq
 
 
 async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | None:

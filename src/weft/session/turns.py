@@ -342,11 +342,16 @@ class Turns:
 
     async def _go_on(self) -> None:
         await self._comeback.count_lost()
-        if self._log.state.turn.open is not None:
+        if self._log.state.turn.open is None:
+            self._worker.settled.set()
+        elif self._worker.is_aborting:
+            # It crashed while it was being stopped: what a person has stopped does not go on by itself.
+            await self._comeback.end(self._worker.abort_reason, "aborted")
+            self._worker.settled.set()
+            await self._start_next(Next(self.follow_ups.next(self._log.state)))
+        else:
             await self._comeback.settle()
             self._start_turn()
-        else:
-            self._worker.settled.set()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
         await self._comeback.stay_down(raised, reason)

@@ -28,6 +28,8 @@ class Worker:
         self.turn: Work | None = None
         self.is_aborting = False
         """The work that runs, or ran last, was told to stop."""
+        self.abort_reason = ""
+        """Why it was told."""
         self.queued_before: frozenset[EntryId] = frozenset()
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
@@ -68,7 +70,7 @@ class Worker:
         """Tell it to stop; its own clean-up settles everything.  Returns which one was told."""
         if self.turn is None:
             return None
-        self.turn.abort_reason = reason
+        self.turn.abort_reason = self.abort_reason = reason
         self.is_aborting = True
         self.turn.scope.cancel()
         return self.turn.turn_id
