@@ -79,7 +79,11 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
     thinking = body.get("thinking") or {}
     kind = thinking.get("type")
     if thinking:
-        report.need(kind in ("enabled", "adaptive", "disabled"), "thinking.type", "unknown")
+        kinds = ("enabled", "adaptive", "disabled", "between_tools")
+        report.need(kind in kinds, "thinking.type", "unknown")
+        shown = thinking.get("display", "omitted")
+        report.need(shown in ("summarized", "omitted"), "thinking.display", "unknown")
+    _off(report, str(body.get("model")), version, kind)
     if kind == "enabled":
         budget = thinking.get("budget_tokens", 0)
         report.need(budget >= 1024, "thinking.budget_tokens", "must be at least 1024")
@@ -95,6 +99,18 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
         choice = (body.get("tool_choice") or {}).get("type")
         report.need(choice in (None, "auto", "none"), "tool_choice", "cannot force while thinking")
     _output(report, body.get("output_config") or {})
+
+
+def _off(report: Report, model: str, version: tuple[int, int], kind: Any) -> None:
+    """Which models can turn thinking off, and how."""
+    always = "fable" in model or "mythos" in model or ("opus" in model and version >= (5, 5))
+    if kind == "disabled":
+        report.need(not always, "thinking.type.disabled", "is not supported for this model")
+        is_other = "sonnet" in model and version >= (5, 5)
+        report.need(not is_other, "thinking.type.disabled", "send between_tools instead")
+    if kind == "between_tools":
+        is_known = "sonnet" in model and version >= (5, 5)
+        report.need(is_known, "thinking.type.between_tools", "is not supported for this model")
 
 
 def _output(report: Report, config: dict[str, Any]) -> None:
@@ -222,6 +238,12 @@ def _result(report: Report, block: dict[str, Any], place: str) -> None:
     if isinstance(content, str):
         return
     for inner in content:
+        is_text = inner.get("type") == "text"
+        report.need(
+            is_text or not block.get("is_error"),
+            place,
+            "all content must be type 'text' if 'is_error' is true",
+        )
         if report.need(inner.get("type") in ("text", "image"), place, "no such block in a result"):
             _block(report, inner, place, None)
 

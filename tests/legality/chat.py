@@ -6,6 +6,8 @@ the compatible servers are known to answer with ("messages with role 'tool' must
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import Any
 
 from tests.legality.rules import (
@@ -41,12 +43,15 @@ _TOP = (
     "metadata",
 )
 _MAX_ID = 40
+_NINE = re.compile(r"[a-zA-Z0-9]{9}")
+_TOOLS_ONLY = re.compile(r"gpt-(5\.6|6)(?!\.1-sol|-astra)")
 
 
-def validate_openai_chat(body: dict[str, Any]) -> list[str]:
-    """Every rule that the body breaks."""
+def validate_openai_chat(body: dict[str, Any], *, server: str = "") -> list[str]:
+    """Every rule that the body breaks; `server` names one with rules of its own (openai, mistral, deepseek)."""
     report = Report()
-    report.known_keys(body, _TOP, "body")
+    report.known_keys(body, (*_TOP, "thinking") if server == "deepseek" else _TOP, "body")
+    _of_server(report, body, server)
     report.need(not is_blank(body.get("model")), "model", "missing")
     _settings(report, body)
     _tools(report, body)
@@ -61,6 +66,33 @@ def validate_openai_chat(body: dict[str, Any]) -> list[str]:
     return report.found
 
 
+def _of_server(report: Report, body: dict[str, Any], server: str) -> None:
+    messages = body.get("messages") or []
+    calls = [call for message in messages for call in message.get("tool_calls") or []]
+    match server:
+        case "openai":
+            if body.get("tools") and _TOOLS_ONLY.match(str(body.get("model"))):
+                effort = body.get("reasoning_effort")
+                report.need(effort == "none", "tools", "function calling only without reasoning")
+            report.need(body.get("reasoning_effort") != "max", "reasoning_effort", "not here")
+        case "mistral":
+            for call in calls:
+                is_legal = _NINE.fullmatch(str(call.get("id")))
+                report.need(is_legal, "messages", "must be a-z, A-Z, 0-9, with a length of 9")
+            roles = [message.get("role") for message in messages]
+            for before, role in pairwise(roles):
+                is_fine = (before, role) != ("tool", "user")
+                report.need(is_fine, "messages", "unexpected role 'user' after role 'tool'")
+        case "deepseek":
+            is_on = (body.get("thinking") or {}).get("type") != "disabled"
+            for message in messages if is_on else ():
+                if message.get("tool_calls"):
+                    given = isinstance(message.get("reasoning_content"), str)
+                    report.need(given, "messages", "reasoning_content must be passed back")
+            form = (body.get("response_format") or {}).get("type")
+            report.need(form != "json_schema", "response_format", "this type is unavailable")
+
+
 def _settings(report: Report, body: dict[str, Any]) -> None:
     both = "max_tokens" in body and "max_completion_tokens" in body
     report.need(not both, "max_tokens", "cannot be set beside max_completion_tokens")
@@ -71,7 +103,7 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
     report.need(not isinstance(stop, list) or 1 <= len(stop) <= 4, "stop", "1 to 4 sequences")
     if "stream_options" in body:
         report.need(body.get("stream"), "stream_options", "only when stream is set")
-    efforts = (None, "none", "minimal", "low", "medium", "high", "xhigh")
+    efforts = (None, "none", "minimal", "low", "medium", "high", "xhigh", "max")
     report.need(body.get("reasoning_effort") in efforts, "reasoning_effort", "unknown")
     form = body.get("response_format")
     if form and form.get("type") == "json_schema":

@@ -41,7 +41,7 @@ _TOP = (
     "user",
     "safety_identifier",
 )
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _MAX_ID = 64
 
 
@@ -69,7 +69,7 @@ def validate_openai_responses(
 
 
 def _reasons(model: str) -> bool:
-    return model.startswith(("o1", "o3", "o4", "gpt-5"))
+    return model.startswith(("o1", "o3", "o4", "gpt-5", "gpt-6"))
 
 
 def _settings(report: Report, body: dict[str, Any]) -> None:
@@ -82,6 +82,11 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
     if (reasoning := body.get("reasoning")) is not None:
         report.need(_reasons(model), "reasoning", "unsupported with this model")
         report.need(reasoning.get("effort") in (None, *_EFFORTS), "reasoning.effort", "unknown")
+        is_known = reasoning.get("effort") != "max" or model.startswith("gpt-6")
+        report.need(is_known, "reasoning.effort", "this model has no max")
+        if "gpt-6.1-sol" in model or "astra" in model:
+            least = ("none", "minimal")
+            report.need(reasoning.get("effort") not in least, "reasoning.effort", "not this one")
     if "reasoning.encrypted_content" in body.get("include", []):
         report.need(_reasons(model), "include", "encrypted content is not supported here")
     if len(str(body.get("prompt_cache_key", ""))) > 64:

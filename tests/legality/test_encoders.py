@@ -21,19 +21,24 @@ from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
-from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
+from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.shape import turns
 
 many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-CLAUDES = ["claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"]
+CLAUDES = [
+    *("claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"),
+    *("claude-sonnet-5", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5"),
+    *("claude-haiku-5-5", "claude-fable-5-1"),
+]
 INFO = ModelInfo(provider="anthropic", name="m")
-GPTS = ["gpt-5", "gpt-5.2", "gpt-4.1", "o3"]
+GPTS = ["gpt-5", "gpt-5.2", "gpt-4.1", "o3", "gpt-6-sol", "gpt-6.1-sol"]
 GEMINIS = ["gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"]
 
 
 def info(provider: str, request: ModelRequest, *, sees: bool = True) -> ModelInfo:
-    thinks = request.model.startswith(("gpt-5", "o3", "gemini", "claude-sonnet", "claude-opus"))
+    thinks = request.model.startswith(("gpt-5", "o3", "gpt-6", "gemini", "claude-sonnet"))
+    thinks = thinks or request.model.startswith(("claude-opus", "claude-haiku-5", "claude-fable"))
     return ModelInfo(provider=provider, name=request.model, thinks=thinks, sees_images=sees)
 
 
@@ -75,9 +80,17 @@ def test_responses_requests_are_legal(request: ModelRequest) -> None:
 @many
 @given(request=requests("openai-chat", GPTS))
 def test_chat_requests_are_legal(request: ModelRequest) -> None:
-    for dialect in (OPENAI, COMPATIBLE):
+    for server, dialect in (("openai", OPENAI), ("", COMPATIBLE), ("mistral", MISTRAL)):
         body = sendable(encode_chat(request, info("openai-chat", request), dialect))
-        assert validate_openai_chat(body) == []
+        assert validate_openai_chat(body, server=server) == []
+
+
+@many
+@given(request=requests("deepseek", ["deepseek-v4-pro"]))
+def test_deepseek_requests_are_legal(request: ModelRequest) -> None:
+    asked = ModelInfo(provider="deepseek", name=request.model, thinks=True)
+    body = sendable(encode_chat(request, asked, DEEPSEEK))
+    assert validate_openai_chat(body, server="deepseek") == []
 
 
 @many

@@ -72,6 +72,23 @@ def anthropic() -> Json:
 
 
 ANTHROPIC_ILLEGAL: dict[str, Spoil] = {
+    "picture in a failed result": lambda b: b["messages"][2]["content"][1].update(
+        content=[
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+            }
+        ]
+    ),
+    "thinking turned off where it cannot be": lambda b: b.update(
+        model="claude-opus-5-5", thinking={"type": "disabled"}, messages=b["messages"][:1]
+    ),
+    "thinking turned off in another model's words": lambda b: b.update(
+        model="claude-sonnet-5-5", thinking={"type": "disabled"}, messages=b["messages"][:1]
+    ),
+    "thinking between tools on a model without": lambda b: b.update(
+        model="claude-opus-5", thinking={"type": "between_tools"}, messages=b["messages"][:1]
+    ),
     "no max_tokens": lambda b: b.pop("max_tokens"),
     "no messages": lambda b: b.update(messages=[]),
     "starts with the assistant": lambda b: b["messages"].pop(0),

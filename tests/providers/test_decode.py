@@ -328,6 +328,19 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
         ),
         (
             "anthropic",
+            sse(
+                {
+                    "type": "message_delta",
+                    "delta": {
+                        "stop_reason": "refusal",
+                        "stop_details": {"type": "refusal", "category": "cyber"},
+                    },
+                },
+            ),
+            Finished(reason="refusal", detail="refusal: cyber"),
+        ),
+        (
+            "anthropic",
             sse({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}),
             Finished(reason="other", detail="pause_turn"),
         ),
@@ -476,3 +489,48 @@ def test_kinds_of_events_that_came_later_are_passed_over() -> None:
     stream = sse({"type": "hologram_delta"}, {"type": "content_block_delta", "index": 9})
     tail = sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
     assert decode("anthropic", stream + tail) == [Finished(reason="stop")]
+
+
+# --- odd servers -----------------------------------------------------------------------
+
+
+def test_reasoning_among_the_pieces_of_a_content_is_told_from_text() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    events = decode(
+        "chat",
+        sse(
+            chat_chunk({"content": [thought]}),
+            chat_chunk({"content": [{"type": "text", "text": "yes"}]}),
+            chat_chunk({"content": ""}, "stop"),
+        ),
+    )
+    assert events == [
+        ThinkingPiece("hm"),
+        ThinkingDone(),
+        TextPiece("yes"),
+        Finished(reason="stop"),
+    ]
+
+
+def test_a_call_without_a_place_that_repeats_name_and_id_is_one_call() -> None:
+    def piece(arguments: str) -> object:
+        function = {"name": "read", "arguments": arguments}
+        return chat_chunk({"tool_calls": [{"id": "a", "function": function}]})
+
+    events = decode("chat", sse(piece('{"a":'), piece("1}"), chat_chunk({}, "tool_calls")))
+    assert [type(event) for event in events] == [CallStarted, CallArgs, CallArgs, Finished]
+
+
+@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
+def test_a_server_that_stops_for_its_own_reasons_may_be_asked_again(reason: str) -> None:
+    with pytest.raises(ProviderUnavailable, match=reason) as caught:
+        decode("chat", sse(chat_chunk({"content": "x"}), chat_chunk({}, reason)))
+    assert caught.value.retryable
+
+
+def test_tokens_written_to_a_cache_are_told_apart() -> None:
+    details = {"cached_tokens": 50, "cache_write_tokens": 30}
+    usage = {"input_tokens": 100, "output_tokens": None, "input_tokens_details": details}
+    events = decode("openai", sse({"type": "response.completed", "response": {"usage": usage}}))
+    seen = [event.usage for event in events if isinstance(event, UsageSeen)]
+    assert seen == [Usage(input_tokens=20, cache_read_tokens=50, cache_write_tokens=30)]

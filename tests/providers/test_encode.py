@@ -10,11 +10,14 @@ import pytest
 
 from weft.ids import BlobId, CallUid
 from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
+from weft.providers.access import Access
+from weft.providers.anthropic.encode import BINDING_BETA
 from weft.providers.anthropic.encode import encode as anthropic
+from weft.providers.anthropic.stream import AnthropicWire
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.google.encode import encode as google
 from weft.providers.openai.encode import encode as responses
-from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI, Dialect
+from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, Dialect
 from weft.providers.openai_chat.encode import encode as chat
 from weft.providers.shape import real_names, wire_name
 
@@ -166,12 +169,36 @@ def test_reasoning_of_the_same_model_elsewhere_is_left_out() -> None:
 # --- Anthropic -------------------------------------------------------------------------
 
 
-def test_anthropic_puts_thinking_first_and_calls_last() -> None:
-    thought = Thinking(text="t", signature="s", provider="anthropic", model=CLAUDE)
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        # Adaptive thinking comes between words too, and must go back as it came.
+        ("claude-opus-4-8", ["thinking", "text", "thinking", "text", "tool_use"]),
+        ("claude-sonnet-4-5", ["thinking", "thinking", "text", "text", "tool_use"]),
+    ],
+)
+def test_anthropic_gets_reasoning_back_in_its_place_and_calls_last(
+    model: str, kinds: list[str]
+) -> None:
+    first, second = (
+        Thinking(text="t", signature=sign, provider="anthropic", model=model) for sign in "ab"
+    )
     one = call(1)
-    request = ask(CLAUDE, user("a"), model_says("x", one, thought), gave(one), thinking="high")
-    blocks = anthropic(request, A)["messages"][1]["content"]
-    assert [block["type"] for block in blocks] == ["thinking", "text", "tool_use"]
+    said = model_says(first, "x", second, one, "y")
+    request = ask(model, user("a"), said, gave(one), thinking="high")
+    blocks = anthropic(request, info("anthropic", model))["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == kinds
+
+
+def test_anthropic_shows_what_a_failed_call_gave_after_the_results() -> None:
+    one = call(1)
+    picture = Image(media_type="image/png", data=PIXEL)
+    failed = gave(one, text="no", images=(picture,), is_error=True)
+    body = anthropic(ask(CLAUDE, user("a"), model_says(one), failed), A)
+    result, words, shown = body["messages"][2]["content"]
+    assert (result["content"], result["is_error"]) == ("no", True)
+    assert words["text"] == "Images from read:"
+    assert shown["source"]["data"] == PIXEL
 
 
 def test_anthropic_marks_system_tools_and_the_last_two_user_messages() -> None:
@@ -189,7 +216,15 @@ def test_anthropic_marks_system_tools_and_the_last_two_user_messages() -> None:
     ("model", "level", "expected"),
     [
         ("claude-sonnet-4-6", "medium", {"type": "adaptive"}),
-        ("claude-sonnet-5", "max", {"type": "adaptive"}),
+        ("claude-sonnet-5", "max", {"type": "adaptive", "display": "summarized"}),
+        ("claude-opus-4-8", "off", None),
+        ("claude-opus-5", "off", {"type": "disabled"}),
+        ("claude-haiku-5-5", "off", {"type": "disabled"}),
+        ("claude-sonnet-5-5", "off", {"type": "between_tools"}),
+        ("claude-opus-5-5", "off", {"type": "adaptive", "display": "summarized"}),
+        ("claude-fable-5", "off", {"type": "adaptive", "display": "summarized"}),
+        ("claude-haiku-6", "off", {"type": "adaptive", "display": "summarized"}),
+        ("our-own-name", "off", None),
         ("claude-sonnet-4-5-20250929", "low", {"type": "enabled", "budget_tokens": 4096}),
         ("claude-opus-4-20250514", "max", {"type": "enabled", "budget_tokens": 28672}),
         ("claude-sonnet-4-6", "off", None),
@@ -203,6 +238,36 @@ def test_anthropic_thinks_in_the_form_of_the_model(
         info("anthropic", model, max_output_tokens=32_768),
     )
     assert body.get("thinking") == expected
+
+
+def test_anthropic_thinks_least_where_it_cannot_be_turned_off() -> None:
+    model = "claude-opus-5-5"
+    thought = Thinking(text="", signature="s", provider="anthropic", model=model)
+    request = ask(model, user("a"), model_says(thought, "b"), user("c"))
+    body = anthropic(request, info("anthropic", model))
+    assert body["output_config"] == {"effort": "low"}
+    assert body["messages"][1]["content"][0]["signature"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "is_bound"),
+    [
+        ("claude-opus-5-5", "", True),
+        ("claude-fable-5-1", "https://api.anthropic.com", True),
+        ("claude-opus-5", "", False),
+        ("claude-opus-5-5", "https://gateway.example/anthropic", False),
+        ("claude-opus-5-5", "https://api.anthropic.com.example", False),
+    ],
+)
+def test_anthropic_drops_reasoning_whose_conversation_changed_instead_of_refusing(
+    model: str, address: str, is_bound: bool
+) -> None:
+    wire = AnthropicWire(Access(key="k", base_url=address))
+    sent = wire.http(ask(model, user("a"), thinking="high"), info("anthropic", model))
+    thinking = msgspec.json.decode(sent.body)["thinking"]
+    assert ("anthropic-beta", BINDING_BETA) in sent.headers or not is_bound
+    asked = {"prefix_mismatch_behavior": "drop_block"} if is_bound else None
+    assert thinking.get("block_binding") == asked
 
 
 def test_anthropic_turns_thinking_off_when_the_running_round_has_none() -> None:
@@ -279,11 +344,29 @@ def test_responses_sends_reasoning_back_encrypted_before_what_it_led_to() -> Non
         ("gpt-5-codex", "off", "low"),
         ("o3", "off", "low"),
         ("gpt-5", "medium", "medium"),
+        ("gpt-6-sol", "off", "none"),
+        ("gpt-6.1-sol", "off", "low"),
+        ("gpt-6-astra", "off", "low"),
+        ("gpt-6.1-terra", "max", "max"),
+        ("gpt-5.6-sol", "max", "xhigh"),
     ],
 )
 def test_responses_says_how_much_to_think(model: str, level: ThinkingLevel, effort: str) -> None:
     body = responses(ask(model, user("a"), thinking=level), info("openai", model))
     assert body["reasoning"]["effort"] == effort
+
+
+@pytest.mark.parametrize(
+    ("model", "phases"),
+    [("gpt-6-sol", ["commentary", "final_answer"]), ("gpt-5.1", [None, None])],
+)
+def test_responses_says_which_words_were_said_on_the_way(
+    model: str, phases: list[str | None]
+) -> None:
+    one = call(1)
+    said = (user("a"), model_says("let me look", one), gave(one), model_says("done"), user("b"))
+    items = responses(ask(model, *said), info("openai", model))["input"]
+    assert [item.get("phase") for item in items if item.get("role") == "assistant"] == phases
 
 
 def test_a_schema_is_strict_only_where_that_changes_nothing() -> None:
@@ -376,3 +459,35 @@ def test_gemini_declares_a_tool_without_arguments_without_parameters() -> None:
     declared = body["tools"][0]["functionDeclarations"]
     assert declared[0] == {"name": "now", "description": "The time."}
     assert declared[1]["parametersJsonSchema"] == READ.schema
+
+
+def test_mistral_gets_ids_and_an_order_that_it_takes() -> None:
+    one, two = call(1), call(2, provider="mistral", provider_id="abcDEF123")
+    said = (user("a"), model_says(one, two), gave(one, two), user("and now?"))
+    asked = info("mistral", "mistral-medium-latest", thinks=False)
+    messages = chat(ask("mistral-medium-latest", *said), asked, MISTRAL)["messages"]
+    made, own = (each["id"] for each in messages[1]["tool_calls"])
+    assert re.fullmatch("[a-zA-Z0-9]{9}", made)
+    assert own == "abcDEF123"
+    assert [m.get("tool_call_id") for m in messages[2:4]] == [made, own]
+    assert [m["role"] for m in messages[3:]] == ["tool", "assistant", "user"]
+
+
+def test_deepseek_gets_reasoning_back_beside_calls_even_where_there_was_none() -> None:
+    model = "deepseek-v4-pro"
+    asked = info("deepseek", model)
+    mine, foreign = call(1), call(2)
+    thought = Thinking(text="hm", signature="reasoning_content", provider="deepseek", model=model)
+    said = (user("a"), model_says(thought, mine), gave(mine), model_says(foreign), gave(foreign))
+    body = chat(ask(model, *said, thinking="high"), asked, DEEPSEEK)
+    given = [m["reasoning_content"] for m in body["messages"] if "tool_calls" in m]
+    assert given == ["hm", ""]
+    assert (body["thinking"], body["reasoning_effort"]) == ({"type": "enabled"}, "high")
+    off = chat(ask(model, *said), asked, DEEPSEEK)
+    assert off["thinking"] == {"type": "disabled"}
+
+
+def test_openai_chat_leaves_reasoning_out_beside_tools_where_it_must() -> None:
+    for model, effort in (("gpt-6-sol", "none"), ("gpt-5.2", "high")):
+        request = ask(model, user("a"), thinking="high", tools=(READ,))
+        assert chat(request, info("openai-chat", model), OPENAI)["reasoning_effort"] == effort

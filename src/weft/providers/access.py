@@ -26,6 +26,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return f"Access(base_url={self.base_url!r}, has_key={bool(self.key)})"
 
 
+SLOW = Timeouts(idle=600.0)
+"""For servers on the person's own machine: loading a model and reading a long prompt take minutes there, in silence."""
+
+
 def joined(base: str, path: str) -> str:
     """The address of `path` below `base`; a base that already ends with the path's first step does not get it twice."""
     base = base.rstrip("/")

@@ -38,6 +38,11 @@ class _Tokens(msgspec.Struct):
     cache_creation_input_tokens: int | None = None
 
 
+class _StopDetails(msgspec.Struct):
+    category: str | None = None
+    explanation: str | None = None
+
+
 class _Delta(msgspec.Struct):
     type: str = ""
     text: str = ""
@@ -45,6 +50,7 @@ class _Delta(msgspec.Struct):
     signature: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
+    stop_details: _StopDetails | None = None
 
 
 class _Block(msgspec.Struct):
@@ -101,6 +107,7 @@ class AnthropicDecoder(Decoder):
         self._calls = 0
         self._tokens = _Tokens()
         self._reason: str | None = None
+        self._why = ""
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
         """What one event means."""
@@ -117,6 +124,8 @@ class AnthropicDecoder(Decoder):
             case "message_delta":
                 if event.delta is not None and event.delta.stop_reason:
                     self._reason = event.delta.stop_reason
+                    why = event.delta.stop_details or _StopDetails()
+                    self._why = why.explanation or why.category or ""
                 return self._usage(event.usage)
             case "message_stop":
                 return self._finish()
@@ -203,4 +212,6 @@ class AnthropicDecoder(Decoder):
         if not said:
             reason = "tool_calls" if self._calls else "stop"
         detail = "" if reason in ("stop", "tool_calls") else said
+        if detail and self._why:
+            detail = f"{detail}: {self._why}"
         return (Finished(reason=reason, detail=detail),)

@@ -1,14 +1,19 @@
 """A neutral request in the words of the Messages API.
 
 Rules that shape this file: messages alternate and begin with the user; results open the user message right after the
-calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, opens its
-message and never ends it; at most four cache marks.
+calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, in the order in
+which it came, and never ends a message; a failed result holds only text; at most four cache marks.
+
+Models differ in thinking.  Before 4.6 it has a budget of tokens; from 4.6 on it is adaptive; from 5 on it is on unless it
+is turned off, and some cannot turn it off.  From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning
+is bound to all that stood before it, and compaction or another system prompt would have the request refused, were the
+service not told to drop what no longer fits.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
@@ -26,8 +31,15 @@ from weft.providers.shape import (
 )
 
 Json: TypeAlias = dict[str, Any]
+Thoughts: TypeAlias = Literal["none", "first", "as they came"]
+"""Which place a model's earlier reasoning has in its messages."""
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_UNKNOWN = (99, 0)
+_NEWEST_KNOWN = (5, 5)
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""Must stand in the `anthropic-beta` header when a body has `thinking.block_binding`."""
+_BINDING: Json = {"prefix_mismatch_behavior": "drop_block"}
 _CACHED: Json = {"type": "ephemeral"}
 _BUDGETS: dict[ThinkingLevel, int] = {"low": 4_096, "medium": 10_000, "high": 24_000, "max": 48_000}
 _LEAST_BUDGET = 1_024
@@ -35,13 +47,19 @@ _ANSWER_ROOM = 4_096
 """Output tokens that a thinking budget leaves for the answer, where the model has them."""
 
 
-def encode(request: ModelRequest, info: ModelInfo) -> Json:
-    """The body of `POST /v1/messages`."""
+def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -> Json:
+    """The body of `POST /v1/messages`; `is_vendor`: it goes to Anthropic itself, which knows its newest fields."""
     said = turns(request, info)
     version = model_version(request.model)
     limit = request.max_output_tokens or info.max_output_tokens
     thinking = _thinking(request, info, said, version, limit)
-    messages = _messages(said, with_thoughts=bool(thinking), may_prefill=version < (4, 6))
+    kind = thinking.get("thinking", {}).get("type")
+    if is_vendor and kind == "adaptive" and (5, 1) <= version < _UNKNOWN:
+        thinking["thinking"]["block_binding"] = _BINDING
+    thoughts: Thoughts = "none"
+    if kind in ("adaptive", "enabled"):
+        thoughts = "first" if kind == "enabled" else "as they came"
+    messages = _messages(said, thoughts, may_prefill=version < (4, 6))
     body: Json = {
         "model": request.model,
         "max_tokens": limit,
@@ -52,7 +70,7 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
     _add_system(body, request, version)
     _add_tools(body, request, said)
     # Sampling cannot be set beside reasoning, nor at all on the newest models.
-    if request.temperature is not None and not thinking and version < (4, 7):
+    if request.temperature is not None and thoughts == "none" and version < (4, 7):
         body["temperature"] = min(request.temperature, 1.0)
     if stops := [stop for stop in request.stop if stop.strip()]:
         body["stop_sequences"] = stops
@@ -64,7 +82,7 @@ def model_version(name: str) -> tuple[int, int]:
     """Major and minor version that a model's name tells; a name that tells none is taken for a new one."""
     found = _VERSION.search(name)
     if not found:
-        return (99, 0)
+        return _UNKNOWN
     return (int(found[1]), int(found[2] or 0))
 
 
@@ -74,17 +92,33 @@ def model_version(name: str) -> tuple[int, int]:
 def _thinking(
     request: ModelRequest, info: ModelInfo, said: list[Turn], version: tuple[int, int], limit: int
 ) -> Json:
-    if request.thinking == "off" or not info.thinks:
+    if not info.thinks:
         return {}
+    if request.thinking == "off":
+        return _thinking_off(request.model, version)
     if version >= (4, 6):
-        effort = request.thinking
-        if effort == "max" and version < (4, 7) and "opus" not in request.model:
-            effort = "high"
-        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+        return _adaptive(version, request.thinking)
     budget = min(_BUDGETS[request.thinking], max(limit - _ANSWER_ROOM, limit // 2))
     if budget < _LEAST_BUDGET or not _opens_with_thought(said):
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _adaptive(version: tuple[int, int], effort: ThinkingLevel) -> Json:
+    shown = {"display": "summarized"} if version >= (4, 7) else {}
+    return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": effort}}
+
+
+def _thinking_off(model: str, version: tuple[int, int]) -> Json:
+    """As little thinking as the model has; where it is not known whether it can be turned off, the least effort."""
+    if version < (5, 0) or version == _UNKNOWN:
+        return {}
+    if version <= _NEWEST_KNOWN:
+        if "sonnet" in model and version == (5, 5):
+            return {"thinking": {"type": "between_tools"}}
+        if "haiku" in model or "sonnet" in model or ("opus" in model and version < (5, 5)):
+            return {"thinking": {"type": "disabled"}}
+    return _adaptive(version, "low")
 
 
 def _opens_with_thought(said: list[Turn]) -> bool:
@@ -101,17 +135,18 @@ def _opens_with_thought(said: list[Turn]) -> bool:
 # --- messages --------------------------------------------------------------------------
 
 
-def _messages(said: list[Turn], *, with_thoughts: bool, may_prefill: bool) -> list[Json]:
+def _messages(said: list[Turn], thoughts: Thoughts, *, may_prefill: bool) -> list[Json]:
     messages: list[Json] = []
     for turn in said:
         if isinstance(turn, UserTurn):
             _add_user(messages, [_user_block(part) for part in turn.parts])
             continue
-        messages.append({"role": "assistant", "content": _model_blocks(turn, with_thoughts)})
+        messages.append({"role": "assistant", "content": _model_blocks(turn, thoughts)})
         if turn.outcomes:
-            _add_user(messages, [_result_block(outcome) for outcome in turn.outcomes])
+            results = [_result_block(outcome) for outcome in turn.outcomes]
+            _add_user(messages, [*results, *_pictures_of_failures(turn)])
     if messages[-1]["role"] == "assistant":
-        _end_with_user(messages, may_prefill and not with_thoughts)
+        _end_with_user(messages, may_prefill and thoughts == "none")
     return messages
 
 
@@ -138,16 +173,21 @@ def _user_block(part: Text | Image) -> Json:
     return {"type": "image", "source": source}
 
 
-def _model_blocks(turn: ModelTurn, with_thoughts: bool) -> list[Json]:
-    thoughts, texts, calls = [], [], []
+def _model_blocks(turn: ModelTurn, thoughts: Thoughts) -> list[Json]:
+    blocks: list[Json] = []
+    calls: list[Json] = []
     for part in turn.parts:
         if isinstance(part, Call):
             calls.append({"type": "tool_use", "id": part.id, "name": part.name, "input": part.args})
         elif isinstance(part, Text):
-            texts.append({"type": "text", "text": part.text})
-        elif with_thoughts:
-            thoughts.append(_thought_block(part))
-    return [*thoughts, *texts, *calls]
+            blocks.append({"type": "text", "text": part.text})
+        elif thoughts != "none":
+            blocks.append(_thought_block(part))
+    if thoughts == "first":
+        blocks.sort(key=lambda block: block["type"] == "text")
+    while not calls and blocks[-1]["type"] != "text":
+        blocks.pop()
+    return blocks + calls
 
 
 def _thought_block(part: Thinking) -> Json:
@@ -158,13 +198,23 @@ def _thought_block(part: Thinking) -> Json:
 
 def _result_block(outcome: Outcome) -> Json:
     content: str | list[Json] = outcome.text
-    if outcome.images:
+    if outcome.images and not outcome.is_error:
         pictures = [_user_block(image) for image in outcome.images]
         content = [{"type": "text", "text": outcome.text}, *pictures]
     block: Json = {"type": "tool_result", "tool_use_id": outcome.call.id, "content": content}
     if outcome.is_error:
         block["is_error"] = True
     return block
+
+
+def _pictures_of_failures(turn: ModelTurn) -> list[Json]:
+    """What failed calls showed, after the results."""
+    blocks: list[Json] = []
+    for outcome in turn.outcomes:
+        if outcome.is_error and outcome.images:
+            blocks.append({"type": "text", "text": f"Images from {outcome.call.name}:"})
+            blocks += [_user_block(image) for image in outcome.images]
+    return blocks
 
 
 # --- system, tools, cache --------------------------------------------------------------

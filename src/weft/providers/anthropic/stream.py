@@ -6,7 +6,7 @@ from weft.clock import Clock
 from weft.errors import AuthFailed
 from weft.providers.access import Access, as_json, joined
 from weft.providers.anthropic.decode import AnthropicDecoder
-from weft.providers.anthropic.encode import encode
+from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
 from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
@@ -31,16 +31,21 @@ class AnthropicWire(Wire):
             raise AuthFailed(
                 "there is no key for anthropic; set ANTHROPIC_API_KEY, or run `weft auth login anthropic`"
             )
+        url = joined(access.base_url or BASE_URL, "/v1/messages")
+        # Servers that only speak like it refuse fields that they do not know.
+        body = encode(request, info, is_vendor=url.startswith(f"{BASE_URL}/"))
+        is_bound = "block_binding" in body.get("thinking", {})
         return HttpRequest(
-            url=joined(access.base_url or BASE_URL, "/v1/messages"),
+            url=url,
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
                 ("anthropic-version", VERSION),
                 ("x-api-key", access.key),
+                *((("anthropic-beta", BINDING_BETA),) if is_bound else ()),
                 *access.headers,
             ),
-            body=as_json(encode(request, info)),
+            body=as_json(body),
             timeouts=access.timeouts,
         )
 

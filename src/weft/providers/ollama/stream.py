@@ -8,7 +8,7 @@ import msgspec
 
 from weft.clock import Clock
 from weft.errors import ProviderUnavailable
-from weft.providers.access import Access, as_json, joined
+from weft.providers.access import SLOW, Access, as_json, joined
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
 from weft.providers.live import Decoder, Frames, HttpProvider, Wire
@@ -18,8 +18,6 @@ from weft.providers.shape import real_names
 from weft.providers.transport import HttpRequest, Timeouts, Transport
 
 BASE_URL = "http://127.0.0.1:11434"
-SLOW = Timeouts(idle=600.0)
-"""Loading a model and reading a long prompt take minutes on a small machine, in silence."""
 
 
 class OllamaWire(Wire):

@@ -24,6 +24,7 @@ from weft.providers.live import Decoder, broke_off, decoded, error_in_stream
 
 class _InputDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _OutputDetails(msgspec.Struct):
@@ -31,14 +32,14 @@ class _OutputDetails(msgspec.Struct):
 
 
 class _Tokens(msgspec.Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     input_tokens_details: _InputDetails | None = None
     output_tokens_details: _OutputDetails | None = None
 
 
 class _Incomplete(msgspec.Struct):
-    reason: str = ""
+    reason: str | None = None
 
 
 class _Response(msgspec.Struct):
@@ -49,9 +50,9 @@ class _Response(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     type: str = ""
-    id: str = ""
-    call_id: str = ""
-    name: str = ""
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
     arguments: str | None = None
     encrypted_content: str | None = None
 
@@ -131,8 +132,9 @@ class ResponsesDecoder(Decoder):
             return ()
         index = len(self._calls)
         self._calls[place] = index
-        real = self._names.get(item.name, item.name)
-        return (CallStarted(index=index, name=real, provider_id=item.call_id),)
+        name = item.name or ""
+        real = self._names.get(name, name)
+        return (CallStarted(index=index, name=real, provider_id=item.call_id or ""),)
 
     def _args(self, place: int, text: str) -> Iterable[StreamEvent]:
         if place not in self._calls or not text:
@@ -145,7 +147,7 @@ class ResponsesDecoder(Decoder):
             if not (self._thought or item.encrypted_content):
                 return ()
             self._thought = False
-            proof = f"{item.id} {item.encrypted_content}" if item.encrypted_content else ""
+            proof = f"{item.id or ''} {item.encrypted_content}" if item.encrypted_content else ""
             return (ThinkingDone(signature=proof.strip()),)
         if item.type != "function_call":
             return ()
@@ -159,7 +161,7 @@ class ResponsesDecoder(Decoder):
         events: list[StreamEvent] = []
         if response.usage is not None:
             events.append(UsageSeen(_usage(response.usage)))
-        cut = response.incomplete_details.reason if response.incomplete_details else ""
+        cut = (response.incomplete_details or _Incomplete()).reason or ""
         events.append(Finished(reason=self._reason(cut), detail=cut))
         return events
 
@@ -172,10 +174,12 @@ class ResponsesDecoder(Decoder):
 
 
 def _usage(tokens: _Tokens) -> Usage:
-    cached = (tokens.input_tokens_details or _InputDetails()).cached_tokens or 0
+    details = tokens.input_tokens_details or _InputDetails()
+    cached, written = details.cached_tokens or 0, details.cache_write_tokens or 0
     return Usage(
-        input_tokens=max(0, tokens.input_tokens - cached),
-        output_tokens=tokens.output_tokens,
+        input_tokens=max(0, (tokens.input_tokens or 0) - cached - written),
+        output_tokens=tokens.output_tokens or 0,
         cache_read_tokens=cached,
+        cache_write_tokens=written,
         reasoning_tokens=(tokens.output_tokens_details or _OutputDetails()).reasoning_tokens or 0,
     )

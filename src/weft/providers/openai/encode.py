@@ -59,16 +59,24 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
 
 
 def effort(model: str, level: ThinkingLevel) -> str:
-    """The vendor's word for how much to think; `off` is the least that the model knows."""
-    found = _GPT.search(model)
-    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    """The vendor's word for how much to think; `off` is the least that the model knows, `max` the most."""
+    version = model_version(model)
     if level == "off":
-        if "codex" in model or "pro" in model or version < (5, 0):
+        always = any(word in model for word in ("codex", "pro", "astra", "gpt-6.1-sol"))
+        if always or version < (5, 0):
             return "low"
         return "none" if version >= (5, 1) else "minimal"
     if level == "max":
+        if version >= (6, 0):
+            return "max"
         return "xhigh" if version >= (5, 2) or "codex-max" in model else "high"
     return level
+
+
+def model_version(model: str) -> tuple[int, int]:
+    """The version in a model's name, as of GPT; nothing where it has none."""
+    found = _GPT.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _form(schema: Json) -> Json:
@@ -93,11 +101,12 @@ def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
 
 def _input(request: ModelRequest, info: ModelInfo) -> list[Json]:
     items: list[Json] = []
+    has_phases = model_version(request.model) >= (5, 4)
     for turn in turns(request, info):
         if isinstance(turn, UserTurn):
             items.append(_user([_shown(part) for part in turn.parts]))
         else:
-            items += _model_items(turn)
+            items += _model_items(turn, has_phases)
             items += [_output(outcome) for outcome in turn.outcomes]
     return items
 
@@ -113,15 +122,18 @@ def _shown(part: Text | Image) -> Json:
     return {"type": "input_image", "image_url": address, "detail": "auto"}
 
 
-def _model_items(turn: ModelTurn) -> list[Json]:
+def _model_items(turn: ModelTurn, has_phases: bool) -> list[Json]:
     items: list[Json] = []
+    # Newer models take what they said on the way for an answer, unless they are told which it was.
+    phase = {"phase": "commentary" if turn.outcomes else "final_answer"} if has_phases else {}
     for part in turn.parts:
         match part:
             case Thinking():
                 items.append(_reasoning(part))
             case Text():
                 # As plain text: the richer form wants the id of a message that they store.
-                items.append({"type": "message", "role": "assistant", "content": part.text})
+                words = {"type": "message", "role": "assistant", "content": part.text}
+                items.append({**words, **phase})
             case Call():
                 items.append(
                     {

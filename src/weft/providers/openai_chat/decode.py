@@ -30,6 +30,8 @@ _REASONS: dict[str, StopReason] = {
     "function_call": "tool_calls",
     "content_filter": "refusal",
 }
+_FAILURES = ("error", "insufficient_system_resource", "engine_overloaded", "network_error")
+"""What servers give as the reason to stop when it is theirs."""
 
 
 class _Function(msgspec.Struct):
@@ -40,12 +42,13 @@ class _Function(msgspec.Struct):
 
 class _Call(msgspec.Struct):
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
     function: _Function | None = None
 
 
 class _Delta(msgspec.Struct):
-    content: str | None = None
+    content: Any = None
+    """Text, or from some servers a list of pieces, reasoning among them."""
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -59,6 +62,7 @@ class _Choice(msgspec.Struct):
 
 class _InputDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _OutputDetails(msgspec.Struct):
@@ -119,6 +123,9 @@ class ChatDecoder(Decoder):
             choice = chunk.choices[0]
             if choice.delta is not None:
                 self._delta(choice.delta, events)
+            if choice.finish_reason in _FAILURES:
+                said = {"message": f"it stopped with {choice.finish_reason!r}"}
+                raise error_in_stream(self._provider, said, self._secret)
             if choice.finish_reason:
                 self._reason = choice.finish_reason
         if chunk.usage is not None:
@@ -132,16 +139,26 @@ class ChatDecoder(Decoder):
         return self._finish()
 
     def _delta(self, delta: _Delta, events: list[StreamEvent]) -> None:
-        if thought := delta.reasoning_content or delta.reasoning:
-            self._is_thinking = True
-            events.append(ThinkingPiece(thought))
-        if text := delta.content or delta.refusal:
-            self._refused = self._refused or bool(delta.refusal)
-            self._end_thought(events)
-            events.append(TextPiece(text))
+        self._think(delta.reasoning_content or delta.reasoning or "", events)
+        for thought, text in _pieces(delta.content):
+            self._think(thought, events)
+            self._say(text, events)
+        if delta.refusal:
+            self._refused = True
+            self._say(delta.refusal, events)
         for call in delta.tool_calls or ():
             self._end_thought(events)
             self._call(call, events)
+
+    def _think(self, thought: str, events: list[StreamEvent]) -> None:
+        if thought:
+            self._is_thinking = True
+            events.append(ThinkingPiece(thought))
+
+    def _say(self, text: str, events: list[StreamEvent]) -> None:
+        if text:
+            self._end_thought(events)
+            events.append(TextPiece(text))
 
     def _end_thought(self, events: list[StreamEvent]) -> None:
         if self._is_thinking:
@@ -150,13 +167,14 @@ class ChatDecoder(Decoder):
 
     def _call(self, call: _Call, events: list[StreamEvent]) -> None:
         function = call.function or _Function()
-        place = self._place(call)
+        their_id = "" if call.id is None else str(call.id)
+        place = self._place(call, their_id)
         known = self._open.get(place)
         # Some servers give every call the same place; another id is another call.
-        if known is None or (call.id and known[1] and call.id != known[1]):
+        if known is None or (their_id and known[1] and their_id != known[1]):
             if not function.name:
                 return
-            known = (self._calls, call.id or "")
+            known = (self._calls, their_id)
             self._open[place] = known
             self._bare.add(known[0])
             self._calls += 1
@@ -166,9 +184,12 @@ class ChatDecoder(Decoder):
             self._bare.discard(known[0])
             events.append(CallArgs(known[0], text))
 
-    def _place(self, call: _Call) -> int:
+    def _place(self, call: _Call, their_id: str) -> int:
         if call.index is not None:
             return call.index
+        for place, (_, known_id) in self._open.items():
+            if their_id and their_id == known_id:
+                return place
         # Without an index: a named call begins, an unnamed piece goes on with the last one.
         is_new = call.function is not None and bool(call.function.name)
         return len(self._open) if is_new else len(self._open) - 1
@@ -195,13 +216,28 @@ def _args(arguments: Any) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
+def _pieces(content: Any) -> list[tuple[str, str]]:
+    """Reasoning and text of a delta's content, in its order."""
+    if content is None or isinstance(content, str):
+        return [("", content or "")]
+    found: list[tuple[str, str]] = []
+    for piece in content if isinstance(content, list) else ():
+        if isinstance(piece, dict) and piece.get("type") == "thinking":
+            found += [(text, "") for _, text in _pieces(piece.get("thinking"))]
+        elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
+            found.append(("", piece["text"]))
+    return found
+
+
 def _usage(tokens: _Tokens) -> Usage:
     details = tokens.prompt_tokens_details or _InputDetails()
     cached = details.cached_tokens or tokens.prompt_cache_hit_tokens or 0
+    written = details.cache_write_tokens or 0
     return Usage(
-        input_tokens=max(0, (tokens.prompt_tokens or 0) - cached),
+        input_tokens=max(0, (tokens.prompt_tokens or 0) - cached - written),
         output_tokens=tokens.completion_tokens or 0,
         cache_read_tokens=cached,
+        cache_write_tokens=written,
         reasoning_tokens=(tokens.completion_tokens_details or _OutputDetails()).reasoning_tokens
         or 0,
     )

@@ -5,13 +5,15 @@ Many servers speak this with small differences; a `Dialect` names those that mat
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from weft.messages import Image, Text, Thinking
-from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.openai.encode import effort
+from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.openai.encode import effort, model_version
 from weft.providers.schema import as_object, closed, remembered, strict
 from weft.providers.shape import (
     GO_ON,
@@ -42,13 +44,30 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     cache_key: bool = False
     """It knows `prompt_cache_key`."""
     reasoning_back: bool = False
-    """It wants a model's own reasoning back beside its calls, as `reasoning_content`."""
+    """It wants a model's own reasoning back beside its calls, as `reasoning_content`; an empty one where there was none."""
+    thinking_switch: bool = False
+    """It turns reasoning on and off by a field `thinking`."""
+    short_ids: bool = False
+    """Ids of calls are nine letters or digits."""
+    user_may_follow_results: bool = True
+    """The user may speak right after results of tools; else the model has to say something in between."""
+    effort_beside_tools: bool = True
+    """Newer models of it reason beside tools; else they can do only one of the two here."""
     must_end_with_user: bool = True
     """It refuses a conversation that ends with the model's words."""
 
 
-OPENAI = Dialect(max_tokens="max_completion_tokens", effort=True, cache_key=True)
+OPENAI = Dialect(
+    max_tokens="max_completion_tokens", effort=True, cache_key=True, effort_beside_tools=False
+)
+DEEPSEEK = Dialect(reasoning_back=True, thinking_switch=True, schemas=False)
+MISTRAL = Dialect(short_ids=True, user_may_follow_results=False)
 COMPATIBLE = Dialect()
+
+_TOOLS_OR_THOUGHT = (5, 6)
+"""From this version on OpenAI's models call functions here only without reasoning."""
+_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_NOTED = "(noted)"
 
 
 def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE) -> Json:
@@ -63,9 +82,11 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
         body[dialect.max_tokens] = request.max_output_tokens
     reasons = dialect.effort and info.thinks
     if reasons:
-        body["reasoning_effort"] = effort(request.model, request.thinking)
+        body["reasoning_effort"] = _effort(request, dialect)
     elif request.temperature is not None:
         body["temperature"] = request.temperature
+    if dialect.thinking_switch and info.thinks:
+        body.update(_switched(request.thinking))
     if request.stop and not reasons:
         body["stop"] = list(request.stop[:_MOST_STOPS])
     if request.schema is not None and dialect.schemas:
@@ -73,6 +94,21 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
     if request.session_id and dialect.cache_key:
         body["prompt_cache_key"] = request.session_id[:64]
     return body
+
+
+def _effort(request: ModelRequest, dialect: Dialect) -> str:
+    is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
+    if request.tools and is_new and not dialect.effort_beside_tools:
+        return effort(request.model, "off")
+    wanted = effort(request.model, request.thinking)
+    return "xhigh" if wanted == "max" else wanted
+
+
+def _switched(level: ThinkingLevel) -> Json:
+    if level == "off":
+        return {"thinking": {"type": "disabled"}}
+    known = {"low": "low", "max": "max"}.get(level, "high")
+    return {"thinking": {"type": "enabled"}, "reasoning_effort": known}
 
 
 def _form(schema: Json) -> Json:
@@ -105,19 +141,21 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> list[
         messages.append({"role": "system", "content": "\n\n".join(system)})
     for turn in turns(request, info, max_id=MAX_ID):
         if isinstance(turn, UserTurn):
-            _add_user(messages, list(turn.parts))
+            _add_user(messages, list(turn.parts), dialect)
         else:
             messages += _model(turn, dialect)
-            _add_user(messages, _pictures(turn))
+            _add_user(messages, _pictures(turn), dialect)
     if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
-        _add_user(messages, [Text(text=GO_ON)])
+        _add_user(messages, [Text(text=GO_ON)], dialect)
     return messages
 
 
-def _add_user(messages: list[Json], parts: list[Text | Image]) -> None:
+def _add_user(messages: list[Json], parts: list[Text | Image], dialect: Dialect) -> None:
     """Add what the user says; it joins a user message right before it."""
     if not parts:
         return
+    if messages and messages[-1]["role"] == "tool" and not dialect.user_may_follow_results:
+        messages.append({"role": "assistant", "content": _NOTED})
     blocks = [_block(part) for part in parts]
     if messages and messages[-1]["role"] == "user":
         before = messages.pop()["content"]
@@ -140,17 +178,17 @@ def _words(text: str) -> Json:
 
 def _model(turn: ModelTurn, dialect: Dialect) -> list[Json]:
     text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
-    calls = [_call(part) for part in turn.parts if isinstance(part, Call)]
+    calls = [_call(part, dialect) for part in turn.parts if isinstance(part, Call)]
     message: Json = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
     thoughts = [part.text for part in turn.parts if isinstance(part, Thinking) and part.text]
-    if thoughts and dialect.reasoning_back:
+    if (thoughts or calls) and dialect.reasoning_back:
         message["reasoning_content"] = "\n".join(thoughts)
     results = [
         {
             "role": "tool",
-            "tool_call_id": outcome.call.id,
+            "tool_call_id": _id(outcome.call, dialect),
             "content": f"Error: {outcome.text}" if outcome.is_error else outcome.text,
         }
         for outcome in turn.outcomes
@@ -158,10 +196,16 @@ def _model(turn: ModelTurn, dialect: Dialect) -> list[Json]:
     return [message, *results]
 
 
-def _call(call: Call) -> Json:
+def _id(call: Call, dialect: Dialect) -> str:
+    if not dialect.short_ids or _SHORT_ID.fullmatch(call.id):
+        return call.id
+    return hashlib.sha256(call.id.encode()).hexdigest()[:9]
+
+
+def _call(call: Call, dialect: Dialect) -> Json:
     arguments = msgspec.json.encode(call.args).decode()
     return {
-        "id": call.id,
+        "id": _id(call, dialect),
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }

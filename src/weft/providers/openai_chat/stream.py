@@ -6,16 +6,26 @@ import msgspec
 
 from weft.clock import Clock
 from weft.errors import AuthFailed, UsageError
-from weft.providers.access import Access, as_json, joined
+from weft.providers.access import SLOW, Access, as_json, joined
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
 from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
 from weft.providers.openai_chat.decode import ChatDecoder
-from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI, Dialect, encode
+from weft.providers.openai_chat.encode import (
+    COMPATIBLE,
+    DEEPSEEK,
+    MISTRAL,
+    OPENAI,
+    Dialect,
+    encode,
+)
 from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Transport
+from weft.providers.transport import HttpRequest, Timeouts, Transport
+from weft.providers.transport.proxy import is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
+DIALECTS = {"api.openai.com": OPENAI, "api.deepseek.com": DEEPSEEK, "api.mistral.ai": MISTRAL}
+"""How servers speak that are stricter than most, by host."""
 THOUGHT_MARK = "reasoning_content"
 """Signs reasoning that the server wants back; the protocol has no signatures."""
 
@@ -80,7 +90,11 @@ def provider(
         raise UsageError(
             f"no provider {name!r}; set providers.{name}.base_url to use a server that speaks Chat Completions"
         )
-    reached = msgspec.structs.replace(access, base_url=address)
-    dialect = dialect or (OPENAI if is_openai else COMPATIBLE)
+    timeouts = access.timeouts
+    host = target(address).host
+    if timeouts == Timeouts() and (catalogue.vendor(name).is_free or is_loopback(host)):
+        timeouts = SLOW
+    reached = msgspec.structs.replace(access, base_url=address, timeouts=timeouts)
+    dialect = dialect or (OPENAI if is_openai else DIALECTS.get(host, COMPATIBLE))
     wire = ChatWire(reached, name, dialect, needs_key=is_openai)
     return HttpProvider(wire, transport, catalogue, clock=clock)

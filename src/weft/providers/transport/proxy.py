@@ -72,7 +72,7 @@ class Proxies(msgspec.Struct, frozen=True, kw_only=True):
             UsageError: the proxy's address is not one that we can use.
         """
         address = self.https if where.scheme == "https" else self.http
-        if not address or _is_loopback(where.host) or self._is_excepted(where):
+        if not address or is_loopback(where.host) or self._is_excepted(where):
             return None
         return _proxy(address)
 
@@ -96,7 +96,8 @@ def _matches(host: str, name: str) -> bool:
     return host == bare or host.endswith(f".{bare}")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Is it this machine itself?"""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
