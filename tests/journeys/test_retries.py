@@ -6,6 +6,7 @@ import pytest
 
 from tests.journeys.world import World, facts, running, said, told
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, TurnFinished, UsageRecorded
+from weft.loop.request import LONGEST_ANSWER
 from weft.messages import Usage
 from weft.providers.script import Break, CallTool, EndEarly, Fail, SayText, Spend, Step
 from weft.providers.scripted import ScriptedModel
@@ -151,3 +152,16 @@ async def test_what_broken_attempts_used_is_counted(world: World) -> None:
         assert reply.usage.input_tokens == 2000
         assert (await session.usage()).total.input_tokens == 2000
         assert len(await facts(session, UsageRecorded)) == 2
+
+
+async def test_an_answer_without_end_is_cut_off_and_what_came_is_kept(plain_world: World) -> None:
+    flood = SayText(text="x" * (LONGEST_ANSWER + 200_000), chunk=100_000)
+    model = ScriptedModel([(flood, SayText(text="never heard")), "ok"])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        reply = await session.send_message("go")
+        assert reply.finish_reason == "provider_error"
+        assert "does not end" in reply.detail
+        [kept] = [each for each in await session.messages() if each.role == "assistant"]
+        assert LONGEST_ANSWER < len(kept.content) <= LONGEST_ANSWER + 100_000
+        assert kept.is_partial
