@@ -13,6 +13,7 @@ from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store.base import Draft, DraftChunk, Owner, Snapshot
 from weft.store.drafts import joined_draft
+from weft.store.folders import make_durable_folder
 from weft.store.jsonl import files, leasing, listing
 from weft.store.jsonl.ground import Ground
 from weft.store.jsonl.lines import blobs_of
@@ -59,7 +60,7 @@ def save_draft(ground: Ground, chunk: DraftChunk, process_id: str) -> None:
         chunk=chunk.chunk,
         restart=chunk.restart,
     )
-    files.make_folder(path.parent)
+    make_durable_folder(path.parent)
     fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         files.write_all(fd, msgspec.json.encode(stored) + b"\n")

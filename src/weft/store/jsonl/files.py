@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.errors import StoreUnavailable
+from weft.store.folders import make_durable_folder, sync_folder
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -34,20 +35,6 @@ def unavailable(error: OSError, what: Path) -> StoreUnavailable:
     )
 
 
-def make_folder(folder: Path) -> None:
-    """A folder that only its owner may look into."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def write_all(fd: int, data: bytes) -> None:
     """Write every byte; the system may take fewer than it was given."""
     view = memoryview(data)
@@ -57,7 +44,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 def replace(path: Path, data: bytes, *, durable: bool) -> None:
     """Give `path` a new content, whole or not at all."""
-    make_folder(path.parent)
+    make_durable_folder(path.parent)
     new = path.with_name(f"{path.name}.new")
     fd = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
@@ -73,7 +60,7 @@ def replace(path: Path, data: bytes, *, durable: bool) -> None:
 
 def scribble(path: Path, data: bytes) -> None:
     """Overwrite a file that may be torn by a crash, because its reader notices and makes it again."""
-    make_folder(path.parent)
+    make_durable_folder(path.parent)
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         write_all(fd, data)

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from weft.errors import StoreUnavailable, TooNew
+from weft.store.folders import make_durable_folder
 from weft.store.jsonl import files, journal
 from weft.store.jsonl.gate import open_gate
 from weft.store.jsonl.lines import Log
@@ -36,7 +37,7 @@ class Ground:
         self._busy_seconds = busy_seconds
         self._logs: OrderedDict[str, Log] = OrderedDict()
         with files.explained(folder):
-            files.make_folder(folder)
+            make_durable_folder(folder)
             self._gate = open_gate(self.places.lock)
         try:
             with self.entered():
@@ -101,7 +102,7 @@ class Ground:
         kept = files.content(self.places.version)
         if kept is None:
             for folder in (self.places.logs, self.places.rows, self.places.hidden):
-                files.make_folder(folder)
+                make_durable_folder(folder)
             files.replace(self.places.version, msgspec.json.encode(_Version(VERSION)), durable=True)
             return
         try:

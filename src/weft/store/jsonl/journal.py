@@ -16,7 +16,8 @@ from collections.abc import Sequence
 import msgspec
 
 from weft import faults
-from weft.store.jsonl.files import sync_folder, write_all
+from weft.store.folders import sync_folder
+from weft.store.jsonl.files import write_all
 from weft.store.jsonl.names import Places
 
 BEFORE_WRITE = faults.point("store.jsonl.before_write")
@@ -51,7 +52,8 @@ def write(places: Places, entries: Sequence[Entry]) -> None:
     Raises:
         OSError: the disk refused; the files are as they were.
     """
-    if len(entries) == 1:
+    if len(entries) == 1 and entries[0].lines.count("\n") == 1:
+        # A line is whole or torn, and a torn one is cut off: one needs no journal.  Of two the first could be left alone.
         _write_one(places, entries[0])
         return
     try:
@@ -109,9 +111,11 @@ def put_lines(places: Places, entry: Entry) -> None:
     """Have the lines stand at their offset; where they do already, nothing is touched, nor what follows them."""
     path = places.log(entry.stream)
     data = entry.lines.encode()
-    is_new = not path.exists()
     fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
+        if not entry.offset:
+            # The name first, and also when a file without a line is there already: whoever made it may have died before this.
+            sync_folder(path.parent)
         BEFORE_WRITE.hit()
         size = os.fstat(fd).st_size
         if size <= entry.offset or os.pread(fd, len(data), entry.offset) != data:
@@ -124,8 +128,6 @@ def put_lines(places: Places, entry: Entry) -> None:
         AFTER_SYNC.hit()
     finally:
         os.close(fd)
-    if is_new:
-        sync_folder(path.parent)
 
 
 def cut(places: Places, entry: Entry) -> None:
@@ -142,9 +144,11 @@ def cut(places: Places, entry: Entry) -> None:
 
 
 def _put(places: Places, journal: _Journal) -> None:
-    is_new = not places.journal.exists()
     fd = os.open(places.journal, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
+        if not places.is_journal_named:
+            sync_folder(places.folder)
+            places.is_journal_named = True
         BEFORE_WRITE.hit()
         write_all(fd, msgspec.json.encode(journal) + b"\n")
         AFTER_WRITE.hit()
@@ -152,8 +156,6 @@ def _put(places: Places, journal: _Journal) -> None:
         AFTER_SYNC.hit()
     finally:
         os.close(fd)
-    if is_new:
-        sync_folder(places.folder)
 
 
 def _empty(places: Places) -> None:

@@ -39,6 +39,8 @@ class Places:
         self.version = folder / "version.json"
         self.lock = folder / "lock"
         self.journal = folder / "journal.json"
+        self.is_journal_named = False
+        """Its name is known to be durable."""
         self.logs = folder / "logs"
         self.rows = folder / "rows"
         self.leases = folder / "leases"

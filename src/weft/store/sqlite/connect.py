@@ -13,6 +13,7 @@ from typing import Literal
 import apsw
 
 from weft.errors import Corrupt, StoreError, StoreUnavailable
+from weft.store.folders import make_durable_folder, sync_folder
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import look, migrate
 
@@ -123,17 +124,13 @@ def _make_file(path: Path) -> None:
     Only ever with O_EXCL: to open and close an existing file here would drop the locks that another connection of this
     process has on it, and corrupt it.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_durable_folder(path.parent)
     try:
         fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     os.close(fd)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def _prepare(db: apsw.Connection, path: Path, synchronous: Synchronous, patience: Patience) -> None:
