@@ -148,7 +148,8 @@ class Judge:
             self._say(f"gap or repeat in seq: {[fact.seq for fact in facts]}")
         replayed = SessionState(session_id=SESSION)
         for fact in facts:
-            if isinstance(fact, ModelCallStarted) and replayed.queue.waiting("steering"):
+            is_asked = isinstance(fact, ModelCallStarted) and fact.purpose == "turn"
+            if is_asked and replayed.queue.waiting("steering"):
                 self._say("the model was asked while steering waited")
             replayed.apply(fact)
         if snapshot(replayed) != snapshot(state):
