@@ -139,6 +139,7 @@ async def sqlite_locked_by_another_process_is_waited_for_then_refused(folder: Pa
     async with await open_sqlite(path, busy_seconds=0.05) as store:
         lease = await store.take_lease(A)
         locker = apsw.Connection(str(path))
+        locker.set_busy_timeout(5_000)
         locker.execute("begin immediate")
         with refuses(StoreUnavailable) as refusal:
             await store.append(facts(lease, 0, "refused"))
@@ -156,6 +157,7 @@ async def sqlite_waits_for_a_lock_that_is_given_back(folder: Path) -> None:
     async with await open_sqlite(path) as store:
         lease = await store.take_lease(A)
         locker = apsw.Connection(str(path))
+        locker.set_busy_timeout(5_000)
         locker.execute("begin immediate")
         waiting = asyncio.ensure_future(store.append(facts(lease, 0, "kept")))
         done, _ = await asyncio.wait([waiting], timeout=0.05)

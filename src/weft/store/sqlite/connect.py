@@ -38,6 +38,10 @@ class Patience:
         """A new wait begins."""
         self._deadline = time.monotonic() + self.seconds
 
+    def end(self) -> None:
+        """What comes next is not waited for."""
+        self._deadline = 0.0
+
     def __call__(self, tries: int) -> bool:
         """Sleep a little and say whether to try again."""
         if time.monotonic() >= self._deadline:

@@ -31,6 +31,7 @@ import apsw
 
 from weft import faults
 from weft.errors import StoreError, StoreUnavailable
+from weft.store.sqlite.ahead import WriteAhead
 from weft.store.sqlite.ballast import Ballast
 from weft.store.sqlite.connect import Patience, Synchronous, explained, is_full, open_writer
 from weft.store.threads import call, settle
@@ -99,6 +100,8 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._ballast = Ballast(path)
+        # Not on a file system that is only played: the file that we would lengthen is not the one it writes.
+        self._ahead = WriteAhead(path, self._patience) if vfs is None else None
         self._db: apsw.Connection | None = None
         self._is_dead = False
         self._inode = 0
@@ -142,6 +145,7 @@ class Writer:
                 group, is_open = self._collect()
                 if group:
                     self._finish(self._commit(group))
+                    self._tend()
         finally:
             self._leave()
             self._disconnect()
@@ -177,6 +181,10 @@ class Writer:
         _AFTER_COMMIT.hit()
         self._ballast.keep()
         return done
+
+    def _tend(self) -> None:
+        if self._ahead is not None and self._db is not None and not self._is_dead:
+            self._ahead.tend(self._db, is_idle=self._jobs.empty())
 
     def _apply(self, db: apsw.Connection, job: Job) -> Done:
         db.execute("savepoint job")
@@ -220,6 +228,8 @@ class Writer:
             self._path, synchronous=self._synchronous, vfs=self._vfs, patience=self._patience
         )
         self._inode = os.stat(self._path).st_ino
+        if self._ahead is not None:
+            self._ahead.attach(self._db)
 
     def _living(self) -> apsw.Connection:
         """A connection that may be trusted, on the file that has our name."""
