@@ -150,5 +150,5 @@ def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> No
 
 
 def test_what_waits_says_when_it_is_said() -> None:
-    live = Live(queued={"a": "soon", "b": "late"}, later={"b"})
+    live = Live(queued={"b": "late", "a": "soon"}, later={"b"})
     assert lines(live) == ["› then: soon", "› after this turn: late"]

@@ -46,7 +46,7 @@ def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
         if live.writing and live.status == "thinking":
             doing = f"writing a call of {clean_line(live.writing)}"
         drawn.append(("class:quiet", f"{fit(f'· {doing} {seconds} s (esc stops it)', width)}\n"))
-    for entry_id, text in live.queued.items():
+    for entry_id, text in sorted(live.queued.items(), key=lambda each: each[0] in live.later):
         when = "after this turn" if entry_id in live.later else "then"
         drawn.append(("class:quiet", f"{fit(f'› {when}: {clean_line(text)}', width)}\n"))
     return drawn
