@@ -48,7 +48,7 @@ check: $(READY) ## Formatting and lint
 
 .PHONY: types
 types: $(READY) ## Strict types, tests too
-	$(BIN)/mypy -p weft -p tests -p bench
+	$(BIN)/mypy -p weft -p tests -p bench -p scripts
 	$(BIN)/mypy src/weft/sync.py  # its stub hides it from the line above
 
 .PHONY: suite

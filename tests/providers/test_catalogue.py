@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
+from typing import Any
+
+import msgspec
 import pytest
+from scripts.refresh_catalogue import CATALOGUE, refreshed, written
 
 from weft.errors import UsageError
 from weft.messages import Usage
@@ -21,9 +27,26 @@ def test_every_provider_has_a_default_that_can_be_used() -> None:
 
 def test_the_defaults_are_the_promised_ones() -> None:
     catalogue = shipped()
-    assert catalogue.default("anthropic") == "claude-sonnet-4-6"
-    assert catalogue.default("openai") == "gpt-5"
-    assert catalogue.default("google") == "gemini-2.5-flash"
+    assert catalogue.default("anthropic") == "claude-sonnet-5-5"
+    assert catalogue.default("openai") == "gpt-6.1-sol"
+    assert catalogue.default("google") == "gemini-3.8-flash"
+
+
+def test_a_default_that_costs_money_has_a_price() -> None:
+    catalogue = shipped()
+    for provider in catalogue.providers:
+        assert catalogue.resolve(provider).cost(Usage(input_tokens=1)) is not None
+
+
+def test_a_long_request_costs_its_own_price() -> None:
+    info = shipped().info("openai", "gpt-6.1-sol")
+    short = Usage(input_tokens=100_000, cache_read_tokens=172_000, output_tokens=10)
+    assert info.cost(short) == pytest.approx((100_000 * 2 + 172_000 * 0.1 + 10 * 10) / 1e6)
+    longer = Usage(input_tokens=100_001, cache_read_tokens=172_000, output_tokens=10)
+    assert info.cost(longer) == pytest.approx((100_001 * 4 + 172_000 * 0.2 + 10 * 15) / 1e6)
+    own = Entry(price=(1.0, 2.0), long=(5, 3.0, 4.0))
+    asked = Catalogue({}, {"acme": {"a": own}}).info("acme", "a")
+    assert asked.cost(Usage(input_tokens=3, cache_read_tokens=3)) == pytest.approx(18 / 1e6)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +104,65 @@ def test_an_unknown_provider_has_no_default_but_can_be_used() -> None:
 
 def test_chat_completions_knows_the_models_of_openai() -> None:
     assert shipped().info("openai-chat", "gpt-4.1").context_window == 1_000_000
+
+
+# --- refreshing ------------------------------------------------------------------------
+
+
+class Tiers(msgspec.Struct):
+    base: float
+    tiers: list[Any]
+
+
+class Tier(msgspec.Struct):
+    start: int
+    price: float
+
+
+class Prices(msgspec.Struct):
+    input_mtok: Any = None
+    output_mtok: Any = None
+    cache_read_mtok: Any = None
+    cache_write_mtok: Any = None
+
+
+class Listed(msgspec.Struct):
+    id: str
+    prices: Any
+    context_window: int | None = None
+
+
+class Provider(msgspec.Struct):
+    id: str
+    models: list[Listed]
+
+
+def test_refreshing_changes_prices_and_nothing_else() -> None:
+    catalogue: dict[str, Any] = {
+        "acme": {
+            "default": "a",
+            "models": {
+                "a": {"window": 9, "output": 3, "price": [1, 2], "thinks": True},
+                "b": {"price": [1, 1]},
+            },
+        }
+    }
+    listed = Prices(
+        input_mtok=Tiers(4.0, [Tier(200, 8.0)]), output_mtok=Decimal("5.5"), cache_read_mtok=0.5
+    )
+    data = [Provider("acme", [Listed("a-preview", listed, 77), Listed("new", Prices())])]
+    found, said = refreshed(catalogue, data)
+    assert found["acme"]["models"]["a"] == {
+        "window": 9,
+        "output": 3,
+        "price": [4, 5.5, 0.5],
+        "thinks": True,
+        "long": [200, 8, 5.5, 0.5],
+    }
+    assert found["acme"]["models"]["b"] == {"price": [1, 1]}
+    assert any("acme:b: not in the data" in line for line in said)
+    assert any("not in the catalogue: a-preview, new" in line for line in said)
+
+
+def test_the_file_is_written_as_refreshing_writes_it() -> None:
+    assert written(json.loads(CATALOGUE.read_text())) == CATALOGUE.read_text()

@@ -8,7 +8,7 @@ from weft.app.providers import Providers
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model, ModelInfo, Provider
 
-FALLBACK = "anthropic:claude-sonnet-4-6"
+FALLBACK = "anthropic:claude-sonnet-5-5"
 
 
 class Models:
@@ -81,7 +81,7 @@ def split(name: str) -> tuple[str, str]:
     places = [place for mark in ":/" if (place := name.find(mark)) > 0]
     if not places or min(places) == len(name) - 1:
         raise UsageError(
-            f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-4-6"
+            f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-5-5"
         )
     cut = min(places)
     return name[:cut], name[cut + 1 :]

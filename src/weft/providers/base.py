@@ -140,21 +140,33 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     price_output: float | None = None
     price_cache_read: float | None = None
     price_cache_write: float | None = None
+    long_prompt: int | None = None
+    """A request with more tokens than these, cached ones included, costs `long_prices` instead."""
+    long_prices: tuple[float, ...] = ()
+    """Input, output, and where there are such, read from and written to the cache."""
     thinks: bool = False
     sees_images: bool = False
     calls_tools: bool = True
 
     def cost(self, usage: Usage) -> float | None:
-        """What `usage` costs, or None when a price that it needs is unknown."""
-        if self.price_input is None or self.price_output is None:
+        """What the usage of one request costs, or None when a price that it needs is unknown."""
+        prices: tuple[float | None, ...] = (
+            self.price_input,
+            self.price_output,
+            self.price_cache_read,
+            self.price_cache_write,
+        )
+        told = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if self.long_prompt is not None and told > self.long_prompt:
+            prices = (*self.long_prices, None, None, None, None)[:4]
+        price_input, price_output, read, write = prices
+        if price_input is None or price_output is None:
             return None
-        read = self.price_input if self.price_cache_read is None else self.price_cache_read
-        write = self.price_input if self.price_cache_write is None else self.price_cache_write
         return (
-            usage.input_tokens * self.price_input
-            + usage.output_tokens * self.price_output
-            + usage.cache_read_tokens * read
-            + usage.cache_write_tokens * write
+            usage.input_tokens * price_input
+            + usage.output_tokens * price_output
+            + usage.cache_read_tokens * (price_input if read is None else read)
+            + usage.cache_write_tokens * (price_input if write is None else write)
         ) / 1_000_000
 
 

@@ -2,7 +2,7 @@
 
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
 that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
-known family only its abilities.
+known family only its abilities.  Where a price changes with the hour or the season, the dearer one is listed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     output: int | None = None
     price: tuple[float, ...] = ()
     """US dollars for a million tokens: input, output, and where there are such, read from and written to the cache."""
+    long: tuple[float, ...] = ()
+    """From how many tokens on a request is dearer, and its prices then, in the same order."""
     thinks: bool = False
     sees: bool = False
     tools: bool = True
@@ -85,9 +87,9 @@ class Catalogue:
         """What is known of one model."""
         vendor = self.vendor(provider)
         entry, has_price = self._find(provider, name)
-        price: tuple[float, ...] = entry.price if has_price else ()
+        price, dearer = (entry.price, entry.long) if has_price else ((), ())
         if vendor.is_free:
-            price = (0.0, 0.0, 0.0, 0.0)
+            price, dearer = (0.0, 0.0, 0.0, 0.0), ()
         known = dict(
             zip(
                 ("price_input", "price_output", "price_cache_read", "price_cache_write"),
@@ -103,6 +105,8 @@ class Catalogue:
             thinks=entry.thinks,
             sees_images=entry.sees,
             calls_tools=entry.tools,
+            long_prompt=int(dearer[0]) if dearer else None,
+            long_prices=dearer[1:],
             **known,
         )
 

@@ -51,6 +51,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of calls are nine letters or digits."""
     user_may_follow_results: bool = True
     """The user may speak right after results of tools; else the model has to say something in between."""
+    conversation_header: str = ""
+    """The header by which it finds its cache of a conversation."""
     effort_beside_tools: bool = True
     """Newer models of it reason beside tools; else they can do only one of the two here."""
     must_end_with_user: bool = True
@@ -62,6 +64,7 @@ OPENAI = Dialect(
 )
 DEEPSEEK = Dialect(reasoning_back=True, thinking_switch=True, schemas=False)
 MISTRAL = Dialect(short_ids=True, user_may_follow_results=False)
+XAI = Dialect(effort=True, conversation_header="x-grok-conv-id")
 COMPATIBLE = Dialect()
 
 _TOOLS_OR_THOUGHT = (5, 6)

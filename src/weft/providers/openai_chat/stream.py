@@ -16,6 +16,7 @@ from weft.providers.openai_chat.encode import (
     DEEPSEEK,
     MISTRAL,
     OPENAI,
+    XAI,
     Dialect,
     encode,
 )
@@ -24,8 +25,13 @@ from weft.providers.transport import HttpRequest, Timeouts, Transport
 from weft.providers.transport.proxy import is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
-DIALECTS = {"api.openai.com": OPENAI, "api.deepseek.com": DEEPSEEK, "api.mistral.ai": MISTRAL}
-"""How servers speak that are stricter than most, by host."""
+DIALECTS = {
+    "api.openai.com": OPENAI,
+    "api.deepseek.com": DEEPSEEK,
+    "api.mistral.ai": MISTRAL,
+    "api.x.ai": XAI,
+}
+"""How servers speak that differ from most, by host."""
 THOUGHT_MARK = "reasoning_content"
 """Signs reasoning that the server wants back; the protocol has no signatures."""
 
@@ -49,12 +55,15 @@ class ChatWire(Wire):
                 f"there is no key for {self.provider}; set OPENAI_API_KEY, or run `weft auth login openai`"
             )
         keyed = (("authorization", f"Bearer {access.key}"),) if access.key else ()
+        named = self._dialect.conversation_header
+        told = ((named, request.session_id),) if named and request.session_id else ()
         return HttpRequest(
             url=joined(access.base_url, "/chat/completions"),
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
                 *keyed,
+                *told,
                 *access.headers,
             ),
             body=as_json(encode(request, info, self._dialect)),

@@ -1,0 +1,117 @@
+"""Brings prices and windows of the catalogue up to date, from the data of the package genai-prices.
+
+    pip install -U genai-prices
+    python -m scripts.refresh_catalogue            # says what would change
+    python -m scripts.refresh_catalogue --write    # changes src/weft/providers/catalogue.json
+
+Only models that the catalogue lists are touched, and of them only `price`, `long` and an unknown `window`.  Output limits,
+abilities and defaults are not in that data: they are read on the vendors' own pages and kept by hand, and so are new models,
+which the program names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+CATALOGUE = Path(__file__).parents[1] / "src" / "weft" / "providers" / "catalogue.json"
+PROVIDERS = {"xai": "x-ai"}
+"""Providers that the data calls by another name than we do."""
+_ENDS = ("", "-preview", "-latest")
+_FIELDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+
+
+def refreshed(catalogue: Json, providers: Iterable[Any]) -> tuple[Json, list[str]]:
+    """The catalogue with the data's prices, and a line for each thing to know."""
+    known = {provider.id: {model.id: model for model in provider.models} for provider in providers}
+    said: list[str] = []
+    out: Json = json.loads(json.dumps(catalogue))
+    for name, vendor in out.items():
+        theirs = known.get(PROVIDERS.get(name, name), {})
+        for model, entry in vendor.get("models", {}).items():
+            found = next((theirs[model + end] for end in _ENDS if model + end in theirs), None)
+            if found is not None:
+                said += [f"{name}:{model}: {line}" for line in _update(entry, found)]
+            elif entry.get("price"):
+                said.append(f"{name}:{model}: not in the data; its price was not checked")
+        new = [m for m in theirs if m not in vendor.get("models", {}) and "models" in vendor]
+        if new:
+            said.append(f"{name}: not in the catalogue: {', '.join(sorted(new))}")
+    return out, said
+
+
+def _update(entry: Json, model: Any) -> list[str]:
+    """Change an entry; a line for each field that changed."""
+    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
+    found: Json = {}
+    if price := _prices([_base(getattr(prices, field, None)) for field in _FIELDS]):
+        found["price"] = price
+        found["long"] = _long([getattr(prices, field, None) for field in _FIELDS])
+    if not entry.get("window") and getattr(model, "context_window", None):
+        found["window"] = model.context_window
+    changed = []
+    for key, value in found.items():
+        if value != entry.get(key, []):
+            changed.append(f"{key} {entry.get(key)} -> {value}")
+            entry[key] = value
+    return changed
+
+
+def _long(prices: list[Any]) -> list[float]:
+    """Where the first dearer step begins, and what it costs; nothing when there is none."""
+    steps = [getattr(price, "tiers", None) or [] for price in prices]
+    if not steps[0]:
+        return []
+    dearer = [
+        step[0].price if step else _base(price) for step, price in zip(steps, prices, strict=True)
+    ]
+    return [int(steps[0][0].start), *_prices(dearer)]
+
+
+def _base(price: Any) -> Any:
+    return getattr(price, "base", price)
+
+
+def _prices(prices: list[Any]) -> list[float]:
+    """As numbers, as far as they are known."""
+    found: list[float] = []
+    for price in prices:
+        if price is None:
+            break
+        found.append(float(price))
+    return [int(price) if price == int(price) else price for price in found]
+
+
+def written(catalogue: Json) -> str:
+    """The catalogue as the file has it: a line for each model."""
+    vendors = []
+    for name, vendor in catalogue.items():
+        models = vendor.get("models")
+        rest = {key: value for key, value in vendor.items() if key != "models"}
+        head = json.dumps(rest)[:-1]
+        if models is None:
+            vendors.append(f"  {json.dumps(name)}: {head}}}")
+            continue
+        lines = ",\n".join(f"    {json.dumps(m)}: {json.dumps(e)}" for m, e in models.items())
+        vendors.append(f'  {json.dumps(name)}: {head}, "models": {{\n{lines}\n  }}}}')
+    return "{\n" + ",\n".join(vendors) + "\n}\n"
+
+
+def main() -> None:
+    """Refresh the file, or say what would change."""
+    from genai_prices.data import providers  # type: ignore[import-not-found, unused-ignore]  # only those who refresh have it
+
+    catalogue = json.loads(CATALOGUE.read_text())
+    found, said = refreshed(catalogue, providers)
+    sys.stdout.writelines(f"{line}\n" for line in said)
+    if "--write" in sys.argv[1:]:
+        CATALOGUE.write_text(written(found))
+
+
+if __name__ == "__main__":
+    main()
