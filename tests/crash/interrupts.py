@@ -10,18 +10,11 @@ what happened to them.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import itertools
-import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -29,6 +22,7 @@ import anyio
 import msgspec
 
 import weft
+from tests.crash.interrupts_frame import Lives, prove
 from tests.crash.interrupts_model import (
     HELLO,
     NEXT,
@@ -44,11 +38,6 @@ from tests.crash.interrupts_model import (
     turn_beats,
 )
 from tests.crash.interrupts_protocols import VENDORS, illegal, illegal_request
-from tests.crash.journey_process import (
-    A_LIFE_TAKES_AT_MOST_SECONDS,
-    import_everything,
-    side_by_side,
-)
 from weft import faults
 from weft.app import App, Session
 from weft.app.port import LocalPort
@@ -126,9 +115,6 @@ TOLD_AFTER_GOING_ON: dict[PointName, tuple[str, str]] = {
 """The same for a turn that went on after a kill; in the other cases both calls were made and done."""
 KEPT: dict[PointName, str] = {"mid_text": SHOWN, "mid_args": SAID}
 """Text of the broken answer that is kept.  What a dead process had from `before_approval` on, too."""
-
-
-Life: TypeAlias = Callable[[Path, "Case"], Awaitable[list[str]]]
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -411,78 +397,17 @@ async def _judge_and_go_on(stage: Stage, session: Session) -> list[str]:
     return wrong + await stage.judge(session)
 
 
-def judge_case(case: Case) -> list[str]:
-    """What is wrong about one case.  Forks, where somebody has to be killed."""
-    folder = Path(tempfile.mkdtemp(prefix="stop-"))
-    try:
-        if case.kind != "kill":
-            found = _live(interrupt_and_go_on, folder, case)
-        else:
-            found = _kill_and_come_back(folder, case)
-    finally:
-        shutil.rmtree(folder)
-    return [f"{case}: {wrong}" for wrong in dict.fromkeys(found)]
-
-
-def _kill_and_come_back(folder: Path, case: Case) -> list[str]:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            asyncio.run(be_killed(folder, case))
-        finally:
-            os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if status != -signal.SIGKILL:
-        return [f"the process was not killed, it ended with {status}"]
-    return side_by_side([partial(_live, come_back, folder, case)], list[str])[0]
-
-
-def _live(life: Life, folder: Path, case: Case) -> list[str]:
-    async def in_time() -> list[str]:
-        with anyio.fail_after(A_LIFE_TAKES_AT_MOST_SECONDS):
-            return await life(folder, case)
-
-    return asyncio.run(in_time())
-
-
-def judge_cases(cases: Sequence[Case]) -> dict[str, list[str]]:
-    """What is wrong about each case."""
-    return {str(case): judge_case(case) for case in cases}
-
-
 def main(argv: Sequence[str]) -> int:
     """Prove it and print the line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--seed", type=int, default=1, help="means nothing here: nothing is left to chance"
-    )
-    parser.add_argument(
-        "--sampled-kills", action="store_true", help="only these; print all verdicts"
-    )
-    chosen = parser.parse_args(argv)
-    import_everything()
-    if chosen.sampled_kills:
-        cases = [case for case in sampled_cases() if case.kind == "kill"]
-        print(json.dumps(judge_cases(cases)))
-        return 0
-    start = time.monotonic()
-    verdicts = judge_cases(all_cases())
-    wrong = [each for found in verdicts.values() for each in found]
-    for each in wrong:
-        print(each, file=sys.stderr)
-    line = {
-        "claim": "interrupts",
-        "n": len(verdicts),
-        "violations": sum(bool(found) for found in verdicts.values()),
-        "seed": chosen.seed,
-        "seconds": round(time.monotonic() - start, 1),
-        "cases": len({(case.point, case.kind) for case in all_cases()}),
+    lives = Lives(interrupt_and_go_on, be_killed, come_back)
+    every = all_cases()
+    counts = {
+        "cases": len({(case.point, case.kind) for case in every}),
         "points": len(POINTS),
         "kinds": len(KINDS),
         "vendors": len(VENDORS),
     }
-    print(json.dumps(line))
-    return int(bool(wrong))
+    return prove("interrupts", argv, lives, every=every, sampled=sampled_cases(), counts=counts)
 
 
 if __name__ == "__main__":
