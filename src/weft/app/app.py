@@ -19,9 +19,9 @@ from weft.actors import Supervisor
 from weft.app.config import Config, load_config
 from weft.app.equipment import Equipment
 from weft.app.filework import FileWork, HistoryPlaces
-from weft.app.manager import SessionManager, absolute
+from weft.app.manager import SessionManager
 from weft.app.models import Models
-from weft.app.paths import Places, places
+from weft.app.paths import Places, absolute, places
 from weft.app.port import Hooking
 from weft.app.prompt import Prompter
 from weft.app.providers import default_providers

@@ -6,37 +6,28 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
 
-from weft.app.equipment import Equipment
-from weft.app.expanding import MarkdownDesk
 from weft.app.handle import input_id_of
 from weft.app.history import history
+from weft.app.hosting import Hosting
 from weft.app.port import LocalPort, Port
-from weft.app.registry import Registry
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session
-from weft.app.skills import Skills
-from weft.app.workshop import as_tool, tool_table
-from weft.errors import AmbiguousId, SessionNotFound, UsageError, WeftError
+from weft.app.workshop import tool_table
+from weft.errors import AmbiguousId, UsageError, WeftError
 from weft.events import ForkPoint, Origin, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
 from weft.messages import clean_text, clean_value
 from weft.permissions import MODES
-from weft.providers import Model, ModelInfo
+from weft.providers import Model
 from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
 from weft.store import SessionRow, Store
-from weft.tools import Shape, Tool
-
-if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
-    from weft.agents import Definitions
-    from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommands
+from weft.tools import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -72,13 +63,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
 
 
-class SessionManager:
+class SessionManager(Hosting):
     """`app.sessions`."""
-
-    def __init__(self, equipment: Equipment) -> None:
-        self._equipment = equipment
-        self._registry = Registry(equipment)
-        self._markdown = MarkdownDesk(equipment, self._registry)
 
     # -- starting
 
@@ -413,123 +399,6 @@ class SessionManager:
             unloaded += await self._registry.unload_unused(port)
         return unloaded
 
-    # -- the way to a session
-
-    async def port(self, session_id: SessionId) -> Port:
-        """The way to a session, wherever it lives; starts a stored one without calling a model."""
-        return await self._registry.port(session_id)
-
-    def running(self, session_id: SessionId) -> Port | None:
-        """The way to a session that is open here; None when it is not."""
-        return self._registry.running(session_id)
-
-    async def local_port(self, session_id: SessionId) -> Port:
-        """The way to a session of this process; for other processes that ask us to drive it."""
-        known = self._registry.running(session_id)
-        if not isinstance(known, LocalPort):
-            raise SessionNotFound(session_id)
-        return known
-
-    # -- what handles ask for
-
-    async def available_models(self) -> list[ModelInfo]:
-        """Every model that could be used."""
-        return await self._equipment.models.available()
-
-    def default_model(self) -> str:
-        """The model of a new session that names none."""
-        configured = self._equipment.config.get("model.default")
-        return self.normal_model(configured or self._equipment.models.default())
-
-    def model(self, name: str) -> Model:
-        """The model that a session's log names."""
-        return self._equipment.models.resolve(name)
-
-    def skills(self, project_path: str) -> Skills:
-        """The skills of a project."""
-        return self._equipment.prompter.skills(project_path)
-
-    async def agents(self, project_path: str) -> Definitions:
-        """The agents that a session on this project may use."""
-        from weft.agents import find_definitions  # only for those who ask
-
-        folders = list(self._registry.families.folders(project_path))
-        return await anyio.to_thread.run_sync(find_definitions, folders)
-
-    def rotation(self) -> list[str]:
-        """The models that `cycle_model` goes through."""
-        return list(self._equipment.config.get("model.rotation"))
-
-    async def keep_handover(self, session_id: SessionId, text: str) -> str:
-        """Keep a handover document beside the data, under the session's id; returns its path."""
-        path = self._equipment.handovers / f"{session_id}.md"
-        await anyio.to_thread.run_sync(write_private, path, text)
-        return str(path)
-
-    def command_names(self) -> list[str]:
-        """The slash commands that every screen has."""
-        from weft.app.slash import COMMANDS  # only for those who ask: it costs start-up time
-
-        return [command.name for command in COMMANDS]
-
-    async def commands(self, project_path: str) -> MarkdownCommands:
-        """The slash commands from Markdown files that a session on this project may use."""
-        return await self._markdown.of(project_path)
-
-    async def expand_command(
-        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
-    ) -> Expanded:
-        """What a line `/name arguments` stands for; `Session.expand_command` says how.
-
-        Raises:
-            UsageError: there is no such command, or a shell command in it may not be run.
-        """
-        return await self._markdown.expand(session_id, text, ask, client)
-
-    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
-        """The names of these tools, for one message; functions become known to the session by them, in this process.
-
-        Raises:
-            UsageError: one is no tool, or the session lives in another process.
-        """
-        if isinstance(wanted, str) or not isinstance(wanted, Sequence):
-            return wanted  # the session says what is wrong with it
-        names: list[str] = []
-        for each in wanted:
-            made = each if isinstance(each, str) else as_tool(each)
-            if isinstance(made, str):
-                names.append(made)
-                continue
-            if not isinstance(self._registry.ports.get(session_id, None), LocalPort | None):
-                raise UsageError(f"{made.name!r} cannot go to the process that has the session")
-            self._registry.lent.setdefault(session_id, {})[made.name] = made
-            names.append(made.name)
-        return names
-
-    def now(self) -> float:
-        """Wall-clock time."""
-        return self._equipment.clock.now()
-
-    def shape(self, wanted: Any) -> Shape:
-        """What a result must look like, from a JSON Schema or a type.
-
-        Raises:
-            UsageError: it is neither.
-        """
-        return self._registry.shapes.add(wanted)
-
-    def normal_model(self, model: str | Model) -> str:
-        """The name that the log has for a model; a model object becomes known by it.
-
-        Raises:
-            UsageError: the name is not right.
-        """
-        if isinstance(model, str):
-            return self._equipment.models.normal(model)
-        if not isinstance(getattr(model, "info", None), ModelInfo):
-            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
-        return self._equipment.models.register(model)
-
 
 def _info(port: Port) -> SessionInfo:
     state = port.state
@@ -563,16 +432,3 @@ def _check_id(session_id: str) -> None:
         raise UsageError(
             f"{session_id!r} cannot be a session id: use up to 128 letters, digits, '-', '_', '.'"
         )
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only the person can read."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def absolute(path: str) -> str:
-    """The path as sessions store it."""
-    return str(Path(path).expanduser().resolve())

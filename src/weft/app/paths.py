@@ -32,3 +32,8 @@ def places(environ: Mapping[str, str]) -> Places:
     return Places(
         user=user, home=Path(home).expanduser() if home else data / "weft", config=config / "weft"
     )
+
+
+def absolute(path: str) -> str:
+    """The path as sessions store it."""
+    return str(Path(path).expanduser().resolve())

@@ -1,0 +1,163 @@
+"""What handles, screens and servers ask the manager for on behalf of a session.
+
+The ways to sessions, and what the application has for all of them: models, skills, agents, commands, tools that are lent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from weft.app.equipment import Equipment
+from weft.app.expanding import MarkdownDesk
+from weft.app.port import LocalPort, Port
+from weft.app.registry import Registry
+from weft.app.skills import Skills
+from weft.app.workshop import as_tool
+from weft.errors import SessionNotFound, UsageError
+from weft.ids import SessionId
+from weft.providers import Model, ModelInfo
+from weft.tools import Shape
+
+if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
+    from weft.agents import Definitions
+    from weft.app.command_shell import Ask
+    from weft.app.commands_md import Expanded, MarkdownCommands
+
+
+class Hosting:
+    """The part of the manager that its sessions lean on."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self._registry = Registry(equipment)
+        self._markdown = MarkdownDesk(equipment, self._registry)
+
+    # -- the way to a session
+
+    async def port(self, session_id: SessionId) -> Port:
+        """The way to a session, wherever it lives; starts a stored one without calling a model."""
+        return await self._registry.port(session_id)
+
+    def running(self, session_id: SessionId) -> Port | None:
+        """The way to a session that is open here; None when it is not."""
+        return self._registry.running(session_id)
+
+    async def local_port(self, session_id: SessionId) -> Port:
+        """The way to a session of this process; for other processes that ask us to drive it."""
+        known = self._registry.running(session_id)
+        if not isinstance(known, LocalPort):
+            raise SessionNotFound(session_id)
+        return known
+
+    # -- what handles ask for
+
+    async def available_models(self) -> list[ModelInfo]:
+        """Every model that could be used."""
+        return await self._equipment.models.available()
+
+    def default_model(self) -> str:
+        """The model of a new session that names none."""
+        configured = self._equipment.config.get("model.default")
+        return self.normal_model(configured or self._equipment.models.default())
+
+    def model(self, name: str) -> Model:
+        """The model that a session's log names."""
+        return self._equipment.models.resolve(name)
+
+    def skills(self, project_path: str) -> Skills:
+        """The skills of a project."""
+        return self._equipment.prompter.skills(project_path)
+
+    async def agents(self, project_path: str) -> Definitions:
+        """The agents that a session on this project may use."""
+        from weft.agents import find_definitions  # only for those who ask
+
+        folders = list(self._registry.families.folders(project_path))
+        return await anyio.to_thread.run_sync(find_definitions, folders)
+
+    def rotation(self) -> list[str]:
+        """The models that `cycle_model` goes through."""
+        return list(self._equipment.config.get("model.rotation"))
+
+    async def keep_handover(self, session_id: SessionId, text: str) -> str:
+        """Keep a handover document beside the data, under the session's id; returns its path."""
+        path = self._equipment.handovers / f"{session_id}.md"
+        await anyio.to_thread.run_sync(write_private, path, text)
+        return str(path)
+
+    def command_names(self) -> list[str]:
+        """The slash commands that every screen has."""
+        from weft.app.slash import COMMANDS  # only for those who ask: it costs start-up time
+
+        return [command.name for command in COMMANDS]
+
+    async def commands(self, project_path: str) -> MarkdownCommands:
+        """The slash commands from Markdown files that a session on this project may use."""
+        return await self._markdown.of(project_path)
+
+    async def expand_command(
+        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+    ) -> Expanded:
+        """What a line `/name arguments` stands for; `Session.expand_command` says how.
+
+        Raises:
+            UsageError: there is no such command, or a shell command in it may not be run.
+        """
+        return await self._markdown.expand(session_id, text, ask, client)
+
+    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
+        """The names of these tools, for one message; functions become known to the session by them, in this process.
+
+        Raises:
+            UsageError: one is no tool, or the session lives in another process.
+        """
+        if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+            return wanted  # the session says what is wrong with it
+        names: list[str] = []
+        for each in wanted:
+            made = each if isinstance(each, str) else as_tool(each)
+            if isinstance(made, str):
+                names.append(made)
+                continue
+            if not isinstance(self._registry.ports.get(session_id, None), LocalPort | None):
+                raise UsageError(f"{made.name!r} cannot go to the process that has the session")
+            self._registry.lent.setdefault(session_id, {})[made.name] = made
+            names.append(made.name)
+        return names
+
+    def now(self) -> float:
+        """Wall-clock time."""
+        return self._equipment.clock.now()
+
+    def shape(self, wanted: Any) -> Shape:
+        """What a result must look like, from a JSON Schema or a type.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        return self._registry.shapes.add(wanted)
+
+    def normal_model(self, model: str | Model) -> str:
+        """The name that the log has for a model; a model object becomes known by it.
+
+        Raises:
+            UsageError: the name is not right.
+        """
+        if isinstance(model, str):
+            return self._equipment.models.normal(model)
+        if not isinstance(getattr(model, "info", None), ModelInfo):
+            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
+        return self._equipment.models.register(model)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only the person can read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
