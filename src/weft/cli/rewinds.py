@@ -35,7 +35,9 @@ def file_rows(plan: RewindPlan) -> list[tuple[str, str, str]]:
         for item in plan.files
         if item.action != "unchanged"
     ]
-    return [*rows, *(("", "is not kept", each) for each in plan.left_out)]
+    apart = [each.partition(": ") for each in plan.left_out]
+    # Git's own folder never goes along; to say so each time helps nobody.
+    return [*rows, *((path, "is not kept", why) for path, _, why in apart if path != ".git/")]
 
 
 def in_words(plan: RewindPlan) -> str:
