@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
-from tests.journeys.world import World, facts, running, said, told
+from tests.journeys.world import PATIENCE, World, facts, running, said, told
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, TurnFinished, UsageRecorded
-from weft.loop.request import LONGEST_ANSWER
+from weft.loop.answer import KEPT_OF_ENDLESS, LONGEST_ANSWER
 from weft.messages import Usage
-from weft.providers.script import Break, CallTool, EndEarly, Fail, SayText, Spend, Step
+from weft.providers.script import Break, CallTool, EndEarly, Fail, SayText, Spend, Stall, Step
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -154,7 +155,9 @@ async def test_what_broken_attempts_used_is_counted(world: World) -> None:
         assert len(await facts(session, UsageRecorded)) == 2
 
 
-async def test_an_answer_without_end_is_cut_off_and_what_came_is_kept(plain_world: World) -> None:
+async def test_an_answer_without_end_is_cut_off_and_its_beginning_is_kept(
+    plain_world: World,
+) -> None:
     flood = SayText(text="x" * (LONGEST_ANSWER + 200_000), chunk=100_000)
     model = ScriptedModel([(flood, SayText(text="never heard")), "ok"])
     async with plain_world.open(model) as app:
@@ -163,5 +166,22 @@ async def test_an_answer_without_end_is_cut_off_and_what_came_is_kept(plain_worl
         assert reply.finish_reason == "provider_error"
         assert "does not end" in reply.detail
         [kept] = [each for each in await session.messages() if each.role == "assistant"]
-        assert LONGEST_ANSWER < len(kept.content) <= LONGEST_ANSWER + 100_000
+        assert len(kept.content) == KEPT_OF_ENDLESS, (
+            "all of it would be in the way of every later request"
+        )
         assert kept.is_partial
+
+
+async def test_a_screen_that_comes_after_a_retry_is_not_shown_the_text_that_was_given_up(
+    plain_world: World,
+) -> None:
+    model = ScriptedModel(
+        [(SayText(text="One two "), Break()), (Stall(gate="g"), SayText(text="3"))]
+    )
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("count")
+        with anyio.fail_after(PATIENCE):
+            await model.gate("g").reached.wait()
+        shown = await session.editor_snapshot()
+        assert (shown.draft_node, shown.draft) == (None, "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.loop.answer import ARGS_LIMIT, Answer, AnswerBuilder
+from weft.loop.answer import ARGS_LIMIT, BLOCK_WEIGHT, LONGEST_ANSWER, Answer, AnswerBuilder
 from weft.messages import Text, Thinking, ToolCall, Usage
 from weft.providers import (
     CallArgs,
@@ -130,3 +130,11 @@ def test_whatever_a_vendor_streams_becomes_an_answer_without_loss_of_text(
     assert len(got.calls) == sum(isinstance(event, CallStarted) for event in events)
     for part in got.parts:
         assert not (isinstance(part, Text) and not part.text)
+
+
+def test_calls_without_an_end_make_an_endless_answer() -> None:
+    builder = built()
+    for index in range(LONGEST_ANSWER // BLOCK_WEIGHT + 1):
+        assert not builder.is_endless
+        builder.add(CallStarted(index=index, name="read", provider_id="p"))
+    assert builder.is_endless

@@ -24,6 +24,12 @@ ARGS_LIMIT: Final = 8 * 1024 * 1024
 """Characters of one call's arguments; what is longer is malformed."""
 DEEPEST_ARGS: Final = 64
 """Levels of nesting in arguments; what is deeper could be stored and never read again."""
+LONGEST_ANSWER: Final = 8 * 1024 * 1024
+"""Characters of one answer, reasoning included: far beyond what any model may say, and what a broken server would go beyond."""
+KEPT_OF_ENDLESS: Final = 64 * 1024
+"""Characters of text that are kept of an answer without an end; more would be in the way of every later request."""
+BLOCK_WEIGHT: Final = 100
+"""What each part of an answer counts for, besides its text."""
 RAW_KEPT: Final = 2_000
 """Characters of malformed arguments that are kept to show the model."""
 
@@ -96,6 +102,12 @@ class AnswerBuilder:
                 self.finished = event
 
     @property
+    def is_endless(self) -> bool:
+        """It is longer than any answer can be.  Arguments do not count: they have a limit of their own, and the model is told."""
+        length = self.text_length + self.thinking_length
+        return length + BLOCK_WEIGHT * len(self._blocks) > LONGEST_ANSWER
+
+    @property
     def has_begun(self) -> bool:
         """True when anything has arrived, so that the attempt is not for nothing."""
         return bool(self.text_length or self.thinking_length or self._calls or self.usage)
@@ -118,7 +130,11 @@ class AnswerBuilder:
     def partial(self) -> tuple[Part, ...]:
         """What may be kept of an answer that broke off: its text; reasoning and half calls are dropped."""
         self._close()
-        return tuple(block for block in self._blocks if isinstance(block, Text) and block.text)
+        texts = tuple(block for block in self._blocks if isinstance(block, Text) and block.text)
+        if not self.is_endless:
+            return texts
+        beginning = "".join(block.text for block in texts)[:KEPT_OF_ENDLESS]
+        return (Text(text=beginning),) if beginning else ()
 
     def _append(self, kind: str, text: str) -> None:
         if self._open_kind != kind:

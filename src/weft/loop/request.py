@@ -15,8 +15,6 @@ from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, Think
 
 DRAFT_SECONDS: Final = 0.25
 """How often text in flight is kept beside the log."""
-LONGEST_ANSWER: Final = 8 * 1024 * 1024
-"""Characters of one answer, reasoning included: far beyond what any model may say, and what a broken server would go beyond."""
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 30.0
 
@@ -77,7 +75,7 @@ class Request:
                     self._show(event)
                 self.builder.add(event)
                 _MID_STREAM.hit()
-                if self.builder.text_length + self.builder.thinking_length > LONGEST_ANSWER:
+                if self.builder.is_endless:
                     raise ProviderError("the model's answer does not end; it was cut off")
         _AFTER_STREAM.hit()
         if self.builder.finished is None:

@@ -16,6 +16,7 @@ from weft.actors import Hub, Inbox, Supervisor
 from weft.clock import Clock
 from weft.errors import StoreError
 from weft.events import (
+    AnswerRestarted,
     Cause,
     Event,
     Fact,
@@ -124,6 +125,8 @@ class SessionLog:
             if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
                 self._draft = (signal.node_id, [])
             self._draft[1].append(signal.text)
+        elif isinstance(signal, AnswerRestarted):
+            self._draft = None
         # The status goes to every reader, so that whoever waits for a turn learns when it stops short.
         readers = self._facts if isinstance(signal, SessionStatus) else self._signals
         if len(readers):

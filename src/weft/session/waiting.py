@@ -14,12 +14,19 @@ from weft.state import SessionState
 Resolution: TypeAlias = PermissionResolved | QuestionAnswered
 
 
+class _Wait:
+    """Those who wait for one request; they share it."""
+
+    def __init__(self) -> None:
+        self.answered = anyio.Event()
+        self.answer: Resolution | None = None
+
+
 class Waiting:
     """Waits, and is told of every fact."""
 
     def __init__(self) -> None:
-        self._requests: dict[RequestId, anyio.Event] = {}
-        self._resolved: dict[RequestId, Resolution] = {}
+        self._requests: dict[RequestId, _Wait] = {}
         self._conditions: list[tuple[Callable[[SessionState], bool], anyio.Event]] = []
 
     def take(self, fact: Fact, state: SessionState) -> None:
@@ -27,8 +34,8 @@ class Waiting:
         if isinstance(fact, PermissionResolved | QuestionAnswered):
             waiting = self._requests.pop(fact.request_id, None)
             if waiting is not None:
-                self._resolved[fact.request_id] = fact
-                waiting.set()
+                waiting.answer = fact
+                waiting.answered.set()
         for holds, changed in self._conditions:
             if holds(state):
                 changed.set()
@@ -37,16 +44,14 @@ class Waiting:
         self, request_id: RequestId, state: SessionState, asks: Callable[[], None]
     ) -> Resolution:
         """Wait until somebody answers the request; `asks` is called when it is not answered yet."""
-        waiting = self._requests.setdefault(request_id, anyio.Event())
         for answered in state.turn.answers.values():
             if answered.request.request_id == request_id:
                 return answered.answer
+        waiting = self._requests.setdefault(request_id, _Wait())
         asks()
-        try:
-            await waiting.wait()
-            return self._resolved.pop(request_id)
-        finally:
-            self._requests.pop(request_id, None)
+        while waiting.answer is None:
+            await waiting.answered.wait()
+        return waiting.answer
 
     async def until(
         self, holds: Callable[[SessionState], bool], state: Callable[[], SessionState]
