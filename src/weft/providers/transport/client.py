@@ -7,6 +7,7 @@ once, unseen, provided that nothing of an answer had come.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,7 +19,7 @@ import anyio
 from weft.errors import ProviderUnavailable, UsageError
 from weft.providers.transport.base import HttpRequest, Reply, Transport
 from weft.providers.transport.connection import Connection, StreamedReply
-from weft.providers.transport.proxy import Proxies, Proxy, Target, target
+from weft.providers.transport.proxy import Proxies, Proxy, Target, is_literal, target
 from weft.providers.transport.tunnel import Tunnel
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -76,8 +77,9 @@ class Client(Transport):
         self, request: HttpRequest, where: Target, proxy: Proxy | None, key: _Key
     ) -> tuple[Connection, StreamedReply]:
         head = _head(request, where, proxy)
+        connection = self._take(key)
         while True:
-            connection = self._take(key) or await self._connect(request, where, proxy)
+            connection = connection or await self._connect(request, where, proxy)
             was_used = connection.requests > 0
             reply = connection.send(head, request.body, request.timeouts.idle)
             try:
@@ -85,7 +87,11 @@ class Client(Transport):
             except ProviderUnavailable:
                 connection.release()
                 if was_used and not reply.got_bytes and not reply.fell_silent:
-                    continue  # the server had closed it while it waited here
+                    # The server had closed it while it waited here, and so probably the others.  A new one tells for
+                    # certain; more tries could each be a request that is billed.
+                    self._forget(key)
+                    connection = None
+                    continue
                 raise
             except BaseException:
                 connection.release()
@@ -104,6 +110,10 @@ class Client(Transport):
             connection.close()
         self._idle.pop(key, None)
         return None
+
+    def _forget(self, key: _Key) -> None:
+        for connection in self._idle.pop(key, ()):
+            connection.close()
 
     def _keep(self, key: _Key, connection: Connection) -> None:
         if sum(map(len, self._idle.values())) >= MAX_IDLE:
@@ -130,7 +140,7 @@ class Client(Transport):
                 f"{shown} could not be reached within {seconds:g} seconds"
             ) from error
         except OSError as error:
-            raise _unreachable(shown, error) from error
+            raise unreachable(shown, error) from error
 
     async def _open_unix(self, path: str, where: Target) -> Connection:
         loop = asyncio.get_running_loop()
@@ -139,41 +149,43 @@ class Client(Transport):
 
     async def _open(self, where: Target, proxy: Proxy | None) -> Connection:
         host, port = (proxy.host, proxy.port) if proxy else (where.host, where.port)
-        tls = self._tls_context() if where.scheme == "https" else None
-        make = partial(Connection, where.host)
-        connection: Connection | None = None
         for address in await self._addresses(host, port):
-            connection = await self._dial(make, address, port, tls, where.host)
-            if connection is not None:
-                return connection
+            try:
+                return await self._dial(address, port, where)
+            except ConnectionError:
+                if self._resolve is None:
+                    raise
+                # the next pinned address may answer
         raise OSError(f"none of the addresses of {host} answered")
 
-    async def _dial(
-        self,
-        make: Callable[[], Connection],
-        address: str,
-        port: int,
-        tls: ssl.SSLContext | None,
-        name: str,
-    ) -> Connection | None:
+    async def _dial(self, address: str, port: int, where: Target) -> Connection:
+        # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when it is cancelled
+        # between the two.
         loop = asyncio.get_running_loop()
-        server_name = name if tls else None
-        if self._resolve is None:
-            _, connection = await loop.create_connection(
-                make,
-                address,
-                port,
-                ssl=tls,
-                server_hostname=server_name,
-                happy_eyeballs_delay=0.25,
-            )
-            return connection
+        is_plain = where.scheme == "http"
+        transport, protocol = await loop.create_connection(
+            partial(Connection, where.host) if is_plain else asyncio.Protocol,
+            address,
+            port,
+            happy_eyeballs_delay=None if self._resolve or is_literal(address) else 0.25,
+        )
+        if isinstance(protocol, Connection):
+            return protocol
+        return await self._secured(transport, where)
+
+    async def _secured(self, transport: asyncio.Transport, where: Target) -> Connection:
+        """The connection with TLS on it; whatever goes wrong, or a cancel, closes it."""
+        connection = Connection(where.host)
         try:
-            _, connection = await loop.create_connection(
-                make, address, port, ssl=tls, server_hostname=server_name
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, connection, self._tls_context(), server_hostname=where.host
             )
-        except ConnectionError:
-            return None  # the next pinned address may answer
+            if secured is None:
+                raise ConnectionResetError("the other side closed the connection")
+            connection.connection_made(secured)
+        except BaseException:
+            transport.abort()
+            raise
         return connection
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
@@ -188,17 +200,10 @@ class Client(Transport):
         )
         try:
             await tunnel.ask(where)
-            connection = Connection(where.host)
-            secured = await loop.start_tls(
-                transport, connection, self._tls_context(), server_hostname=where.host
-            )
-            if secured is None:
-                raise ConnectionResetError("the proxy closed the connection")
-            connection.connection_made(secured)
         except BaseException:
             transport.abort()
             raise
-        return connection
+        return await self._secured(transport, where)
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -235,10 +240,10 @@ def _head(request: HttpRequest, where: Target, proxy: Proxy | None) -> bytes:
         ) from error
 
 
-def _unreachable(shown: str, error: OSError) -> ProviderUnavailable:
+def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
     """The error for people; a certificate that is not trusted will not be so the next time either."""
     reason = error.strerror or str(error) or type(error).__name__
-    if isinstance(error, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError) or _all_refused(str(error)):
         reason = "nothing listens there; is it running, and is the base URL right?"
     found = ProviderUnavailable(f"could not reach {shown}: {reason}")
     if type(error).__name__ == "SSLCertVerificationError":
@@ -247,3 +252,9 @@ def _unreachable(shown: str, error: OSError) -> ProviderUnavailable:
         )
         found.retryable = False
     return found
+
+
+def _all_refused(said: str) -> bool:
+    """A name with several addresses gives one error that only tells of the others in words."""
+    refused = said.count(f"[Errno {errno.ECONNREFUSED}]")
+    return said.startswith("Multiple exceptions") and 0 < refused == said.count("[Errno ")

@@ -123,6 +123,7 @@ class StreamedReply(Reply):
         self._is_framed = False
         self._is_over = False
         self._unzip: zlib._Decompress | None = None
+        self._has_packed = False
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._is_paused = False
@@ -173,7 +174,6 @@ class StreamedReply(Reply):
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the socket."""
-        self._last = self._loop.time()
         self.got_bytes = True
         if self.is_complete:
             self.keeps_alive = False  # more than was announced: not to be trusted again
@@ -183,17 +183,26 @@ class StreamedReply(Reply):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.fail(f"{self._host} sent something that is not HTTP", error)
-        if not self._has_head and self._head_bytes > MAX_HEAD:
+            self._garbled(error)
+        if self._has_head:  # a head that comes in drops is no answer
+            self._last = self._loop.time()
+        elif self._head_bytes > MAX_HEAD:
             self.fail(f"{self._host} sent an endless head", None)
         self._wake()
+
+    def _garbled(self, error: httptools.HttpParserError) -> None:
+        if self.is_complete:
+            self.keeps_alive = (
+                False  # what follows the answer is nonsense; the answer itself was sound
+            )
+        else:
+            self.fail(f"{self._host} sent something that is not HTTP", error)
 
     def ended(self) -> None:
         """The server has closed its side."""
         if self._has_head and not self._is_framed:
-            self.is_complete = (
-                True  # without a length, the end of the connection is the end of the body
-            )
+            # without a length, the end of the connection is the end of the body
+            self.is_complete = self._is_unpacked()
             self.keeps_alive = False
             self._wake()
             return
@@ -239,7 +248,9 @@ class StreamedReply(Reply):
         if quiet >= self._idle:
             self._timer = None
             self.fell_silent = True
-            self.fail(f"{self._host} sent nothing for {self._idle:g} seconds", None)
+            has_begun = self.got_bytes and not self._has_head
+            what = "gave no answer within" if has_begun else "sent nothing for"
+            self.fail(f"{self._host} {what} {self._idle:g} seconds", None)
             return
         self._timer = self._loop.call_later(self._idle - quiet, self._watch)
 
@@ -261,6 +272,7 @@ class StreamedReply(Reply):
         status = self._parser.get_status_code()
         if status < 200:
             self.headers.clear()  # "continue" and hints; the answer is still to come
+            self._last = self._loop.time()
             return
         self.status = status
         headers = self.headers
@@ -287,8 +299,8 @@ class StreamedReply(Reply):
     def on_message_complete(self) -> None:
         if not self._has_head or self._is_over:
             return  # of an informational reply
-        self.is_complete = True
-        self.keeps_alive = self._parser.should_keep_alive()
+        self.is_complete = self._is_unpacked()
+        self.keeps_alive = self.is_complete and self._parser.should_keep_alive()
 
     def _keep(self, body: bytes) -> None:
         self._buffer.append(body)
@@ -297,9 +309,17 @@ class StreamedReply(Reply):
             self._is_paused = True
             self._connection.pause()
 
+    def _is_unpacked(self) -> bool:
+        """Whether nothing is missing of what was compressed; says so if it is."""
+        if self._unzip is None or self._unzip.eof or not self._has_packed:
+            return True
+        self.fail(f"{self._host} sent a damaged compressed body", None)
+        return False
+
     def _inflate(self, body: bytes) -> None:
         """Decompress, but never more at once than twenty times the buffer: a bomb ends the reply."""
         assert self._unzip is not None
+        self._has_packed = True
         try:
             plain = self._unzip.decompress(body, 20 * MAX_BUFFERED)
         except zlib.error as error:

@@ -34,12 +34,12 @@ def target(url: str) -> Target:
     Raises:
         UsageError: it is no http or https URL.
     """
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{url!r} is not an address; it looks like https://host/path")
     path = parts.path or "/"
     if parts.query:
@@ -78,12 +78,23 @@ class Proxies(msgspec.Struct, frozen=True, kw_only=True):
 
     def _is_excepted(self, where: Target) -> bool:
         for entry in self.no_proxy.replace(" ", ",").split(","):
-            name, _, port = entry.strip().lower().partition(":")
-            if not name or (port.isdigit() and int(port) != where.port):
+            name, port = _name_and_port(entry.strip().lower())
+            if not name or (port and int(port) != where.port):
                 continue
             if name == "*" or _matches(where.host.lower(), name):
                 return True
         return False
+
+
+def _name_and_port(entry: str) -> tuple[str, str]:
+    """`host:port`, `[fd00::1]:port` or either alone; an address of the sixth version has its own colons."""
+    if entry.startswith("["):
+        name, _, port = entry[1:].partition("]")
+        return name, port.removeprefix(":") if port[1:].isdigit() else ""
+    name, _, port = entry.rpartition(":")
+    if port.isdigit() and name and ":" not in name:
+        return name, port
+    return entry, ""
 
 
 def _matches(host: str, name: str) -> bool:
@@ -92,8 +103,19 @@ def _matches(host: str, name: str) -> bool:
             return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
         except ValueError:
             return False
+    if is_literal(host) and is_literal(name):
+        return ipaddress.ip_address(host) == ipaddress.ip_address(name)
     bare = name.removeprefix("*").removeprefix(".")
     return host == bare or host.endswith(f".{bare}")
+
+
+def is_literal(host: str) -> bool:
+    """Is it an address already, not a name?"""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def is_loopback(host: str) -> bool:
@@ -107,9 +129,15 @@ def is_loopback(host: str) -> bool:
 
 
 def _proxy(address: str) -> Proxy:
-    parts = urlsplit(address if "://" in address else f"http://{address}")
+    # Not the address itself in what is said: it may hold a password.
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        port = parts.port
+    except ValueError:
+        raise UsageError(
+            "the proxy's address makes no sense; HTTPS_PROXY looks like http://host:port"
+        ) from None
     if parts.scheme != "http" or not parts.hostname:
-        # Not the address itself: it may hold a password.
         raise UsageError(
             f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks like http://host:port"
         )
@@ -117,4 +145,4 @@ def _proxy(address: str) -> Proxy:
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-    return Proxy(parts.hostname, parts.port or 80, authorization)
+    return Proxy(parts.hostname, port or 80, authorization)
