@@ -81,7 +81,9 @@ def calls(draw: st.DrawFn, number: int, asked: tuple[str, str]) -> ToolCall:
         raw_args='{"half' if is_broken else "",
         provider_id=draw(ids),
         provider=provider,
-        signature=draw(st.sampled_from(["", base64.b64encode(provider.encode()).decode()])),
+        signature=draw(
+            st.sampled_from(["", base64.b64encode(f"{provider}{number}".encode()).decode()])
+        ),
     )
 
 
@@ -103,7 +105,8 @@ def messages(draw: st.DrawFn, asked: tuple[str, str]) -> tuple[Message, ...]:
             number += 1
             made.append(draw(calls(number, asked)))
         mixed = draw(st.permutations([*parts, *made]))
-        out.append(Said(role="assistant", parts=tuple(mixed)))
+        model = draw(st.sampled_from(["", ":".join(asked), f"{asked[0]}:another"]))
+        out.append(Said(role="assistant", parts=tuple(mixed), model=model))
         ordered = [part for part in mixed if isinstance(part, ToolCall)]
         if ordered:
             out.append(Results(results=tuple(draw(result_of(call)) for call in ordered)))

@@ -52,7 +52,8 @@ def own_proofs(request: ModelRequest, provider: str) -> set[str]:
                 request.model,
             ):
                 proofs |= {*part.signature.split(), *part.redacted.split()}
-            if isinstance(part, ToolCall) and part.provider == provider:
+            is_theirs = isinstance(message, Said) and message.model.endswith(":another")
+            if isinstance(part, ToolCall) and part.provider == provider and not is_theirs:
                 proofs.add(part.signature)
     return proofs
 

@@ -16,6 +16,7 @@ from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.anthropic.stream import AnthropicWire
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.google.encode import encode as google
+from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, Dialect
 from weft.providers.openai_chat.encode import encode as chat
@@ -427,6 +428,16 @@ def test_gemini_returns_a_calls_signature_and_marks_foreign_calls() -> None:
     assert "id" not in calls[1]["functionCall"]
 
 
+def test_gemini_gets_no_signature_that_another_of_its_models_gave() -> None:
+    model = "gemini-3.8-flash"
+    own = call(1, provider="google", provider_id="g1", signature="proof")
+    said = msgspec.structs.replace(model_says(own), model="google:gemini-4-argon")
+    body = google(ask(model, user("a"), said, gave(own)), info("google", model))
+    part = body["contents"][1]["parts"][0]
+    assert part["thoughtSignature"] == "skip_thought_signature_validator"
+    assert part["functionCall"]["id"] == "g1"
+
+
 def test_gemini_cannot_have_a_schema_beside_tools_before_version_three() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     old = google(ask(GEMINI, user("x"), schema=schema, tools=(READ,)), G)
@@ -491,3 +502,20 @@ def test_openai_chat_leaves_reasoning_out_beside_tools_where_it_must() -> None:
     for model, effort in (("gpt-6-sol", "none"), ("gpt-5.2", "high")):
         request = ask(model, user("a"), thinking="high", tools=(READ,))
         assert chat(request, info("openai-chat", model), OPENAI)["reasoning_effort"] == effort
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "think"),
+    [
+        ("gpt-oss:20b", "off", "low"),
+        ("gpt-oss:20b", "medium", "medium"),
+        ("gpt-oss:20b", "max", "high"),
+        ("qwen3:8b", "max", True),
+        ("qwen3:8b", "off", False),
+    ],
+)
+def test_ollama_says_how_much_to_think_in_the_models_words(
+    model: str, level: ThinkingLevel, think: object
+) -> None:
+    body = ollama(ask(model, user("a"), thinking=level), info("ollama", model))
+    assert body["think"] == think

@@ -144,3 +144,32 @@ def test_no_key_and_no_novel_reaches_a_message() -> None:
 )
 def test_a_senseless_body_is_no_trouble(body: bytes) -> None:
     assert type(failed(500, body)) is ProviderUnavailable
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (said("no more", code="insufficient_quota"), {"retry-after": "5"}),
+        (said("Your credit balance is too low"), {"retry-after": "5"}),
+        (said("slow down"), {"x-should-retry": "false"}),
+        (
+            {
+                "error": {
+                    "code": 429,
+                    "message": "You exceeded your current quota",
+                    "details": [
+                        {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]},
+                        {"retryDelay": "3s"},
+                    ],
+                }
+            },
+            {},
+        ),
+    ],
+)
+def test_what_waiting_does_not_mend_is_not_tried_again(
+    body: object, headers: dict[str, str]
+) -> None:
+    error = failed(429, body, headers)
+    assert isinstance(error, RateLimited)
+    assert not error.retryable

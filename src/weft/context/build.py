@@ -152,7 +152,7 @@ def _render_answer(entry: Entry, target: Target) -> list[Message]:
     calls = tuple(part for part in parts if isinstance(part, ToolCall))
     rendered: list[Message] = []
     if any(not isinstance(part, Thinking) for part in parts):
-        rendered.append(Said(role="assistant", parts=parts))
+        rendered.append(Said(role="assistant", parts=parts, model=node.model))
     if calls:
         rendered.append(
             Results(results=tuple(_result(call, entry.results, target) for call in calls))

@@ -18,6 +18,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
 
     role: Literal["user", "assistant"]
     parts: tuple[Part, ...]
+    model: str = ""
+    """`provider:model` that said it; empty where it is the user's, or not known."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

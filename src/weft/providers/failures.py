@@ -33,9 +33,11 @@ _TOO_LONG = (
     r"|string_above_max_length|reduce the length"
 )
 _SPENT = (
-    r"insufficient_quota|billing|spend(ing)? limit|credit balance|out of credits|usage limit"
-    r"|insufficient (balance|funds|credits)|exceeded your current quota|PerDay"
+    r"insufficient_quota|spend(ing)? limit|credit balance|out of credits"
+    r"|insufficient (balance|funds|credits)|PerDay"
 )
+_PERHAPS_SPENT = r"billing|usage limit|exceeded your current quota"
+"""What vendors also say when it is only too fast; then they say how long to wait."""
 _KEY = r"\b(?:(?:sk|pk|gsk|xai|key)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}"
 _TITLE = r"<title[^>]*>(.*?)</title>"
 _TAG = r"<(script|style).*?</\1>|<[^>]+>"
@@ -89,7 +91,7 @@ def from_reply(
         place = headers.get("location", "another address")[:200]
         told = Told(message=f"it redirects to {place}; set the base URL to that")
     after = _retry_after(headers, now)
-    return _error(
+    error = _error(
         provider,
         status,
         told.message,
@@ -97,6 +99,9 @@ def from_reply(
         after=told.retry_after if after is None else after,
         secret=secret,
     )
+    if headers.get("x-should-retry") == "false":
+        error.retryable = False
+    return error
 
 
 def from_event(
@@ -130,7 +135,8 @@ def _error(
     if status == 413 or (400 <= status < 500 and status != 429 and _says(_TOO_LONG, everything)):
         return make(ContextTooLong, "finds the conversation too long")
     if status in (402, 429):
-        spent = status == 402 or (after is None and _says(_SPENT, everything))
+        spent = status == 402 or _says(_SPENT, everything)
+        spent = spent or (after is None and _says(_PERHAPS_SPENT, everything))
         error = make(
             RateLimited, "has no budget left for this key" if spent else "asks to slow down"
         )

@@ -147,7 +147,9 @@ class _Shaper:
 
     def _shaped(self, said: Said, results: Results | None) -> ModelTurn | None:
         parts = tuple(
-            shaped for part in said.parts if (shaped := self._model_part(part)) is not None
+            shaped
+            for part in said.parts
+            if (shaped := self._model_part(part, said.model)) is not None
         )
         if all(isinstance(part, Thinking) for part in parts):
             return None
@@ -181,14 +183,14 @@ class _Shaper:
             if not isinstance(shown, Text) or shown.text.strip():
                 yield shown
 
-    def _model_part(self, part: Part) -> Text | Thinking | Call | None:
+    def _model_part(self, part: Part, model: str) -> Text | Thinking | Call | None:
         match part:
             case Text():
                 return _whole(part) if part.text.strip() else None
             case Thinking():
                 return part if self._is_own_thought(part) else None
             case ToolCall():
-                return self._call(part)
+                return self._call(part, model)
             case Image():
                 return Text(text=f"[image: {part.name or part.media_type}]")
             case File():
@@ -196,14 +198,16 @@ class _Shaper:
             case _:
                 assert_never(part)
 
-    def _call(self, call: ToolCall) -> Call:
+    def _call(self, call: ToolCall, model: str) -> Call:
         is_own = call.provider == self._info.provider
+        names = ("", self._request.model, self._info.name)
+        is_own_model = is_own and model.partition(":")[2] in names
         wire_id = self._ids.of(call)
         return Call(
             id=wire_id,
             name=wire_name(call.name),
             args=call.args,
-            signature=call.signature if is_own else "",
+            signature=call.signature if is_own_model else "",
             is_own=is_own and wire_id == call.provider_id,
         )
 

@@ -32,8 +32,15 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
     if request.schema is not None:
         body["format"] = closed(request.schema)
     if info.thinks:
-        body["think"] = request.thinking != "off"
+        body["think"] = _think(request)
     return body
+
+
+def _think(request: ModelRequest) -> bool | str:
+    """On or off; gpt-oss always thinks, and knows three words for how much."""
+    if not request.model.startswith("gpt-oss"):
+        return request.thinking != "off"
+    return {"off": "low", "max": "high"}.get(request.thinking, request.thinking)
 
 
 @remembered

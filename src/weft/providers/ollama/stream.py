@@ -95,9 +95,10 @@ def address(host: str) -> str:
         host = f"http://{host}"
     scheme, _, rest = host.rstrip("/").partition("://")
     place, slash, path = rest.partition("/")
-    if ":" not in place and scheme == "http":
+    if ":" not in place.rpartition("]")[2] and scheme == "http":
         place = f"{place}:11434"
-    place = place.replace("0.0.0.0", "127.0.0.1", 1)
+    place = place.replace("0.0.0.0", "127.0.0.1", 1).replace("[::]", "[::1]", 1)
+    place = f"127.0.0.1{place}" if place.startswith(":") else place
     return f"{scheme}://{place}{slash}{path}"
 
 
