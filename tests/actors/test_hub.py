@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.actors import Hub, Inbox
+from weft.actors.hub import MOST_WEIGHT
 
 pytestmark = pytest.mark.anyio
 
@@ -160,3 +161,15 @@ def test_a_reader_may_throw_away_what_it_has_not_read() -> None:
     inbox.drop_all()
     hub.publish(2)
     assert (drained(inbox), inbox.lost) == ([2], 0)
+
+
+def test_a_reader_that_leaves_much_unread_loses_it_before_it_is_many_events() -> None:
+    hub: Hub[str] = Hub()
+    stalled, empty = hub.open_inbox(), hub.open_inbox()
+    for _ in range(10):
+        hub.publish("half", MOST_WEIGHT // 2)
+        assert empty.take_nowait() == "half"
+    assert stalled.lost
+    hub.publish("huge", MOST_WEIGHT * 2)
+    assert empty.take_nowait() == "huge", "one event is taken whatever it weighs"
+    assert not empty.lost

@@ -15,29 +15,34 @@ T = TypeVar("T")
 
 CAPACITY = 1024
 """Events one reader may leave unread."""
+MOST_WEIGHT = 4 * 1024 * 1024
+"""What they may weigh together; how much one weighs is said when it is published, in bytes or characters."""
 
 
 class Inbox(Generic[T]):
     """What one reader has not read yet."""
 
-    __slots__ = ("_arrived", "_capacity", "_events", "_waiting", "closed", "lost")
+    __slots__ = ("_arrived", "_capacity", "_events", "_waiting", "_weight", "closed", "lost")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._events: deque[T] = deque()
+        self._events: deque[tuple[T, int]] = deque()
+        self._weight = 0
         self._arrived = anyio.Event()
         self._waiting = False
         self.lost = 0
         """Events dropped since `forget_loss`."""
         self.closed = False
 
-    def put(self, event: T) -> None:
-        """Add an event; when full, everything unread is dropped and counted."""
-        if len(self._events) >= self._capacity:
-            self.lost += len(self._events) + 1
-            self._events.clear()
+    def put(self, event: T, weight: int = 0) -> None:
+        """Add an event; when full, everything unread is dropped and counted.  An empty inbox takes any one event."""
+        unread = len(self._events)
+        if unread >= self._capacity or (unread and self._weight + weight > MOST_WEIGHT):
+            self.lost += unread + 1
+            self.drop_all()
         else:
-            self._events.append(event)
+            self._events.append((event, weight))
+            self._weight += weight
         self._wake()
 
     def forget_loss(self) -> None:
@@ -46,11 +51,16 @@ class Inbox(Generic[T]):
 
     def take_nowait(self) -> T | None:
         """The next event, None when there is none."""
-        return self._events.popleft() if self._events else None
+        if not self._events:
+            return None
+        event, weight = self._events.popleft()
+        self._weight -= weight
+        return event
 
     def drop_all(self) -> None:
         """Throw away what is unread."""
         self._events.clear()
+        self._weight = 0
 
     async def wait(self) -> None:
         """Wait until there is something to read, something was lost, or the inbox is closed."""
@@ -97,10 +107,10 @@ class Hub(Generic[T]):
         self._inboxes.pop(inbox, None)
         inbox.close()
 
-    def publish(self, event: T) -> None:
+    def publish(self, event: T, weight: int = 0) -> None:
         """Hand an event to every reader; never waits, never fails."""
         for inbox in self._inboxes:
-            inbox.put(event)
+            inbox.put(event, weight)
 
     def close(self) -> None:
         """End all readers."""

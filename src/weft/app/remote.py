@@ -222,7 +222,7 @@ class RemotePort(Port):
             self._state.apply(fact)
             if self._draft is not None and self._is_settled(self._draft[0]):
                 self._draft = None
-            self._facts.publish(fact)
+            self._facts.publish(fact, len(body))
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
 

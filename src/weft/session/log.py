@@ -82,16 +82,15 @@ class SessionLog:
         if not commit.facts:
             return ()
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
-        await self._store.append(
-            stamped.append(self.state, self._lease, drop_draft=commit.drop_draft)
-        )
-        for fact in stamped.facts:
-            self._apply(fact)
+        append = stamped.append(self.state, self._lease, drop_draft=commit.drop_draft)
+        await self._store.append(append)
+        for fact, record in zip(stamped.facts, append.records, strict=True):
+            self._apply(fact, len(record.body))
         if stamped.history:
             self._hold_to_quota(stamped.history_bytes)
         return stamped.facts
 
-    def _apply(self, fact: Fact) -> None:
+    def _apply(self, fact: Fact, weight: int) -> None:
         self.state.apply(fact)
         self._line.apply(fact)
         match fact:
@@ -102,7 +101,7 @@ class SessionLog:
             case _:
                 pass
         self._on_fact(fact)
-        self._facts.publish(fact)
+        self._facts.publish(fact, weight)
 
     def save_draft(
         self, node: NodeId, part: Literal["text", "thinking"], chunk: str, *, restart: bool
@@ -136,7 +135,8 @@ class SessionLog:
                     session_id=self.session_id,
                     after_seq=self.state.seq,
                     at=self._clock.now(),
-                )
+                ),
+                len(getattr(signal, "text", "")),
             )
 
     async def reload(self) -> None:
