@@ -54,7 +54,7 @@ FAULTS: dict[str, str] = {
     "reasoning without an answer ends as a blank text": f"{J}nonsense::test_an_empty_answer_is_asked_again",
     "agents start agents without end": f"{A}agents::test_agents_can_be_nested_only_so_deep",
     "a first error that would pass crashes": f"{J}retries::test_a_server_that_fails_is_asked_again_after_a_growing_wait",
-    "a stream without end": f"{J}retries::test_an_answer_without_end_is_cut_off_and_what_came_is_kept",
+    "a stream without end": f"{J}retries::test_an_answer_without_end_is_cut_off_and_its_beginning_is_kept",
     # basemode-loom
     "a cancel throws partial text away": f"{J}abort::test_partial_text_is_kept_and_the_model_sees_it_again",
     "a cancel throws the money away that was spent": f"{J}every_call_counts::test_a_summary_that_is_cancelled_counts_what_had_come",
