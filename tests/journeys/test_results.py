@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched, ToolComplete, ToolOutput
 from weft.messages import Image, ToolResult
 from weft.permissions import Action
+from weft.providers import Results
 from weft.providers.script import CallTogether, CallTool
 from weft.providers.scripted import ScriptedModel
 from weft.tools import Outcome, Prepared, Tool, ToolContext
@@ -281,3 +283,29 @@ async def test_secrets_in_tool_output_reach_neither_model_nor_log_nor_watchers(
         for each in await facts(session, ToolComplete):
             assert "ANTHROPIC_API_KEY" in each.result.text
     assert key not in repr(model.requests)
+
+
+async def test_a_picture_that_was_read_is_shown_in_every_later_request(world: World) -> None:
+    """However large: the log keeps only its name, and each request has it whole, also in a new process."""
+    size = (300).to_bytes(4, "big") * 2
+    data = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR" + size + b"\x08\x02\0\0\0" + bytes(100_000)
+    (world.project / "shot.png").write_bytes(data)
+    model = ScriptedModel(
+        [CallTool(name="read", args={"path": "shot.png"}), "A wall.", "Still.", "And still."]
+    )
+
+    def seen() -> list[bytes]:
+        results = [m for m in model.last_request.messages if isinstance(m, Results)]
+        return [base64.b64decode(i.data) for m in results for r in m.results for i in r.images]
+
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        for words in ("A wall.", "Still."):
+            assert (await session.send_message("what is it?")).text == words
+            assert seen() == [data]
+        [complete] = await facts(session, ToolComplete)
+        assert [(i.data, bool(i.blob)) for i in complete.result.images] == [("", True)]
+    async with world.open(model) as app:
+        again = await app.sessions.get(session.id)
+        assert (await again.send_message("sure?")).text == "And still."
+        assert seen() == [data]

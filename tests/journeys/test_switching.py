@@ -19,7 +19,7 @@ import weft
 from tests.journeys.vendors import POSES, Posing, illegal_anywhere
 from tests.journeys.world import PATIENCE
 from weft.app import App, Session
-from weft.errors import WeftError
+from weft.errors import FinalToolError, WeftError
 from weft.messages import Content, Image, Said, Text, Thinking
 from weft.providers import ModelRequest
 from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
@@ -29,6 +29,8 @@ PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="pixel.png")
 
 async def look(where: str) -> str:
     """Look somewhere."""
+    if where == "up":
+        raise FinalToolError("there is no up")
     return f"nothing at {where}"
 
 

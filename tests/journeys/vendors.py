@@ -26,7 +26,7 @@ from weft.providers import ModelInfo, ModelRequest, ThinkingLevel
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
-from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
+from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.script import CallTogether, CallTool, SayText, Step, Think
 from weft.providers.scripted import ScriptedModel
@@ -85,6 +85,7 @@ def _claude(name: str) -> Pose:
 POSES: dict[str, Pose] = {
     "claude": _claude("claude-sonnet-4-6"),
     "old-claude": _claude("claude-sonnet-4-5"),
+    "new-claude": _claude("claude-opus-5-5"),
     "gpt": Pose(
         _info("openai", "gpt-5"),
         encode_responses,
@@ -94,7 +95,19 @@ POSES: dict[str, Pose] = {
     "chat": Pose(
         _info("openai-chat", "gpt-4.1", thinks=False),
         lambda request, info: encode_chat(request, info, OPENAI),
-        lambda body, signed: validate_openai_chat(body),
+        lambda body, signed: validate_openai_chat(body, server="openai"),
+        "call_",
+    ),
+    "mistral": Pose(
+        _info("mistral", "mistral-medium-latest", thinks=False),
+        lambda request, info: encode_chat(request, info, MISTRAL),
+        lambda body, signed: validate_openai_chat(body, server="mistral"),
+        "",
+    ),
+    "deepseek": Pose(
+        _info("deepseek", "deepseek-v4-pro", sees=False),
+        lambda request, info: encode_chat(request, info, DEEPSEEK),
+        lambda body, signed: validate_openai_chat(body, server="deepseek"),
         "call_",
     ),
     "compatible": Pose(

@@ -519,3 +519,23 @@ def test_ollama_says_how_much_to_think_in_the_models_words(
 ) -> None:
     body = ollama(ask(model, user("a"), thinking=level), info("ollama", model))
     assert body["think"] == think
+
+
+def test_of_many_pictures_only_the_newest_are_shown() -> None:
+    """Beyond twenty, one vendor takes only small ones; ten go at once, so that caches hold."""
+
+    def seen(count: int) -> list[str]:
+        shots = [Image(media_type="image/png", data=PIXEL, name=str(n)) for n in range(count)]
+        one = call(1)
+        last = gave(one, images=tuple(shots[1:4]))
+        said = (user(shots[0]), model_says(one), last, user(*shots[4:]))
+        body = anthropic(ask(CLAUDE, *said), A)
+        blocks = msgspec.json.encode(body).decode()
+        assert blocks.count(PIXEL) + blocks.count("an older image left out") == count
+        return re.findall("an older image left out|iVBORw0KGgo=", blocks)
+
+    assert seen(20).count("an older image left out") == 0
+    for count in (21, 30):
+        assert seen(count)[:10] == ["an older image left out"] * 10
+        assert seen(count)[10:] == [PIXEL] * (count - 10)
+    assert seen(31).count(PIXEL) == 11

@@ -107,3 +107,16 @@ async def test_the_version_that_was_read_is_noted(bench: Bench) -> None:
     seen = bench.context.reads.seen("a.txt")
     assert seen is not None
     assert outcome.data == {"read": {"a.txt": seen}}
+
+
+async def test_a_wide_encoding_with_its_mark_is_text(bench: Bench) -> None:
+    bench.write("a.txt", "\ufeffone\ntwo".encode("utf-32-le"))
+    assert await bench.text("read", path="a.txt") == "     1\tone\n     2\ttwo"
+    await bench.run("edit", path="a.txt", old_string="two", new_string="zwei")
+    assert (bench.root / "a.txt").read_bytes() == "\ufeffone\nzwei".encode("utf-32-le")
+
+
+async def test_a_line_beyond_what_can_be_read_is_not_said_to_be_missing(bench: Bench) -> None:
+    bench.write("huge.log", (b"y" * 1023 + b"\n") * 40 * 1024)
+    with pytest.raises(FinalToolError, match="32768 lines, can be read here; use grep"):
+        await bench.run("read", path="huge.log", offset=40_000)

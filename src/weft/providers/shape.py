@@ -25,6 +25,9 @@ NO_OUTPUT = "(no output)"
 NO_RESULT = "No result was recorded for this call."
 GO_ON = "Go on from where you stopped."
 BEGINNING = "(The conversation goes on from here.)"
+TOO_MANY = "[an older image left out: there are too many]"
+MOST_PICTURES = 20
+_AT_ONCE = 10
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
@@ -88,7 +91,49 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
                 assert_never(message)
     if not shaper.turns or isinstance(shaper.turns[0], ModelTurn):
         shaper.turns.insert(0, UserTurn((Text(text=BEGINNING),)))
-    return shaper.turns
+    return _with_few_pictures(shaper.turns)
+
+
+def _with_few_pictures(found: list[Turn]) -> list[Turn]:
+    """The turns with only the newest pictures: with more, vendors take only small ones.
+
+    They go ten at a time, so that what a vendor has in its cache stays the same for a while.
+    """
+    total = sum(map(_pictures_in, found))
+    if total <= MOST_PICTURES:
+        return found
+    left_out = -(-(total - MOST_PICTURES) // _AT_ONCE) * _AT_ONCE
+    thinned: list[Turn] = []
+    for turn in found:
+        here = min(left_out, _pictures_in(turn))
+        left_out -= here
+        thinned.append(_thinned(turn, here) if here else turn)
+    return thinned
+
+
+def _pictures_in(turn: Turn) -> int:
+    if isinstance(turn, UserTurn):
+        return sum(isinstance(part, Image) for part in turn.parts)
+    return sum(len(outcome.images) for outcome in turn.outcomes)
+
+
+def _thinned(turn: Turn, count: int) -> Turn:
+    """The turn without its first pictures."""
+    if isinstance(turn, UserTurn):
+        parts: list[Text | Image] = []
+        for part in turn.parts:
+            is_out = isinstance(part, Image) and count > 0
+            count -= is_out
+            parts.append(Text(text=TOO_MANY) if is_out else part)
+        return UserTurn(tuple(parts))
+    outcomes = []
+    for outcome in turn.outcomes:
+        out = min(count, len(outcome.images))
+        count -= out
+        text = "\n".join([outcome.text, *[TOO_MANY] * out])
+        kept = outcome.images[out:]
+        outcomes.append(msgspec.structs.replace(outcome, text=text, images=kept))
+    return ModelTurn(turn.parts, tuple(outcomes))
 
 
 class _Known(msgspec.Struct, frozen=True):

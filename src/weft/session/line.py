@@ -59,6 +59,10 @@ def spill(fact: Fact) -> tuple[Fact, dict[BlobId, bytes]]:
             _is_long(parts)
         ):
             return msgspec.structs.replace(fact, parts=_spilled(parts, blobs)), blobs
+        case ToolComplete(result=result) if _is_long(result.images):
+            images = tuple(_spilled(result.images, blobs))
+            slim_result = msgspec.structs.replace(result, images=images)
+            return msgspec.structs.replace(fact, result=slim_result), blobs
         case _:
             return fact, blobs
 
@@ -213,11 +217,21 @@ async def _entry(spot: _Spot, facts: Mapping[Place, AnyFact], store: Store) -> E
     newest = facts[spot.newest]
     if isinstance(newest, NodeEdited):
         node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
-    results = {uid: _result(facts[place]) for uid, place in spot.results.items()}
+    results = {
+        uid: await _whole(_result(facts[place]), store) for uid, place in spot.results.items()
+    }
     return Entry(
         node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
         results=results,
     )
+
+
+async def _whole(result: ToolResult, store: Store) -> ToolResult:
+    """The result with all its pictures."""
+    if not any(image.blob for image in result.images):
+        return result
+    images = await unspill(result.images, store)
+    return msgspec.structs.replace(result, images=images)
 
 
 def _result(fact: AnyFact) -> ToolResult:
@@ -263,6 +277,8 @@ class LineCache:
         match fact:
             case NewMessage(node=node) if any(_blob_of(part) for part in node.parts):
                 self.drop()
+            case ToolComplete(result=result) if any(image.blob for image in result.images):
+                self.drop()
             case NewMessage(node=node, advance=True) if node.parent == self._tip():
                 self._append(Entry(node=node))
             case ToolComplete(node=node_id, call_uid=call_uid, result=result):
@@ -300,7 +316,8 @@ class LineCache:
             return
         self._places[entry.node.id] = len(self._entries)
         self._entries.append(entry)
-        self._grow(sum(_length(part) for part in entry.node.parts))
+        pictures = (image for result in entry.results.values() for image in result.images)
+        self._grow(sum(map(_length, (*entry.node.parts, *pictures))))
 
     def _add_result(self, node: NodeId, call_uid: CallUid, result: ToolResult) -> None:
         place = self._places.get(node)

@@ -1,18 +1,21 @@
-"""`read`: lines of a text file, numbered."""
+"""`read`: lines of a text file, numbered; or a picture."""
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
+from weft.messages import Image
 from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Tool, ToolContext
 from weft.tools.files import action
+from weft.tools.pictures import MAX_BYTES, MAX_SIDE, picture
 from weft.tools.suggest import near_names
-from weft.tools.text import decode, in_lf
+from weft.tools.text import decode, in_lf, is_binary
 from weft.workspace import FileState
 
 DEFAULT_LINES = 2_000
@@ -33,8 +36,8 @@ class ReadTool(Tool):
 
     name = "read"
     description = (
-        "Read a text file. Lines come numbered as `     1\\ttext`; the numbers are not part of the file. "
-        f"Shows up to {DEFAULT_LINES} lines; use offset and limit for more. Read a file before you edit it."
+        "Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Lines come numbered as `     1\\ttext`; the numbers are not "
+        f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for more. Read a file before you edit it."
     )
     schema = schema_of(ReadArguments)
     effect: Effect = "pure"
@@ -49,13 +52,39 @@ class ReadTool(Tool):
             if state is None:
                 near = await near_names(path, context.workspace)
                 raise FinalToolError(f"there is no file {path!r}{near}")
-            shown = render(state, given.offset, given.limit)
+            images = shown_picture(state)
+            shown = _about(state) if images else render(state, given.offset, given.limit)
             if state.truncated:
                 return Outcome(text=shown)
             context.reads.saw(state.path, state.hash)
-            return Outcome(text=shown, data={"read": {state.path: state.hash}})
+            return Outcome(text=shown, images=images, data={"read": {state.path: state.hash}})
 
         return Prepared(action=action(self.name, path, context, edits=False), run=run)
+
+
+def shown_picture(state: FileState) -> tuple[Image, ...]:
+    """The picture that a file holds, to be seen by the model; nothing when it holds none.
+
+    Raises:
+        FinalToolError: it is too large for models to see.
+    """
+    found = picture(state.data)
+    if found is None or not is_binary(state.data):
+        return ()
+    if state.size > MAX_BYTES or max(found.width, found.height) > MAX_SIDE:
+        raise FinalToolError(
+            f"{state.path!r} is a picture of {state.size:,} bytes, {found.width} x {found.height}; at most {MAX_BYTES:,} bytes and "
+            f"{MAX_SIDE} pixels on a side can be looked at. Make a smaller copy of it with the shell"
+        )
+    data = base64.b64encode(state.data).decode()
+    return (Image(media_type=found.media_type, data=data, name=state.path),)
+
+
+def _about(state: FileState) -> str:
+    found = picture(state.data)
+    assert found is not None
+    size = f"{found.width} x {found.height}, {state.size:,} bytes"
+    return f"{state.path}: {found.media_type}, {size}. The picture itself is shown with this."
 
 
 def render(state: FileState, offset: int, limit: int) -> str:
@@ -74,6 +103,11 @@ def render(state: FileState, offset: int, limit: int) -> str:
     lines = in_lf(decoded.text).split("\n")
     if lines[-1] == "":
         lines.pop()  # the end of the last line, not a line of its own
+    if offset > len(lines) and state.truncated:
+        raise FinalToolError(
+            f"{state.path!r} is too large: of its {state.size:,} bytes only the first {len(state.data):,}, {len(lines)} lines, can be "
+            "read here; use grep or the shell for the rest"
+        )
     if offset > len(lines):
         raise FinalToolError(
             f"{state.path!r} has only {len(lines)} lines; offset {offset} is beyond its end"

@@ -14,6 +14,9 @@ from weft.errors import FinalToolError
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
+    # Before UTF-16, whose little-endian mark they begin with.
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )

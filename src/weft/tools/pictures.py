@@ -1,0 +1,70 @@
+"""Pictures in files: which kind they are, and how large they would be drawn.
+
+Pure.  Only the first bytes are looked at.  A picture that cannot be measured is damaged, or no picture: vendors refuse a whole
+conversation for one such, and would again with each further message.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+MAX_BYTES: Final = 3_750_000
+"""Five megabytes as base64: what the strictest vendor takes."""
+MAX_SIDE: Final = 8_000
+"""Pixels on the longer side: what the strictest vendor takes."""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """What a picture's head says."""
+
+    media_type: str
+    width: int
+    height: int
+
+
+def picture(data: bytes) -> Picture | None:
+    """The picture that these bytes are, None when they are none that models can be shown."""
+    try:
+        if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":
+            return Picture("image/png", *struct.unpack(">II", data[16:24]))
+        if data.startswith((b"GIF87a", b"GIF89a")):
+            return Picture("image/gif", *struct.unpack("<HH", data[6:10]))
+        if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+            return _webp(data)
+        if data.startswith(b"\xff\xd8\xff"):
+            return _jpeg(data)
+    except (struct.error, IndexError):
+        pass  # it ends in the middle of its head
+    return None
+
+
+def _webp(data: bytes) -> Picture | None:
+    match data[12:16]:
+        case b"VP8 ":
+            width, height = struct.unpack("<HH", data[26:30])
+            return Picture("image/webp", width & 0x3FFF, height & 0x3FFF)
+        case b"VP8L":
+            (bits,) = struct.unpack("<I", data[21:25])
+            return Picture("image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        case b"VP8X":
+            sides = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
+            return Picture("image/webp", *sides) if len(data) >= 30 else None
+        case _:
+            return None
+
+
+def _jpeg(data: bytes) -> Picture | None:
+    at = 2
+    while data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF:
+            at += 1  # filling
+        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+            return Picture("image/jpeg", width, height)
+        else:
+            at += 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
+    return None
