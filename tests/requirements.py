@@ -114,6 +114,10 @@ ROWS: dict[str, Requirement] = {
     "manager:start_session:resume": Requirement(
         "With resume=auto an interrupted turn goes on at once; else it waits.", "api 2"
     ),
+    "manager:start_session:store": Requirement(
+        "A session can be kept in another store than the app's, with all that belongs to it.",
+        "api 2",
+    ),
     "manager:get": Requirement("A stored session is started without calling a model.", "api 0"),
     "manager:find_session": Requirement(
         "Running sessions by id or unique prefix; an ambiguous one raises.", "api 2"

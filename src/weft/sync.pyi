@@ -21,6 +21,7 @@ from weft.app.reports import (
     UsageReport,
 )
 from weft.app.skills import Skill, Skills
+from weft.app.stores import WantedStore
 from weft.app.treeview import TreeView
 from weft.app.trust import TrustQuestion
 from weft.events import Event, Origin, PermissionAction, Status, Todo
@@ -201,6 +202,7 @@ class ImportReport:
 
 class SessionManager:
     def port(self, session_id: SessionId) -> Port: ...
+    def store_of(self, session_id: SessionId) -> Store: ...
     def running(self, session_id: SessionId) -> Port | None: ...
     def local_port(self, session_id: SessionId) -> Port: ...
     def available_models(self) -> list[ModelInfo]: ...
@@ -230,7 +232,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        store: Store | None = None,
+        store: WantedStore | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: Origin | None = None,
@@ -291,7 +293,7 @@ class App:
 
 def open(
     project_path: str | PathLike[str] = ".",
-    store: Store | str | PathLike[str] | None = None,
+    store: WantedStore | None = None,
     config: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> App: ...
@@ -307,7 +309,7 @@ def run(
     schema: Any = None,
     system_prompt: str | None = None,
     on_event: Callable[[Event], None] | None = None,
-    store: Store | str | PathLike[str] | None = None,
+    store: WantedStore | None = None,
 ) -> Result: ...
 def query(
     prompt: Content,

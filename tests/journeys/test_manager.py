@@ -10,7 +10,6 @@ from weft.app import App
 from weft.errors import AmbiguousId, SessionNotFound, StaleInput, UsageError
 from weft.providers.script import CallTool, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.store import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -300,5 +299,3 @@ async def test_renaming_and_archiving_can_be_repeated_under_their_id(world: Worl
         assert (await session.editor_snapshot()).seq == before
         with pytest.raises(StaleInput):
             await app.sessions.rename_session("s", "Third", input_id="r")
-        with pytest.raises(UsageError, match="kept in the store of its application"):
-            await app.sessions.start_session(store=MemoryStore())

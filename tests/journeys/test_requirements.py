@@ -29,6 +29,7 @@ FOR_HOSTS = {
         "running",
         "set_model",
         "stop_child",
+        "store_of",
     ),
     *("shape", "skills", "undo_compaction", "undo_rewind", "unload_idle", "session_id", "id"),
 }

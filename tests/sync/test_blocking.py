@@ -50,6 +50,20 @@ def test_errors_are_the_same(app: weft.sync.App) -> None:
     assert app.sessions.find_session("ses_nobody") is None
 
 
+def test_a_session_can_be_kept_in_another_store(app: weft.sync.App, tmp_path: Path) -> None:
+    store = tmp_path / "other.db"
+    model = ScriptedModel(["one", "two"])
+    session = app.sessions.start_session(model=model, title="A", tools=[], store=store)
+    assert session.send_message("hi").text == "one"
+    assert [row.id for row in app.sessions.list_saved()] == [session.id]
+    session.stop()
+    with pytest.raises(SessionNotFound):
+        app.sessions.get(session.id)
+    again = app.sessions.start_session(session_id=session.id, store=store)
+    assert again.send_message("again").text == "two"
+    assert [message.content for message in again.messages()] == ["hi", "one", "again", "two"]
+
+
 def test_events_are_a_plain_iterator_that_may_be_left(app: weft.sync.App) -> None:
     session = app.sessions.start_session(model=ScriptedModel(["a", "b"]), title="A", tools=[])
     events = session.subscribe(after=0, live=False)

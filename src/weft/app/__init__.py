@@ -3,7 +3,7 @@
 Reads the environment, the config files and the working directory, so that nobody below has to.
 """
 
-from weft.app.app import App, open_app, open_store
+from weft.app.app import App, open_app
 from weft.app.asking import Answer, Delta, Stream, query, stream
 from weft.app.config import KEYS, Config, Key
 from weft.app.manager import (
@@ -53,7 +53,6 @@ __all__ = [
     "Stream",
     "UsageReport",
     "open_app",
-    "open_store",
     "query",
     "run",
     "stream",

@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
@@ -26,12 +26,13 @@ from weft.app.port import Hooking
 from weft.app.prompt import Prompter
 from weft.app.providers import default_providers
 from weft.app.saved_rules import SavedRules
+from weft.app.stores import Closing, Stores, WantedStore, open_place, place_of
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.providers import Provider
 from weft.redact import Redactor
-from weft.store import MemoryStore, Store
+from weft.store import Store
 from weft.workspace import Runner, Workspace
 from weft.workspace.environment import secret_values
 from weft.workspace.local import LocalWorkspace
@@ -45,19 +46,13 @@ if TYPE_CHECKING:  # loaded where a project or the person has such files: it cos
 UNLOAD_EVERY_SECONDS = 60.0
 
 
-class Closing(Protocol):
-    """Something to close at the end."""
-
-    async def aclose(self) -> None: ...
-
-
 class App:
     """A running Weft.  Use it as an async context manager; it may be entered in one task and left in another."""
 
     def __init__(
         self,
         project_path: str | os.PathLike[str] = ".",
-        store: Store | str | os.PathLike[str] | None = None,
+        store: WantedStore | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
@@ -76,7 +71,7 @@ class App:
         self._seen: ProjectFiles | None = None
         self._hooks: HookSource | None = None
         self.config: Config = self._read_config()
-        self._wanted_store = store
+        self._wanted_store = self.places.database if store is None else store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._runner = runner
@@ -86,6 +81,9 @@ class App:
         self._workspaces: dict[str, Workspace] = {}
         self._supervisor = Supervisor()
         self._store: Store | None = None
+        self._stores: Stores | None = None
+        self._store_files: list[Path] = []
+        """Where conversations are kept, as far as we know: commands do not see that."""
         self._sessions: SessionManager | None = None
         self._socket: Closing | None = None
         self._models: Models | None = None
@@ -213,6 +211,8 @@ class App:
                 await self._sessions.aclose()
             if self._socket is not None:
                 await self._socket.aclose()
+            if self._stores is not None:
+                await self._stores.aclose()
         finally:
             await self._supervisor.aclose()
             if self._confinement is not None:
@@ -223,13 +223,24 @@ class App:
                 await self._store.aclose()
 
     async def _open(self) -> None:
-        self._store = await self._open_store()
+        wanted, place = self._wanted_store, place_of(self._wanted_store, self.places)
+        self._hide([] if place is None else place.files)
+        if isinstance(wanted, str | os.PathLike):
+            assert place is not None
+            self._store = await open_place(place)
+        else:
+            self._store = wanted
+        if self._store.run_folder is not None:
+            self._hide([self._store.run_folder])
+        self._stores = Stores(
+            self._store, place, places=self.places, listen=self._listen, hide=self._hide
+        )
         self._models = Models(
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
         self._sessions = SessionManager(
             Equipment(
-                store=self._store,
+                stores=self._stores,
                 supervisor=self._supervisor,
                 config=self.config,
                 models=self._models,
@@ -257,24 +268,29 @@ class App:
         if self._listen_after:
             self._supervisor.start(self._listen_later, "listen")
         else:
-            await self._listen(self._store, self._store.run_folder)
+            self._socket = await self._listen(self._store)
 
     async def _listen_later(self) -> None:
         await anyio.sleep(self._listen_after)
-        if self.store.run_folder is not None:
-            await self._listen(self.store, self.store.run_folder)
+        self._socket = await self._listen(self.store)
 
-    async def _listen(self, store: Store, folder: Path) -> None:
-        """Let other processes drive our sessions."""
+    async def _listen(self, store: Store) -> Closing | None:
+        """Let other processes drive our sessions of a store; None where no other process can have it, or no socket can be had."""
+        if store.run_folder is None:
+            return None
         from weft.app.socket import CommandSocket  # late: it costs start-up time
 
-        assert self._sessions is not None
-        socket = CommandSocket(self._sessions.local_port)
-        self._socket = socket
-        path = await socket.open(folder, store.owner.process_id)
-        if path:
+        socket = CommandSocket(self.sessions.local_port)
+        path = await socket.open(store.run_folder, store.owner.process_id)
+        if not path:
+            return None
+        try:
             await store.register_socket(path)
-            self._supervisor.start(socket.serve, "command socket")
+        except BaseException:
+            await socket.aclose()
+            raise
+        self._supervisor.start(socket.serve, "command socket")
+        return socket
 
     async def _unload_idle(self) -> None:
         while True:
@@ -282,16 +298,6 @@ class App:
             await self.sessions.unload_idle(self.config.get("session.idle_unload"))
 
     # -- picking parts
-
-    async def _open_store(self) -> Store:
-        wanted = self._wanted_store
-        if wanted is None:
-            wanted = self.places.database
-        if isinstance(wanted, str) and wanted == "memory":
-            return MemoryStore()
-        if isinstance(wanted, str | os.PathLike):
-            return await open_store(wanted)
-        return wanted
 
     def _workspace(self, path: str) -> Workspace:
         if path not in self._workspaces:
@@ -310,24 +316,19 @@ class App:
                 self.config,
                 environ=self._environ,
                 places=self.places,
-                store=self._store_paths(),
+                store=self._store_files,
                 added=self._added,
             )
         return self._confinement
 
-    def _store_paths(self) -> list[Path]:
-        """Where conversations are kept, as far as we know."""
-        found: list[Path] = []
-        if self._store is not None and self._store.run_folder is not None:
-            found.append(self._store.run_folder)
-        wanted = self._wanted_store
-        if isinstance(wanted, str | os.PathLike) and wanted != "memory":
-            path = Path(wanted)
-            found += [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
-        return found
+    def _hide(self, files: list[Path]) -> None:
+        """Commands must not see these; those that are given later than the sandbox was made are hidden from then on."""
+        self._store_files += files
+        if self._confinement is not None:
+            self._confinement.hide(files)
 
-    def _files(self, path: str, runner: Runner) -> FileWork:
-        is_lasting = self._store is not None and self._store.run_folder is not None
+    def _files(self, path: str, runner: Runner, store: Store) -> FileWork:
+        is_lasting = store.run_folder is not None
         places = HistoryPlaces(
             quota=max(0, int(self.config.get("history.quota"))),
             max_file=max(0, int(self.config.get("history.max_file"))),
@@ -344,30 +345,16 @@ def _holds_a_home(path: str, home: Path) -> bool:
     return real == path or real.startswith(f"{path.rstrip('/')}/")
 
 
-async def open_store(where: str | os.PathLike[str]) -> Store:
-    """The store at a path: a folder (or `jsonl:folder`) is a JSONL store, anything else an SQLite file; "memory" is neither."""
-    text = os.fspath(where)
-    if text == "memory":
-        return MemoryStore()
-    kind, _, rest = text.partition(":")
-    if kind == "jsonl" or Path(text).is_dir():  # noqa: ASYNC240  # one look, before anything runs
-        from weft.store.jsonl import open_jsonl
-
-        return await open_jsonl(rest if kind == "jsonl" else text)
-    from weft.store.sqlite import open_sqlite
-
-    return await open_sqlite(rest if kind == "sqlite" else text)
-
-
 def open_app(
     project_path: str | os.PathLike[str] = ".",
-    store: Store | str | os.PathLike[str] | None = None,
+    store: WantedStore | None = None,
     config: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> App:
     """The whole application, as an async context manager.
 
-    `store` is a `Store`, "memory", "jsonl:FOLDER" or a path; left out, it is the person's own database.  `config` sets settings
+    `store` is a `Store`, "memory", "jsonl" or "sqlite" (kept with our data), "jsonl:FOLDER", "sqlite:FILE" or a path (a folder is a
+    JSONL store); left out, it is the person's own database.  `config` sets settings
     over all files.  `added` names further folders that sessions may work in.
     """
     return App(project_path, store, config, **parts)

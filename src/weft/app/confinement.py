@@ -45,6 +45,10 @@ class Confinement:
             ),
         )
 
+    def hide(self, files: Sequence[Path]) -> None:
+        """Commands do not see these files and folders either, from now on."""
+        self._sandbox.hide([str(file.resolve()) for file in files])
+
     def runner(
         self,
         inner: Runner,

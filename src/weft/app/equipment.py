@@ -15,6 +15,7 @@ from weft.app.models import Models
 from weft.app.port import Hooking
 from weft.app.prompt import Prompter
 from weft.app.saved_rules import SavedRules
+from weft.app.stores import Stores
 from weft.clock import Clock
 from weft.ids import SessionId
 from weft.redact import Redactor
@@ -28,7 +29,8 @@ if TYPE_CHECKING:  # loaded where there is a sandbox: it costs start-up time
 class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """What the application gives every session."""
 
-    store: Store
+    stores: Stores
+    """Where sessions are kept."""
     supervisor: Supervisor
     config: Config
     models: Models
@@ -36,8 +38,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     """How the waits before a retry are waited."""
     workspace: Callable[[str], Workspace]
-    files: Callable[[str, Runner], FileWork]
-    """What a session needs to know what its commands changed, and to take it back."""
+    files: Callable[[str, Runner, Store], FileWork]
+    """What a session of a store needs to know what its commands changed, and to take it back."""
     runner: Runner
     confinement: Callable[[], Confinement | None]
     """The sandbox that the commands of sessions run in; None where they run as they are."""

@@ -21,6 +21,7 @@ from weft.app.workshop import as_tool
 from weft.errors import SessionNotFound, UsageError
 from weft.ids import SessionId
 from weft.providers import Model, ModelInfo
+from weft.store import Store
 from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
@@ -42,6 +43,10 @@ class Hosting:
     async def port(self, session_id: SessionId) -> Port:
         """The way to a session, wherever it lives; starts a stored one without calling a model."""
         return await self._registry.port(session_id)
+
+    def store_of(self, session_id: SessionId) -> Store:
+        """The store that a session was started in."""
+        return self._registry.stores.of(session_id)
 
     def running(self, session_id: SessionId) -> Port | None:
         """The way to a session that is open here; None when it is not."""

@@ -18,6 +18,7 @@ from weft.app.port import LocalPort, Port
 from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session
+from weft.app.stores import WantedStore
 from weft.app.workshop import tool_table
 from weft.errors import AmbiguousId, UsageError, WeftError
 from weft.events import ForkPoint, Origin, SessionCreated, Status
@@ -26,7 +27,7 @@ from weft.messages import clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
 from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
-from weft.store import SessionRow, Store
+from weft.store import SessionRow
 from weft.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class SessionManager(Hosting):
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        store: Store | None = None,
+        store: WantedStore | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: Origin | None = None,
@@ -91,14 +92,15 @@ class SessionManager(Hosting):
         `auto_approve` answers every ask with yes; deny rules still hold.  `messages` seeds a new session with a conversation.  With
         `resume="auto"` a turn that was interrupted goes on at once.
 
+        `store` is where the session is kept if not with the others of this app: what `weft.open` takes.  Its children and forks are kept
+        there too.  To resume it name the store again, unless a session of that store is still open here: until then
+        its sessions are found by id.  A `Store` that is handed in stays yours to close, after the session was stopped; one that is named is closed
+        with its last session, and "memory" with the app.
+
         Raises:
-            UsageError: a setting, a tool or the model's name is wrong.
+            UsageError: a setting, a tool, the store or the model's name is wrong.
             StoreUnavailable: another process owns it and cannot be reached.
         """
-        if store is not None and store is not self._equipment.store:
-            raise UsageError(
-                "a session is kept in the store of its application; open another one on that store"
-            )
         if permission_mode is not None and permission_mode not in MODES:
             raise UsageError(
                 f"no permission mode {permission_mode!r}; there are {', '.join(MODES)}"
@@ -125,16 +127,18 @@ class SessionManager(Hosting):
             ),
             parent=parent,
         )
-        async with self._registry.alone(chosen):
-            is_known = session_id is not None and await self._registry.is_stored(chosen)
-            self._registry.tools[chosen] = table
-            self._registry.asking[chosen] = "yes" if auto_approve else asking
-            if not is_known:
-                await self._refuse_missing(path)
-                self._registry.leave[chosen] = Leave(trusted_mode=True)
-                await self._registry.create(chosen, (created, *seeds))
-        if is_known:
-            return await self._resume(chosen, name, permission_mode, resume)
+        is_open = self._registry.running(chosen) is not None
+        async with self._registry.stores.entered(store, chosen, is_open=is_open) as kept_in:
+            async with self._registry.alone(chosen):
+                is_known = session_id is not None and await kept_in.row(chosen) is not None
+                self._registry.tools[chosen] = table
+                self._registry.asking[chosen] = "yes" if auto_approve else asking
+                if not is_known:
+                    await self._refuse_missing(path)
+                    self._registry.leave[chosen] = Leave(trusted_mode=True)
+                    await self._registry.create(chosen, (created, *seeds))
+            if is_known:
+                return await self._resume(chosen, name, permission_mode, resume)
         return Session(chosen, self, self._registry.ports[chosen])
 
     async def _refuse_missing(self, path: str) -> None:
@@ -188,7 +192,8 @@ class SessionManager(Hosting):
         )
         self._registry.tools.setdefault(forked, self._registry.table_of(source))
         self._registry.leave[forked] = self._registry.leave_for_fork(source)
-        return Session(forked, self, await self._registry.create(forked, (created,)))
+        store = await self._registry.store_of(source)
+        return Session(forked, self, await self._registry.create(forked, (created,), store=store))
 
     # -- finding
 
@@ -217,11 +222,11 @@ class SessionManager(Hosting):
 
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""
-        store = self._equipment.store
         resolved = await self._registry.resolved(session_id)
-        state = await load_state(resolved, store)
-        row = await store.row(resolved) or SessionRow(id=resolved)
-        line = await load_line(state.tree, state.tree.head, store)
+        async with self._registry.reading(resolved) as store:
+            state = await load_state(resolved, store)
+            row = await store.row(resolved) or SessionRow(id=resolved)
+            line = await load_line(state.tree, state.tree.head, store)
         rows = history(line, state)
         return SessionRecord(
             row=row,
@@ -231,7 +236,7 @@ class SessionManager(Hosting):
 
     async def row(self, session_id: SessionId) -> SessionRow | None:
         """What a list shows of one session; None when it is not stored."""
-        return await self._equipment.store.row(session_id)
+        return await (await self._registry.store_of(session_id)).row(session_id)
 
     async def list_active(self) -> list[SessionInfo]:
         """The sessions that run in this process; those that work for others are listed by them."""
@@ -249,9 +254,12 @@ class SessionManager(Hosting):
         *,
         archived: bool = False,
     ) -> list[SessionRow]:
-        """Stored sessions, last active first; `query` searches titles and what was said."""
+        """Stored sessions, last active first; `query` searches titles and what was said.
+
+        Those of the app's own store, and of every other store that a session is open from.
+        """
         path = self._equipment.resolve_path(str(project_path)) if project_path else None
-        return await self._equipment.store.rows(
+        return await self._registry.stores.rows(
             project_path=path, query=query, limit=limit, archived=archived
         )
 
@@ -274,7 +282,8 @@ class SessionManager(Hosting):
         from weft.app.exchange import export  # only here: it costs start-up time
 
         resolved = await self._registry.resolved(session_id)
-        return await export(resolved, self._equipment.store, format, path)
+        async with self._registry.reading(resolved) as store:
+            return await export(resolved, store, format, path)
 
     async def import_session(self, path: str | os.PathLike[str]) -> ImportReport:
         """A new session with the conversation of a json or jsonl export, on this app's project.
@@ -319,6 +328,8 @@ class SessionManager(Hosting):
         for child in children:
             if child in self._registry.ports:
                 await self.stop_session(child)
+            await self._registry.stores.leave(child)
+        await self._registry.stores.leave(resolved)
 
     async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
         """Stop a session that works for another, and see that its end is on the other's record."""
@@ -330,12 +341,13 @@ class SessionManager(Hosting):
     async def delete_session(self, session_id: str) -> None:
         """Remove a session for good, with all that worked for it; one that forks share is only hidden."""
         resolved = await self._registry.resolved(session_id)
-        children = await self._all_children(resolved)
-        await self.stop_session(resolved)
-        await self._equipment.store.delete(resolved)
-        for child in children:
-            if await self._equipment.store.last_seq(child):
-                await self.delete_session(child)
+        async with self._registry.reading(resolved) as store:
+            children = await self._all_children(resolved)
+            await self.stop_session(resolved)
+            await store.delete(resolved)
+            for child in children:
+                if await store.last_seq(child):
+                    await self.delete_session(child)
 
     async def _all_children(self, session_id: SessionId) -> list[SessionId]:
         try:

@@ -12,12 +12,12 @@ import anyio
 from weft.app.app import open_app
 from weft.app.replies import Result
 from weft.app.session import Session
+from weft.app.stores import WantedStore
 from weft.errors import WeftError
 from weft.events import Event
 from weft.messages import Content
 from weft.providers import Model
 from weft.session import Subscription
-from weft.store import Store
 from weft.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ async def run(
     schema: Any = None,
     system_prompt: str | None = None,
     on_event: Callable[[Event], None] | None = None,
-    store: Store | str | os.PathLike[str] | None = None,
+    store: WantedStore | None = None,
 ) -> Result:
     """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
 

@@ -33,6 +33,7 @@ from weft.session import (
     load_with_snapshot,
 )
 from weft.state import SessionState
+from weft.store import Store
 from weft.tools import Tool
 
 if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
@@ -47,6 +48,7 @@ class Registry:
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
+        self.stores = equipment.stores
         self.ports: dict[SessionId, Port] = {}
         self._opening: dict[SessionId, anyio.Lock] = {}
         self.tools: dict[SessionId, Mapping[str, Tool]] = {}
@@ -121,9 +123,14 @@ class Registry:
         return port
 
     async def _open(self, session_id: SessionId) -> Port:
-        store, supervisor = self._equipment.store, self._equipment.supervisor
-        if not await self.is_stored(session_id):
+        store = await self.stores.find(session_id)
+        if store is None:
             raise SessionNotFound(session_id)
+        async with self.stores.joined(session_id, store):
+            return await self._open_in(store, session_id)
+
+    async def _open_in(self, store: Store, session_id: SessionId) -> Port:
+        supervisor = self._equipment.supervisor
         try:
             lease = await store.take_lease(session_id)
         except Owned as owner:
@@ -133,7 +140,7 @@ class Registry:
         try:
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             environment = self._environment(
-                session_id, state.about.project_path, state.about.parent
+                session_id, state.about.project_path, state.about.parent, store
             )
         except BaseException:
             await store.release_lease(lease)
@@ -162,6 +169,7 @@ class Registry:
             self.leave[session_id] = port.actor.gate.leave
             await port.actor.stop(UNLOADED)
         self.families.left(session_id)
+        await self.stores.leave(session_id)
 
     async def unload_unused(self, port: LocalPort) -> bool:
         """Let go of a session unless somebody uses it by now; says whether it went.  Nobody opens it again before it has."""
@@ -183,20 +191,31 @@ class Registry:
         session_id: SessionId,
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None = None,
+        store: Store | None = None,
     ) -> Port:
-        """Make a session with these first facts, and begin to serve it.
+        """Make a session with these first facts, and begin to serve it; `store` has it unless it was started in one.
 
         Raises:
             UsageError: the id belongs to a deleted one that others share.
         """
-        store = self._equipment.store
+        store = store or self.stores.of(session_id)
+        async with self.stores.joined(session_id, store):
+            return await self._create_in(store, session_id, facts, blobs)
+
+    async def _create_in(
+        self,
+        store: Store,
+        session_id: SessionId,
+        facts: tuple[Fact, ...],
+        blobs: Mapping[BlobId, bytes] | None,
+    ) -> Port:
         if await store.last_seq(session_id):
             raise UsageError(
                 f"{session_id!r} was deleted, and forks share its past; use another id"
             )
         created = facts[0]
         assert isinstance(created, SessionCreated)
-        environment = self._environment(session_id, created.project_path, created.parent)
+        environment = self._environment(session_id, created.project_path, created.parent, store)
         lease = await store.take_lease(session_id)
         actor = SessionActor(
             SessionState(session_id=session_id),
@@ -220,7 +239,8 @@ class Registry:
         self.tools[child] = self.table_of(parent)
         self.lent[child] = self.lent.get(parent, {})
         self.asking[child] = self.asking.get(parent, "wait")
-        if child in self.ports or await self._equipment.store.last_seq(child):
+        store = self.stores.of(parent)
+        if child in self.ports or await store.last_seq(child):
             return await self.port(child)
         settings = {
             "tools": list(wanted.tools),
@@ -239,7 +259,7 @@ class Registry:
             parent=wanted.origin,
         )
         self.leave[child] = Leave(trusted_mode=True)
-        return await self.create(child, (created, *wanted.facts))
+        return await self.create(child, (created, *wanted.facts), store=store)
 
     def leave_for_fork(self, source: SessionId) -> Leave:
         """A fork inherits no grants; the mode holds only if it holds for its source, here and now."""
@@ -256,7 +276,7 @@ class Registry:
             UsageError: it could not.
         """
         home = self.families.unseated()
-        workshop = self._workshop(path, _with_agent(tools, home), {}, home)
+        workshop = self._workshop(path, _with_agent(tools, home), {}, home, self.stores.own)
         workshop.check(SessionState(session_id=SessionId("")), wishes)
 
     def table_of(self, session_id: SessionId) -> Mapping[str, Tool]:
@@ -283,6 +303,7 @@ class Registry:
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
         home: Desk,
+        store: Store,
         hooks: Hooks | None = None,
         files: FileWork | None = None,
     ) -> SessionWorkshop:
@@ -295,7 +316,7 @@ class Registry:
             workspace=equipment.workspace(project_path),
             runner=equipment.runner if files is None else files,
             confinement=equipment.confinement,
-            load=equipment.store.blob,
+            load=store.blob,
             tools=tools,
             lent=lent,
             prompter=equipment.prompter,
@@ -308,19 +329,20 @@ class Registry:
         )
 
     def _environment(
-        self, session_id: SessionId, project_path: str, parent: Origin | None
+        self, session_id: SessionId, project_path: str, parent: Origin | None, store: Store
     ) -> SessionEnvironment:
         equipment = self._equipment
         home = self.families.desk(session_id, parent)
         table = _with_agent(self.table_of(session_id), home)
         lent = self.lent.setdefault(session_id, {})
         hooks = self._find_hooks(session_id, project_path)
-        files = equipment.files(project_path, equipment.runner)
+        files = equipment.files(project_path, equipment.runner, store)
         workshop = self._workshop(
             project_path,
             table,
             lent,
             home,
+            store,
             None if hooks is None else hooks.of_turns,
             files,
         )
@@ -344,7 +366,7 @@ class Registry:
 
     async def is_stored(self, session_id: SessionId) -> bool:
         """True for a session that can be opened; a deleted one whose past forks share has facts but no row."""
-        return await self._equipment.store.row(session_id) is not None
+        return await self.stores.find(session_id) is not None
 
     async def resolved(self, given: str) -> SessionId:
         """The whole id for an id or a unique prefix.
@@ -352,11 +374,10 @@ class Registry:
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
-        store = self._equipment.store
         exact = SessionId(given)
         if exact in self.ports or await self.is_stored(exact):
             return exact
-        matches = await store.ids_with_prefix(given) if given else []
+        matches = await self.stores.ids_with_prefix(given) if given else []
         if not matches:
             raise SessionNotFound(given)
         if len(matches) > 1:
@@ -368,7 +389,18 @@ class Registry:
         port = self.running(session_id)
         if port is not None:
             return port.state
-        return await load_state(session_id, self._equipment.store)
+        return await load_state(session_id, await self.store_of(session_id))
+
+    async def store_of(self, session_id: SessionId) -> Store:
+        """The store that has a session, or would have it."""
+        return await self.stores.find(session_id) or self.stores.of(session_id)
+
+    @asynccontextmanager
+    async def reading(self, session_id: SessionId) -> AsyncGenerator[Store]:
+        """The store that has a session; it stays open meanwhile, though its last session may be stopped."""
+        store = await self.store_of(session_id)
+        async with self.stores.kept(store):
+            yield store
 
     async def usage_of(self, session_id: SessionId) -> Mapping[str, Usage]:
         """What a session has used, by model; nothing when it was never begun or cannot be read."""

@@ -19,6 +19,7 @@ from weft.app.steering import Steering
 from weft.app.talking import Talking
 from weft.events import Replaced
 from weft.ids import SessionId
+from weft.store import Store
 
 
 class SessionHost(Host, Protocol):
@@ -29,6 +30,8 @@ class SessionHost(Host, Protocol):
     async def start_session(self, **settings: Any) -> Session: ...
 
     async def get(self, session_id: str) -> Session: ...
+
+    def store_of(self, session_id: SessionId) -> Store: ...
 
 
 class Session(Talking, Reading, Steering, Branching):
@@ -49,9 +52,13 @@ class Session(Talking, Reading, Steering, Branching):
         await self._host.stop_session(self.id)
 
     async def new_session(self, **settings: Any) -> Session:
-        """Another session like this one; this one stays, and can be resumed."""
+        """Another session like this one, in the same store; this one stays, and can be resumed."""
         state = (await self._port()).state
-        wanted = {"model": state.settings.model, "project_path": state.about.project_path}
+        wanted = {
+            "model": state.settings.model,
+            "project_path": state.about.project_path,
+            "store": self._host.store_of(self.id),
+        }
         return await self._replaced_by(await self._host.start_session(**{**wanted, **settings}))
 
     async def load_session(self, session_id: str) -> Session:

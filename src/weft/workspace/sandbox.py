@@ -134,6 +134,10 @@ class Sandbox:
         self._tried: dict[tuple[str, ...], str] = {}
         self._ready: dict[tuple[str, ...], list[Box]] = {}
 
+    def hide(self, paths: Sequence[str]) -> None:
+        """Commands that start from now on must not see these either."""
+        self._hidden.add(paths)
+
     # --- what there is ---------------------------------------------------------------------------
 
     async def why_not(self, roots: Sequence[str]) -> str:

@@ -55,11 +55,17 @@ class Hidden:
         self, home: str, *, folders: Iterable[str] = (), shown: Sequence[str] = ()
     ) -> None:
         self._shown = tuple(shown)
-        self._folders = [f"{home}/{name}" for name in HOME_FOLDERS] + list(folders)
+        self._folders = [f"{home}/{name}" for name in HOME_FOLDERS]
         self._files = [f"{home}/{name}" for name in HOME_FILES]
+        self._parents: list[str] = []
+        self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
+        self.add(folders)
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Hide these files and folders as well."""
+        self._folders += [path for path in dict.fromkeys(paths) if path not in self._folders]
         named = (*self._folders, *self._files)
         self._parents = sorted({os.path.dirname(path) for path in named})
-        self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
 
     def of_machine(self, roots: Sequence[str]) -> list[str]:
         """What to hide outside the projects; never a folder that a project lies in, nor what is shown on purpose."""
@@ -70,8 +76,8 @@ class Hidden:
         ]
 
     def stamp(self) -> tuple[int, ...]:
-        """Changes when something has come to be that is to be hidden."""
-        return tuple(_changed(folder) for folder in self._parents)
+        """Changes when something has come to be that is to be hidden, or when more is to be."""
+        return (len(self._folders), *(_changed(folder) for folder in self._parents))
 
     def of_projects(self, roots: Sequence[str]) -> list[str]:
         """Files to hide in the projects."""
