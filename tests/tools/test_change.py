@@ -234,3 +234,16 @@ async def test_one_edit_that_does_not_fit_leaves_the_file_as_it_was(bench: Bench
     with pytest.raises(FinalToolError, match="edit 2 of 2"):
         await bench.run("multi_edit", path="a.txt", edits=edits)
     assert file.read_text() == "one\ntwo\n"
+
+
+async def test_line_numbers_in_the_old_text_are_pointed_out(bench: Bench) -> None:
+    bench.write("a.py", "def f():\n    return 1\n")
+    shown = await bench.text("read", path="a.py")
+    with pytest.raises(FinalToolError, match="numbers that the read tool shows"):
+        await bench.run("edit", path="a.py", old_string=shown, new_string="x")
+
+
+async def test_a_name_that_ends_like_a_folder_is_not_written(bench: Bench) -> None:
+    with pytest.raises(FinalToolError, match="names a folder"):
+        await bench.run("write", path="docs/", content="x")
+    assert not (bench.root / "docs").exists()

@@ -49,6 +49,8 @@ def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> Action
 
 async def target_of(path: str, context: ToolContext) -> Target:
     """The file by its real name, read whole."""
+    if path.endswith("/"):
+        raise FinalToolError(f"{path!r} names a folder; name a file in it")
     real = await context.workspace.resolve(path)
     state = await context.workspace.peek(real)
     if state is not None and state.truncated:
@@ -64,7 +66,9 @@ def known_text(target: Target, context: ToolContext) -> Decoded:
     """
     # Asked first: nothing may be told about a file that there was no leave to read.
     if context.reads.seen(target.path) is None:
-        raise FinalToolError(f"you have not read {target.path!r} yet; read it before you edit it")
+        raise FinalToolError(
+            f"you have not read {target.path!r} yet; read it before you edit it, or use the write tool if it is to be a new file"
+        )
     if target.state is None:
         raise FinalToolError(f"there is no file {target.path!r}; use the write tool to create it")
     decoded = decode(target.state.data)

@@ -6,12 +6,15 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Tool, ToolContext
 from weft.tools.files import action
 from weft.tools.glob import matcher
 from weft.tools.listing import files_of
+from weft.tools.suggest import near_names
+from weft.workspace import FileState
 
 MAX_SHOWN = 1_000
 
@@ -46,13 +49,32 @@ class FindTool(Tool):
         path = await context.workspace.resolve(given.path)
 
         async def run() -> Outcome:
+            state = await _nothing_or_file(path, context)
+            if state is not None:
+                raise FinalToolError(f"{path!r} is a file, not a folder; name the folder it is in")
             listing = await files_of(path, context)
             fits = matcher(given.pattern)
             prefix = "" if path == "." else f"{path}/"
-            found = [prefix + name for name in listing.names if fits(name)]
+            found = [prefix + name for name in listing.names if fits(name) or fits(prefix + name)]
             return Outcome(text=_shown(found, listing.is_whole))
 
         return Prepared(action=action(self.name, path, context, edits=False), run=run)
+
+
+async def _nothing_or_file(path: str, context: ToolContext) -> FileState | None:
+    """The file that is there instead of a folder.
+
+    Raises:
+        FinalToolError: there is nothing.
+    """
+    try:
+        state = await context.workspace.peek(path, limit=0)
+    except FinalToolError:
+        return None  # a folder, as it should be, or what looking there will tell
+    if state is None:
+        near = await near_names(path, context.workspace)
+        raise FinalToolError(f"there is no folder {path!r}{near}")
+    return state
 
 
 def _shown(found: list[str], is_whole: bool) -> str:

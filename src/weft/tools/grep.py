@@ -7,7 +7,9 @@ interpreter's lock and may take for ever on a bad pattern, and a process can be 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -19,8 +21,7 @@ from weft.tools.arguments import Arguments, parse, schema_of
 from weft.tools.base import Outcome, Prepared, Tool, ToolContext
 from weft.tools.files import action
 from weft.tools.glob import matcher
-from weft.tools.listing import files_of
-from weft.tools.suggest import near_names
+from weft.tools.listing import files_of, is_file
 from weft.workspace import Command, RunResult
 
 DEFAULT_LINES = 200
@@ -29,6 +30,10 @@ MAX_LINE = 400
 _SECONDS = 30.0
 _WORKER = os.path.join(os.path.dirname(__file__), "grep_worker.py")
 _BAD_PATTERN = "bad pattern: "
+_REFUSALS = ("regex parse error", "error parsing glob", "is not allowed in a regex")
+_CUT = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
+_LINE_BREAK = re.compile(r"\n|^(?:[^\\[]|\\.|\[(?:[^\]\\]|\\.)+\])*?\\n")
+"""A line break in an expression, by itself or as `\\n`, but not where a class of characters names it."""
 
 
 class GrepArguments(Arguments, frozen=True, kw_only=True):
@@ -68,6 +73,10 @@ class GrepTool(Tool):
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
         given = parse(GrepArguments, args)
         path = await context.workspace.resolve(given.path)
+        if _LINE_BREAK.search(given.pattern):
+            raise FinalToolError(
+                "the pattern holds a line break, but lines are searched one by one; search for one of the lines, with context"
+            )
 
         async def run() -> Outcome:
             program = context.runner.which("rg", not_below=context.workspace.root)
@@ -81,7 +90,7 @@ class GrepTool(Tool):
 
 
 async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolContext) -> RunResult:
-    await _is_file(path, context)  # tells of a missing path in our words
+    await is_file(path, context)  # tells of a missing path in our words
     argv = [
         program,
         "--no-config",
@@ -90,10 +99,11 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
         "--with-filename",
         "--line-number",
     ]
-    argv += ["--sort=path", "--hidden", "--glob=!.git", "--no-messages"]
+    argv += ["--sort=path", "--hidden", "--no-require-git", "--glob=!.git", "--no-messages"]
+    argv += ["--crlf"]  # a line of Windows ends before its return
     argv += [f"--max-columns={MAX_LINE}", "--max-columns-preview", f"--context={given.context}"]
     # Every text of the model's stands where no program takes it for an option.
-    argv += [f"--glob={given.glob}"] if given.glob else []
+    argv += [f"--glob={glob}" for glob in _globs(given.glob, path)]
     argv += ["--ignore-case"] if given.ignore_case else []
     argv += ["--files-with-matches"] if given.files_only else []
     where = path if path.startswith("/") else "./" if path == "." else f"./{path}"
@@ -102,17 +112,28 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
         argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS, only_reads=True
     )
     result = await context.runner.run(command)
-    if result.exit_code == 2 and "regex parse error" in result.output:
-        raise FinalToolError(f"the pattern is no regular expression: {_last_line(result.output)}")
+    if result.exit_code == 2 and any(words in result.output for words in _REFUSALS):
+        # Looking around and back is what it cannot do and we can; what is wrong we say in the same words everywhere.
+        return await _by_worker(given, path, context)
     return result
 
 
+def _globs(glob: str, path: str) -> list[str]:
+    """The glob as ripgrep takes it, from the project; and from the folder that is searched, which is as often meant."""
+    if not glob:
+        return []
+    bare = glob.removeprefix("./")
+    if path == "." or path.startswith("/") or "/" not in bare or bare.startswith(("/", "!")):
+        return [bare]
+    return [bare, f"/{path}/{bare}"]
+
+
 async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> RunResult:
-    if await _is_file(path, context):
+    if await is_file(path, context):
         names = [path]
     else:
-        fits = matcher(given.glob) if given.glob else lambda name: True
         prefix = "" if path == "." else f"{path}/"
+        fits = _fitting(given.glob, prefix)
         names = [prefix + name for name in (await files_of(path, context)).names if fits(name)]
     order = {
         "root": context.workspace.root,
@@ -138,23 +159,24 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
     return result
 
 
-async def _is_file(path: str, context: ToolContext) -> bool:
-    try:
-        state = await context.workspace.peek(path, limit=0)
-    except FinalToolError:
-        return False  # a folder, or nothing that can be read: searching it will say so
-    if state is None:
-        raise FinalToolError(
-            f"there is no file or folder {path!r}{await near_names(path, context.workspace)}"
-        )
-    return True
+def _fitting(glob: str, prefix: str) -> Callable[[str], bool]:
+    """Whether a name fits the glob, from the folder that is searched or from the project; `!` turns it round."""
+    if not glob:
+        return lambda name: True
+    fits = matcher(glob.removeprefix("!"))
+    wanted = not glob.startswith("!")
+    return lambda name: (fits(name) or fits(prefix + name)) is wanted
 
 
 def _shown(result: RunResult, limit: int) -> str:
     text = (
         result.output if result.full_output is None else result.full_output.decode(errors="replace")
     )
-    lines = [line.removeprefix("./") for line in text.split("\n") if line]
+    lines = [
+        _CUT.sub(" (…)", line.removeprefix("./").removesuffix("\r"))
+        for line in text.split("\n")
+        if line
+    ]
     cut = len(lines) > limit
     shown = [
         line if len(line) <= MAX_LINE * 2 else f"{line[: MAX_LINE * 2]} (…)"
@@ -167,7 +189,3 @@ def _shown(result: RunResult, limit: int) -> str:
     if result.timed_out:
         shown.append(f"(stopped after {_SECONDS:g} s; search less at once)")
     return "\n".join(shown) or "(no match)"
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2]

@@ -15,6 +15,7 @@ from typing import Any
 
 _MAX_FILE = 16 * 1024 * 1024
 _PROBE = 8192
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 def main() -> None:
@@ -61,6 +62,9 @@ def _read(opener: Any, folder: int, name: str) -> str | None:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
         data = file.read(_MAX_FILE)
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, errors="replace")
     if b"\0" in data[:_PROBE]:
         return None
     return data.decode(errors="replace")

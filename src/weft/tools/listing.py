@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.errors import ToolError
+from weft.errors import FinalToolError, ToolError
 from weft.tools.base import ToolContext
+from weft.tools.suggest import near_names
+from weft.tools.text import is_binary
 from weft.workspace import Command, RunResult
 
 MAX_FILES = 200_000
 _MAX_WALKED = 20_000
 _SECONDS = 30.0
+_PROBE = 8192
 _SKIPPED = frozenset(
     {
         ".git",
@@ -39,7 +42,8 @@ _GIT = (
     *("-c", "core.untrackedCache=false"),
     *("ls-files", "-z", "-t", "-c", "-o", "-d", "--exclude-standard"),
 )
-_RG = ("--no-config", "--files", "--hidden", "--null", "--glob=!.git")
+# An ignore file counts without a repository too.
+_RG = ("--no-config", "--files", "--hidden", "--null", "--no-require-git", "--glob=!.git")
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -56,6 +60,24 @@ async def files_of(folder: str, context: ToolContext) -> Listing:
     absolute = folder if folder.startswith("/") else root if folder == "." else f"{root}/{folder}"
     listing = await _by_rg(absolute, context) or await _by_git(absolute, folder, context)
     return listing or await _by_walking(folder, context)
+
+
+async def is_file(path: str, context: ToolContext) -> bool:
+    """True for a text file, False for a folder and what cannot be read.
+
+    Raises:
+        FinalToolError: there is nothing, or a binary file.
+    """
+    try:
+        state = await context.workspace.peek(path, limit=_PROBE)
+    except FinalToolError:
+        return False  # looking there will say why
+    if state is None:
+        near = await near_names(path, context.workspace)
+        raise FinalToolError(f"there is no file or folder {path!r}{near}")
+    if is_binary(state.data):
+        raise FinalToolError(f"{path!r} is a binary file of {state.size:,} bytes; it has no lines")
+    return True
 
 
 async def _by_rg(absolute: str, context: ToolContext) -> Listing | None:

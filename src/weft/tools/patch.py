@@ -6,6 +6,8 @@ near miss is shown to the model, with line numbers and what differs, so that the
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from weft.errors import FinalToolError
@@ -13,6 +15,7 @@ from weft.tools.nearest import nearest
 from weft.tools.text import in_lf, line_end
 
 _MAX_PLACES = 10
+_NUMBERED = re.compile(r" *\d+\t")
 _CRLF = "\ud800"
 """Stands for `\\r\\n` while we work, so that both views have the same length; no decoded text can hold it."""
 
@@ -84,6 +87,13 @@ def _ambiguous(view: str, places: list[int]) -> str:
 
 
 def _miss(view: str, old: str) -> str:
+    lines = old.strip("\n").split("\n")
+    bare = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines)
+    if all(map(_NUMBERED.match, lines)) and bare in view:
+        return (
+            "old_string is not in the file; nothing was changed.  It begins its lines with the numbers that the read tool shows; they "
+            "are not part of the file: leave them and the tab after them out"
+        )
     near = nearest(view, old)
     advice = near or "Nothing in the file comes near it; read the file again"
     return f"old_string is not in the file; nothing was changed.  {advice}"
