@@ -308,8 +308,6 @@ Move = Callable[[Session], Awaitable[object]]
 MOVES: dict[str, Move] = {
     "branch_at": lambda session: session.branch_at(1),
     "switch_branch": lambda session: session.switch_branch("side"),
-    "rename_branch": lambda session: session.rename_branch("side", "other"),
-    "delete_branch": lambda session: session.delete_branch("side"),
     "restore_revision": lambda session: restore_first(session),
 }
 
@@ -338,6 +336,36 @@ async def test_a_running_turn_keeps_its_line(world: World, move: str) -> None:
         teller.model.gate("g").opened.set()
         await until_idle(session)
         assert (await said(session))[-1] == "assistant: half done"
+
+
+@pytest.mark.requirement("session:rename_branch", "session:delete_branch")
+async def test_names_may_change_while_a_turn_runs_for_it_does_not_stand_on_them(
+    world: World,
+) -> None:
+    teller = Teller()
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await talk(session, "one")
+        await session.branch_at(1, "side")
+        await session.branch_at(1, "third")
+        await session.switch_branch("main")
+        teller.say = lambda request: (SayText(text="half "), Stall(gate="g"), SayText(text="done"))
+        await session.send_prompt("two")
+        await reached(teller, "g")
+        await session.rename_branch("side", "other")
+        await session.rename_branch("main", "trunk")
+        await session.delete_branch("third")
+        with pytest.raises(UsageError, match="you are on"):
+            await session.delete_branch("trunk")
+        assert sorted(await names(session)) == ["other", "trunk*"]
+        teller.model.gate("g").opened.set()
+        await until_idle(session)
+        line = await session.messages_with_ids()
+        assert line[-1][1].content == "half done"
+        assert sorted(await names(session)) == ["other", "trunk*"]
+        await session.switch_branch("other")
+        await session.switch_branch("trunk")
+        assert await session.messages_with_ids() == line
 
 
 @pytest.mark.parametrize("move", ["branch_at", "switch_branch", "restore_revision"])

@@ -68,12 +68,16 @@ class Branching(Handle):
     async def rename_branch(
         self, name_or_index: str | int, new_name: str, *, input_id: str | None = None
     ) -> None:
-        """Give a branch another name."""
+        """Give a branch another name; also while a turn runs, which goes on where it is."""
         name = await self._branch_name(name_or_index)
         await self._call(RenameBranch(name=name, new_name=new_name, **self._by(input_id)))
 
     async def delete_branch(self, name_or_index: str | int, *, input_id: str | None = None) -> None:
-        """Forget a branch's name; its messages stay in the tree."""
+        """Forget a branch's name; its messages stay in the tree.
+
+        Raises:
+            UsageError: there is no such branch, or it is the present one.
+        """
         name = await self._branch_name(name_or_index)
         await self._call(DeleteBranch(name=name, **self._by(input_id)))
 

@@ -157,8 +157,13 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case MarkNode(node=node, mark=mark, value=value):
             state.tree.require(node)
             return Plan(facts=(NodeMarked(node=node, mark=mark, value=value),))
-        case EditNode() | BranchAt() | SwitchBranch() | RenameBranch() | DeleteBranch():
+        case EditNode() | BranchAt() | SwitchBranch():
             return _move(command, state, moment)
+        # A running turn knows its place by itself, and not by a name.
+        case RenameBranch(name=name, new_name=new_name):
+            return Plan(facts=tuple(branching.rename(state, name, new_name)))
+        case DeleteBranch(name=name):
+            return Plan(facts=tuple(branching.delete(state, name)))
         case Compact(focus=focus):
             return _compact(focus, state, moment)
         case UndoCompaction():
@@ -451,11 +456,7 @@ def _cycle_model(rotation: Sequence[str], state: SessionState) -> Plan:
 # --- the tree --------------------------------------------------------------------------
 
 
-def _move(
-    command: EditNode | BranchAt | SwitchBranch | RenameBranch | DeleteBranch,
-    state: SessionState,
-    moment: Moment,
-) -> Plan:
+def _move(command: EditNode | BranchAt | SwitchBranch, state: SessionState, moment: Moment) -> Plan:
     if moment.running:
         raise SessionBusy(state.session_id, "change the line it works on")
     match command:
@@ -468,10 +469,6 @@ def _move(
         case SwitchBranch(name=name):
             facts, branch = branching.switch(state, name)
             return Plan(facts=tuple(facts), answer=branch)
-        case RenameBranch(name=name, new_name=new_name):
-            return Plan(facts=tuple(branching.rename(state, name, new_name)))
-        case DeleteBranch(name=name):
-            return Plan(facts=tuple(branching.delete(state, name)))
         case _:
             assert_never(command)
 
