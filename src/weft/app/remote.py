@@ -51,6 +51,14 @@ def _signals() -> msgspec.json.Decoder[Signal]:
     return msgspec.json.Decoder(Signal)
 
 
+class _Draft(msgspec.Struct):
+    """Text in flight, as far as it was heard."""
+
+    node: NodeId
+    after_seq: int
+    text: list[str] = []
+
+
 class RemotePort(Port):
     """The way to a session of another process.  Without a client, only for reading."""
 
@@ -69,7 +77,7 @@ class RemotePort(Port):
         """What the owner last told; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
         """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
-        self._draft: tuple[NodeId, list[str]] | None = None
+        self._draft: _Draft | None = None
         self._ended = anyio.Event()
 
     @property
@@ -88,7 +96,7 @@ class RemotePort(Port):
 
     @property
     def draft(self) -> tuple[NodeId, str] | None:
-        return None if self._draft is None else (self._draft[0], "".join(self._draft[1]))
+        return None if self._draft is None else (self._draft.node, "".join(self._draft.text))
 
     @property
     def permission_mode(self) -> Mode:
@@ -220,15 +228,16 @@ class RemotePort(Port):
         fact = decode(body)
         if fact.seq == self._state.seq + 1:
             self._state.apply(fact)
-            if self._draft is not None and self._is_settled(self._draft[0]):
+            if self._draft is not None and self._is_settled(self._draft):
                 self._draft = None
             self._facts.publish(fact, len(body))
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
 
-    def _is_settled(self, node: NodeId) -> bool:
-        """True when the text in flight for this node has arrived in the log, or never will."""
-        return node in self._state.tree.nodes or self._state.turn.open is None
+    def _is_settled(self, draft: _Draft) -> bool:
+        """True when the text in flight has arrived in the log, or never will; the socket may be ahead of the log."""
+        has_ended = self._state.turn.open is None and self._state.seq >= draft.after_seq
+        return draft.node in self._state.tree.nodes or has_ended
 
     async def _catch_up(self) -> None:
         """Read what has been committed since, so that a reader sees its own writes."""
@@ -264,9 +273,9 @@ class RemotePort(Port):
             return
         # The log may be faster than the socket: what comes behind its node is no draft any more.
         if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:
-            if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
-                self._draft = (signal.node_id, [])
-            self._draft[1].append(signal.text)
+            if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
+                self._draft = _Draft(signal.node_id, signal.after_seq)
+            self._draft.text.append(signal.text)
         self._signals.publish(signal)
 
 
