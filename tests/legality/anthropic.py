@@ -10,7 +10,15 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from tests.legality.rules import PICTURES, Report, check_schema, is_base64, is_blank, objects_in
+from tests.legality.rules import (
+    PICTURES,
+    Report,
+    check_plain,
+    check_schema,
+    is_base64,
+    is_blank,
+    objects_in,
+)
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -122,6 +130,7 @@ def _output(report: Report, config: dict[str, Any]) -> None:
         form = config["format"]
         report.need(form.get("type") == "json_schema", "output_config.format", "unknown type")
         check_schema(report, form.get("schema"), "output_config.format.schema")
+        check_plain(report, form.get("schema"), "output_config.format.schema")
         for found in objects_in(form.get("schema")):
             report.need(
                 found.get("additionalProperties") is False,

@@ -159,6 +159,16 @@ SCHEMAS: list[dict[str, Any]] = [
             {"type": "object", "properties": {"b": {"type": "string", "pattern": "x+"}}},
         ]
     },
+    {
+        "type": "object",
+        "properties": {"size": {"oneOf": [{"type": "integer"}, {"type": "null"}]}},
+        "required": ["size"],
+    },
+    {
+        "type": "object",
+        "properties": {"both": {"allOf": [{"type": "string"}, {"not": {"const": "x"}}]}},
+        "required": ["both"],
+    },
 ]
 
 

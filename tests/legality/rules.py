@@ -98,8 +98,24 @@ def objects_in(schema: Any) -> Iterable[dict[str, Any]]:
             yield from objects_in(branch)
 
 
+_NOT_PLAIN = ("oneOf", "allOf", "not", "if", "patternProperties", "prefixItems")
+
+
+def check_plain(report: Report, schema: Any, place: str) -> None:
+    """What vendors demand of a schema that an answer is held to."""
+    if not isinstance(schema, dict):
+        return
+    for word in _NOT_PLAIN:
+        report.need(word not in schema, place, f"{word} is not permitted")
+    for value in (*schema.get("properties", {}).values(), schema.get("items")):
+        check_plain(report, value, place)
+    for branch in schema.get("anyOf", []):
+        check_plain(report, branch, place)
+
+
 def check_strict(report: Report, schema: Any, place: str) -> None:
     """What OpenAI demands of a schema that claims to be strict."""
+    check_plain(report, schema, place)
     for found in objects_in(schema):
         report.need(
             found.get("additionalProperties") is False,

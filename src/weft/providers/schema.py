@@ -24,6 +24,13 @@ _DROPPED = {
     "examples",
 }
 _BRANCHES = ("anyOf", "oneOf", "allOf", "prefixItems")
+_FANCY = frozenset(
+    {
+        *("oneOf", "allOf", "not", "if", "then", "else", "prefixItems", "contains"),
+        *("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas"),
+        *("unevaluatedProperties", "unevaluatedItems", "additionalItems"),
+    }
+)
 _BOUNDS = (
     "minimum",
     "maximum",
@@ -135,6 +142,9 @@ def closed(schema: Schema) -> Schema:
 
 def _close(schema: Schema) -> Schema:
     schema = _bounds_to_words(schema)
+    if "oneOf" in schema and "anyOf" not in schema:
+        # "Exactly one" is a word that vendors do not take where they hold an answer to its schema.
+        schema = {("anyOf" if key == "oneOf" else key): value for key, value in schema.items()}
     if schema.get("type") == "object":
         schema = {**schema, "additionalProperties": False}
         schema.setdefault("properties", {})
@@ -142,9 +152,21 @@ def _close(schema: Schema) -> Schema:
 
 
 def strict(schema: Schema) -> Schema | None:
-    """The closed schema, if every property is required already; None where strictness would change what comes back."""
+    """The closed schema, if every property is required already; None where strictness would change what comes back, and
+    where the schema says what cannot be said strictly."""
     found = closed(schema)
-    return found if _all_required(found) else None
+    return found if is_plain(found) and _all_required(found) else None
+
+
+def is_plain(schema: Any) -> bool:
+    """True when a schema has none of the keywords that vendors refuse where they hold an answer to it."""
+    if not isinstance(schema, dict):
+        return True
+    if not _FANCY.isdisjoint(schema):
+        return False
+    below = [*schema.get("properties", {}).values(), schema.get("items")]
+    below += [branch for key in _BRANCHES for branch in schema.get(key, [])]
+    return all(map(is_plain, below))
 
 
 def _all_required(schema: Any) -> bool:

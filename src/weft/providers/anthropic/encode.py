@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
-from weft.providers.schema import as_object, closed, remembered
+from weft.providers.schema import as_object, closed, is_plain, remembered
 from weft.providers.shape import (
     GO_ON,
     Call,
@@ -223,8 +223,9 @@ def _pictures_of_failures(turn: ModelTurn) -> list[Json]:
 def _add_system(body: Json, request: ModelRequest, version: tuple[int, int]) -> None:
     words = [request.system] if request.system.strip() else []
     if request.schema is not None:
-        if version >= (4, 5):
-            form = {"type": "json_schema", "schema": closed(request.schema)}
+        tidied = closed(request.schema)
+        if version >= (4, 5) and is_plain(tidied):
+            form = {"type": "json_schema", "schema": tidied}
             body["output_config"] = {**body.get("output_config", {}), "format": form}
         else:
             words.append(schema_in_words(request.schema))
