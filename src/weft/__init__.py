@@ -1,7 +1,7 @@
 """Weft: a coding-agent session engine.
 
     async with weft.open() as app:
-        session = await app.sessions.start_session(model="anthropic:claude-sonnet-4-6")
+        session = await app.sessions.start_session(model="anthropic:claude-sonnet-5-5")
         reply = await session.send_message("Why does the test fail?")
 
 This module is the face we promise to keep.  Names are loaded when they are used, so that importing it costs next to nothing.

@@ -1,7 +1,7 @@
 """The same API, blocking: for scripts and notebooks.
 
     with weft.sync.open() as app:
-        session = app.sessions.start_session(model="anthropic:claude-sonnet-4-6")
+        session = app.sessions.start_session(model="anthropic:claude-sonnet-5-5")
         print(session.send_message("Why does the test fail?").text)
 
 One background thread with one loop serves the whole process, so it works inside a running loop (a notebook) and from any number of threads.

@@ -455,6 +455,8 @@ def test_gemini_cannot_have_a_schema_beside_tools_before_version_three() -> None
         ("gemini-2.5-pro", "low", {"thinkingBudget": 2048, "includeThoughts": True}),
         ("gemini-3-pro-preview", "medium", {"thinkingLevel": "high", "includeThoughts": True}),
         ("gemini-3-flash-preview", "off", {"thinkingLevel": "minimal"}),
+        ("gemini-4-argon", "off", {"thinkingLevel": "low"}),
+        ("gemini-3.8-flash", "medium", {"thinkingLevel": "medium", "includeThoughts": True}),
     ],
 )
 def test_gemini_thinks_in_the_form_of_the_model(

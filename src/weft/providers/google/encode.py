@@ -82,14 +82,16 @@ def _config(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) ->
 
 
 def _thinking(request: ModelRequest, version: tuple[int, int]) -> Json:
-    level, is_pro = request.thinking, "pro" in request.model
+    level = request.thinking
     if version >= (3, 0):
+        # The larger models know only two levels, the smaller ones all four.
+        is_large = "flash" not in request.model
         if level == "off":
-            return {"thinkingLevel": "low" if is_pro else "minimal"}
-        known = "high" if level in ("max", "high") or (is_pro and level == "medium") else level
+            return {"thinkingLevel": "low" if is_large else "minimal"}
+        known = "high" if level in ("max", "high") or (is_large and level == "medium") else level
         return {"thinkingLevel": known, "includeThoughts": True}
     if level == "off":
-        return {"thinkingBudget": _LEAST_PRO_BUDGET if is_pro else 0}
+        return {"thinkingBudget": _LEAST_PRO_BUDGET if "pro" in request.model else 0}
     return {"thinkingBudget": _BUDGETS[level], "includeThoughts": True}
 
 
