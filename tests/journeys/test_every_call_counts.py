@@ -7,6 +7,7 @@ import contextlib
 import anyio
 import pytest
 
+import weft
 from tests.journeys.compacting import Teller, reached, start, talk
 from tests.journeys.test_compaction_auto import TURN, WINDOW
 from tests.journeys.world import PATIENCE, World, crash, facts
@@ -16,8 +17,8 @@ from weft.events import ModelCallStarted, UsageRecorded
 from weft.ids import NodeId
 from weft.messages import Usage
 from weft.providers import ModelRequest
-from weft.providers.script import Fail, SayText, Spend, Stall, Step
-from weft.providers.scripted import ScriptedModel
+from weft.providers.script import Fail, SayText, Spend, Stall, Step, Think
+from weft.providers.scripted import ScriptedModel, ScriptedProvider
 
 pytestmark = pytest.mark.anyio
 
@@ -98,11 +99,110 @@ async def test_a_compaction_that_died_in_the_midst_of_a_turn_is_counted(world: W
     teller.summary = lambda request: SayText(text="short")
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
+        # Counting may come long before the turn goes on: what is known of its own call must not hang on it.
+        await session.add_system_message("I am back")
         await session.continue_and_wait()
+        # The turn's own call waited for the room, and was never sent.
+        assert not any(each.estimated for each in await rows(session, "turn"))
         estimated = [each for each in await rows(session, "compaction") if each.estimated]
         assert len(estimated) == 1
         assert estimated[0].usage.input_tokens > 0
         assert estimated[0].turn_id is not None
+
+
+async def test_a_turns_call_that_died_after_room_was_made_is_counted(world: World) -> None:
+    teller = Teller(window=WINDOW, summary=lambda request: SayText(text="short"))
+
+    def say(request: ModelRequest) -> Stall | SayText:
+        return Stall(gate="s") if "short" in str(request.messages[0]) else SayText(text=TURN)
+
+    teller.say = say
+    app = world.open(teller.model)
+    async with anyio.create_task_group() as group:
+        await app.__aenter__()
+        session = await start(app)
+        group.start_soon(talk_in_vain, session)
+        await reached(teller, "s")
+        await crash(app)
+        group.cancel_scope.cancel()
+    teller.say = lambda request: SayText(text="Here.")
+    async with world.open(teller.model) as app:
+        session = await app.sessions.get("s")
+        await session.continue_and_wait()
+        [lost] = [each for each in await rows(session, "turn") if each.estimated]
+        assert lost.usage.input_tokens > 0
+
+
+# --- nothing had come
+
+
+async def test_a_turn_that_is_aborted_before_a_byte_has_come_counts_what_was_sent(
+    world: World,
+) -> None:
+    model = ScriptedModel([Stall(gate="s"), "fine"])
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("x" * 4_000)
+        await model.gate("s").reached.wait()
+        await session.abort()
+        [lost] = await rows(session, "turn")
+        assert lost.estimated
+        assert lost.usage.input_tokens > 1_000
+        assert lost.usage.output_tokens == 0
+        assert lost.usage.cost_usd
+        assert (await session.usage()).total == lost.usage
+
+
+async def test_what_was_only_thought_is_counted_when_the_answer_breaks_off(world: World) -> None:
+    model = ScriptedModel([(Think(text="hm"), Fail(error="RequestRefused"))])
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("go")
+        [lost] = await rows(session, "turn")
+        assert (lost.estimated, lost.usage.input_tokens > 0) == (True, True)
+
+
+async def test_nothing_is_counted_while_one_waits_to_try_again(plain_world: World) -> None:
+    waits = anyio.Event()
+
+    async def wait(seconds: float) -> None:
+        waits.set()
+        await anyio.sleep_forever()
+
+    model = ScriptedModel([Fail(error="RateLimited")])
+    app = weft.open(
+        plain_world.project,
+        "memory",
+        environ=plain_world.environ,
+        providers={"scripted": ScriptedProvider({"script": model})},
+        sleep=wait,
+    )
+    async with app:
+        session = await app.sessions.start_session(model="scripted:script", tools=[])
+        await session.send_prompt("go")
+        with anyio.fail_after(PATIENCE):
+            await waits.wait()
+            await session.abort()
+        assert await rows(session, "turn") == []
+
+
+@pytest.mark.parametrize("purpose", ["compaction", "summary", "branch"])
+async def test_a_call_beside_the_turns_that_is_stopped_before_a_byte_has_come_is_counted(
+    world: World, purpose: str
+) -> None:
+    model = stalling()
+    async with world.open(model) as app:
+        session = await start(app)
+        await talk(session, "a", "b")
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_in_vain, session, purpose)
+            with anyio.fail_after(PATIENCE):
+                await model.gate("s").reached.wait()
+            if purpose == "compaction":
+                await session.abort()
+            group.cancel_scope.cancel()
+        [lost] = await rows(session, purpose)
+        assert (lost.estimated, lost.usage.input_tokens > 0) == (True, True)
 
 
 @pytest.mark.parametrize("purpose", ["summary", "branch"])

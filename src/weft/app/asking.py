@@ -271,21 +271,26 @@ class _Asking:
             await anyio.sleep(wait)
 
     async def _attempt(self, builder: AnswerBuilder) -> ModelAnswer:
+        is_out = True
         try:
             async with self._model.stream(self._request) as events:
                 async for event in events:
                     builder.add(event)
                     if (delta := _delta(event)) is not None:
                         await self._show(delta)
+            is_out = False
+        except ProviderError:
+            is_out = False
+            raise
         finally:
-            self._count(builder)
+            self._count(builder, is_out=is_out)
         if builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
         return builder.answer(self._clock.now())
 
-    def _count(self, builder: AnswerBuilder) -> None:
-        """Count what an attempt used, also one that broke off: the vendor bills it all the same."""
-        if builder.finished is None and not builder.has_begun:
+    def _count(self, builder: AnswerBuilder, *, is_out: bool) -> None:
+        """Count what an attempt used, also one that broke off, or that nobody waited for (`is_out`): the vendor bills it all the same."""
+        if builder.finished is None and not builder.has_begun and not is_out:
             return
         usage = builder.usage
         if usage is None:

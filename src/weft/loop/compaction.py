@@ -187,7 +187,7 @@ async def _ask(
         answer = await request.answer(_model_request(environment, told, focus))
         return answer
     finally:
-        cut_short = [request.partial()] if request.builder.has_begun else []
+        cut_short = [request.partial()] if request.is_billed else []
         made = [*request.discarded, *([answer] if answer is not None else cut_short)]
         for each in made or [UNANSWERED]:
             note(_used(environment, each, started))

@@ -3,7 +3,7 @@
 A turn stands open in the log when its process died.  Three things can be open, and each has one answer:
 
 - A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to the model, reasoning and half
-  arguments are dropped, the cost is estimated and marked.
+  arguments are dropped, the cost is estimated and marked.  One that room was still made for was never sent, and costs nothing.
 - An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had not begun may run again.  Anything else
   is settled as interrupted, effect unknown, and both the model and the person are told.  It is never run again silently.
 - A call that a session of its own works on.  It stays open: the turn attaches to that session again, which itself comes back by
@@ -208,7 +208,7 @@ def end_interrupted(
 
 def _keep_draft(state: SessionState, found: Evidence) -> list[Fact]:
     turn = state.turn.open
-    if turn is None or turn.call is None:
+    if turn is None or turn.call is None or turn.call.is_held:
         return []
     call, leftover = turn.call, found.leftover
     text = clean_text(leftover.text) if leftover is not None and leftover.node == call.node else ""

@@ -24,12 +24,11 @@ _AFTER_STREAM = faults.point("loop.request.after_stream")
 
 
 class BrokenAnswer(Exception):
-    """The model could not be made to answer; `partial` holds what had come."""
+    """The model could not be made to answer; the request holds what had come."""
 
-    def __init__(self, error: ProviderError, partial: Answer, retries: int) -> None:
+    def __init__(self, error: ProviderError, retries: int) -> None:
         super().__init__(str(error))
         self.error = error
-        self.partial = partial
         self.retries = retries
 
 
@@ -45,8 +44,15 @@ class Request:
         self.retries = 0
         self.discarded: list[Answer] = []
         """What attempts brought that were given up; the vendor bills it all the same."""
+        self.is_out = False
+        """It was sent, and neither answered nor refused: the vendor bills what it was told, whatever has come of it."""
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
+
+    @property
+    def is_billed(self) -> bool:
+        """The present attempt used something, as far as one can tell."""
+        return self.is_out or self.builder.has_begun
 
     async def answer(self, request: ModelRequest) -> Answer:
         """Stream the answer to its end.
@@ -59,16 +65,18 @@ class Request:
             try:
                 return await self._attempt(request)
             except ProviderError as error:
+                self.is_out = False
                 wait = wait_before_retry(
                     error, retries=self.retries, waited=waited, limits=self._env.limits
                 )
                 if wait is None:
-                    raise BrokenAnswer(error, self.partial(), self.retries) from error
+                    raise BrokenAnswer(error, self.retries) from error
                 waited += wait
                 await self._start_over(error, wait)
 
     async def _attempt(self, request: ModelRequest) -> Answer:
         _BEFORE_CALL.hit()
+        self.is_out = True
         async with self._env.model.stream(request) as stream:
             async for event in stream:
                 if not self._is_quiet:

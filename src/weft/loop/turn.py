@@ -28,7 +28,7 @@ from weft.context import (
     is_full,
     notes_for_model,
 )
-from weft.errors import AuthFailed, BadArguments, ContextTooLong, WeftError
+from weft.errors import AuthFailed, BadArguments, ContextTooLong, ProviderError, WeftError
 from weft.events import (
     ChildFinished,
     ContextUsage,
@@ -227,7 +227,7 @@ class Turn:
             self._note_discarded(node, request, composed)
             if await self._made_room_after(broken):
                 return await self._ask_model()
-            await self._give_up(node, broken, composed)
+            await self._give_up(node, broken.error, request, composed)
             return None
         self._expected = NOTHING_USED
         self._compacted_for_overflow = False
@@ -358,11 +358,12 @@ class Turn:
         self._line.append(Entry(node=added.node, results={}))
         self._note_usage(node, answer, composed)
 
-    def _note_partial(self, node: NodeId, partial: Answer, composed: Composed) -> None:
+    def _note_partial(self, node: NodeId, request: Request, composed: Composed) -> None:
         """Keep what had come of an answer that broke off, and in any case what it used."""
+        partial = request.partial()
         if partial.parts:
             self._note_answer(node, partial, composed)
-        elif partial.usage is not None:
+        elif request.is_billed:
             self._note_usage(node, partial, composed)
 
     def _note_discarded(self, node: NodeId, request: Request, composed: Composed) -> None:
@@ -421,11 +422,12 @@ class Turn:
             usage = msgspec.structs.replace(usage, cost_usd=self._env.model.info.cost(usage))
         return usage, answer.usage is None
 
-    async def _give_up(self, node: NodeId, broken: BrokenAnswer, composed: Composed) -> None:
+    async def _give_up(
+        self, node: NodeId, error: ProviderError, request: Request, composed: Composed
+    ) -> None:
         """The model cannot be reached: keep what it said so far, and end the turn."""
         self._request = self._in_flight = None
-        self._note_partial(node, broken.partial, composed)
-        error = broken.error
+        self._note_partial(node, request, composed)
         reason: FinishReason = "provider_error"
         if isinstance(error, AuthFailed):
             reason = "auth_error"
@@ -609,7 +611,7 @@ class Turn:
         if request is not None and node is not None:
             composed = self._compose()
             self._note_discarded(node, request, composed)
-            self._note_partial(node, request.partial(), composed)
+            self._note_partial(node, request, composed)
         self._note_unclaimed(state)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:

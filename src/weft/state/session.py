@@ -76,7 +76,7 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "7"
+FOLD_VERSION: Final = "8"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
@@ -93,7 +93,10 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     RefMoved: ("tree", "files"),
     RefDeleted: ("tree",),
     Rewound: ("tree", "files"),
-    Compacted: ("tree",),
+    Compacted: (
+        "turn",
+        "tree",
+    ),
     CompactionUndone: ("tree",),
     InputQueued: ("queue",),
     InputPromoted: ("queue",),

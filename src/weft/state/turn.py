@@ -8,6 +8,7 @@ import msgspec
 
 from weft.events import (
     AnyFact,
+    Compacted,
     FinishReason,
     ModelCallStarted,
     NewMessage,
@@ -31,6 +32,8 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: NodeId
     model: str
     attempt: int = 1
+    is_held: bool = False
+    """Room is made for it first: it is not sent before that."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +79,10 @@ class Turn(msgspec.Struct, kw_only=True):
             case ModelCallStarted(purpose="turn", node=node, model=model, attempt=attempt):
                 if self.open is not None:
                     self.open.call = ModelCall(node=node, model=model, attempt=attempt)
+            case ModelCallStarted(purpose="compaction", turn_id=turn_id):
+                self._hold_call(turn_id)
+            case Compacted():
+                self._hold_call(None)
             case NewMessage(advance=True):
                 self._node_added(fact)
             case ToolExecuting(call_uid=call_uid):
@@ -93,6 +100,12 @@ class Turn(msgspec.Struct, kw_only=True):
                 self._finished(turn_id, reason, detail)
             case _:
                 pass
+
+    def _hold_call(self, turn_id: TurnId | None) -> None:
+        """A compaction of the turn holds its model call; when it is done (None) the call is sent, if no other comes in its place."""
+        if self.open is not None and self.open.call is not None:
+            is_held = turn_id == self.open.turn_id
+            self.open.call = msgspec.structs.replace(self.open.call, is_held=is_held)
 
     def _node_added(self, fact: NewMessage) -> None:
         if self.open is None:
