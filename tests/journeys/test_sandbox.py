@@ -250,3 +250,24 @@ async def test_a_name_that_is_no_text_breaks_no_turn(plain_world: World) -> None
         reply = await session.send_message("go")
         assert reply.finish_reason == "stop"
     assert os.listdir(os.fsencode(plain_world.project)) == [b"f\xfe"]
+
+
+# --- without a history
+
+
+async def test_a_rewind_says_that_nothing_is_kept_where_the_quota_is_0(plain_world: World) -> None:
+    world = plain_world
+    world.write("a", "0\n")
+    model = turns([shell("echo 1 > a; echo 2 > b")])
+    async with opened(world, model, sandbox="auto", history__quota=0) as app:
+        await sandboxed(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None, preview=True)
+        assert {item.path: (item.action, item.reason) for item in plan.files} == {
+            "a": (
+                "unavailable",
+                "what it was is gone: nothing is kept, for history.quota or history.max_file is 0",
+            ),
+            "b": ("delete", ""),
+        }

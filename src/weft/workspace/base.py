@@ -28,6 +28,13 @@ class FileState(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
 
 
+def unkept(kept_bytes: int) -> str:
+    """Why what a file held is not kept where files of up to so many bytes are."""
+    if not kept_bytes:
+        return "nothing is kept, for history.quota or history.max_file is 0"
+    return "too large"
+
+
 class Touched(msgspec.Struct, frozen=True, kw_only=True):
     """A file that a tool changed, with what was there before and after."""
 

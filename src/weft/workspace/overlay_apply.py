@@ -246,13 +246,13 @@ def finish_folders(root: str, done: list[Step]) -> None:
         os.close(base)
 
 
-def touched(step: Step, shown: str, *, with_data: bool) -> Touched:
-    """What the history is told of a step that was carried out."""
+def touched(step: Step, shown: str, *, with_data: bool, unkept: str = "too large") -> Touched:
+    """What the history is told of a step that was carried out; `unkept` says why the content of a file is not kept."""
     before, after = step.before, step.after
     action = "created" if before is None else "deleted" if after is None else "modified"
     missing = ""
     if before is not None and before.kind == "file" and (before.data is None or not with_data):
-        missing = "too much at once" if before.data is not None else "too large"
+        missing = "too much at once" if before.data is not None else unkept
     return Touched(
         path=shown,
         action=action,  # type: ignore[arg-type]  # one of the three words

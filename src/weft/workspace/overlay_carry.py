@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from weft.errors import ToolError
-from weft.workspace.base import Touched
+from weft.workspace.base import Touched, unkept
 from weft.workspace.boundaries_door import MAX_BYTES, Boundaries, Moved
 from weft.workspace.overlay import TooMuch
 from weft.workspace.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
@@ -141,7 +141,8 @@ class Carrier:
         allowed = await self._judged(steps, root, upper)
         if not allowed:
             return
-        told = _told(allowed, lambda path: self._shown(root, path))
+        why = unkept(self._kept_bytes)
+        told = _told(allowed, lambda path: self._shown(root, path), why)
         outcome = await self._threads.run(lambda: self._apply(allowed, told, root, upper, number))
         self._settle(outcome, root)
         _tell(outcome.done, told, carried)
@@ -330,7 +331,7 @@ def _taken_away(steps: Sequence[Step]) -> list[str]:
     return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
 
 
-def _told(steps: Sequence[Step], shown: Callable[[str], str]) -> dict[StepId, Touched]:
+def _told(steps: Sequence[Step], shown: Callable[[str], str], unkept: str) -> dict[StepId, Touched]:
     """What the history is told of these steps, should they be carried out."""
     room = MOST_BYTES
     told: dict[StepId, Touched] = {}
@@ -341,7 +342,7 @@ def _told(steps: Sequence[Step], shown: Callable[[str], str]) -> dict[StepId, To
     }
     for step in steps:
         if len(told) < MOST_TOLD and _is_worth_telling(step) and _is_text(step.path):
-            fact = touched(step, shown(step.path), with_data=room > 0)
+            fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
             if taken and _came_from_elsewhere(step, taken):
                 fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")

@@ -26,7 +26,7 @@ from typing import Any
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
-from weft.workspace.base import Touched
+from weft.workspace.base import Touched, unkept
 from weft.workspace.beneath import make_folders, open_beneath, open_folder
 from weft.workspace.paths import Place
 from weft.workspace.refusals import refusal
@@ -161,7 +161,7 @@ class Replacement:
             data_after=self.data if len(self.data) <= self._kept_bytes else None,
             mode_before=0 if before is None else before.about.st_mode,
             mode_after=mode,
-            missing="too large" if before is not None and before.kept is None else "",
+            missing=unkept(self._kept_bytes) if before is not None and before.kept is None else "",
             folders=tuple((f"{above}{name}", mode) for name, mode in self._made),
         )
 
