@@ -231,6 +231,27 @@ ROWS: dict[str, Requirement] = {
         "Architect mode: the plan that waits is turned down.", "api 3"
     ),
     "session:background_commands": Requirement("Shells that go on beside the turn.", "api 3"),
+    "session:background_commands:judged": Requirement(
+        "Such a command is judged, shown and recorded as intended like any other; only a person lets it out of the sandbox.",
+        "design 7",
+    ),
+    "session:background_commands:life": Requirement(
+        "It outlives turns and aborts, and ends with the session.", "design 8"
+    ),
+    "session:background_commands:told": Requirement(
+        "Its end is told to the person, and to the model with its next call.", "design 6"
+    ),
+    "session:background_commands:crash": Requirement(
+        "What a dead process left of it is killed when somebody goes on, and both are told.",
+        "design 6",
+    ),
+    "session:background_commands:changes": Requirement(
+        "What it changed is named when it ends, never taken for certain and never put back by itself.",
+        "design 7",
+    ),
+    "session:kill_background:elsewhere": Requirement(
+        "It is seen and ended from another process, too.", "design 4"
+    ),
     "session:kill_background": Requirement(
         "A shell that goes on beside the turn is ended.", "api 3"
     ),

@@ -139,7 +139,9 @@ async def test_the_planner_can_change_nothing_and_a_step_sees_nothing_but_itself
         assert {tool.name for tool in first.tools} == {
             *("read", "write", "edit", "multi_edit", "list", "find", "grep")
         }
-        assert {tool.name for tool in second.tools} == {"read", "list", "find", "grep", "shell"}
+        assert {tool.name for tool in second.tools} == {
+            *("read", "list", "find", "grep", "shell", "shell_output", "shell_stop")
+        }
         [prompt] = told(first)
         assert "It holds 1." in prompt
         assert "It holds 2." not in prompt

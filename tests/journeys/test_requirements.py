@@ -27,6 +27,7 @@ FOR_HOSTS = {
         "rotation",
         "row",
         "running",
+        "runs_command",
         "set_model",
         "stop_child",
         "store_of",

@@ -34,6 +34,7 @@ from weft.workspace import Runner
 if TYPE_CHECKING:
     from weft.agents.base import Wanted
     from weft.agents.definitions import Definitions
+    from weft.app.shells import Shells
 
 logger = logging.getLogger(__name__)
 
@@ -156,16 +157,27 @@ class Families:
     # -- work beside the turns
 
     def has_work(self, session_id: SessionId) -> bool:
-        """True while an agent of the session is at work."""
+        """True while an agent of the session is at work, or a command of it runs in the background."""
         desk, port = self._desks.get(session_id), self.ports.get(session_id)
         if desk is None or port is None:
             return False
+        if desk.shells is not None and desk.shells.is_running:
+            return True
         return any(desk.family.is_at_work(child) for child in port.state.children.known)
 
+    def runs_command(self, session_id: SessionId, name: str) -> bool:
+        """True while a background command of this name runs here."""
+        desk = self._desks.get(session_id)
+        return desk is not None and desk.shells is not None and desk.shells.has(name)
+
     async def end_background(self, session_id: SessionId) -> None:
-        """Stop the background agents of a session, and wait until their ends are on its record."""
+        """Stop what a session has in the background, and wait until the ends are on its record."""
         desk, port = self._desks.get(session_id), self.ports.get(session_id)
-        if desk is None or not isinstance(port, LocalPort) or not port.is_open:
+        if desk is None or not isinstance(port, LocalPort):
+            return
+        if desk.shells is not None:
+            await desk.shells.aclose()
+        if not port.is_open:
             return
         beside = [
             child
@@ -214,6 +226,8 @@ class Desk:
         self.runner = families.runner
         self.worktrees = families.worktrees
         self.turns: Turns | None = None
+        self.shells: Shells | None = None
+        """Its background commands, once there was one."""
         self.entry = AgentEntry(self)
 
     @property
@@ -297,6 +311,30 @@ class Desk:
         if not isinstance(port, LocalPort):
             raise SessionStopped(self.session_id, "another process has taken it over")
         return await port.actor.resolution(request_id)
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Wait until something is true of the session's state, or its life in this process is over."""
+        port = self._port
+        if not isinstance(port, LocalPort):
+            return
+        async with anyio.create_task_group() as group:
+
+            async def give_up() -> None:
+                await port.ended()
+                group.cancel_scope.cancel()
+
+            group.start_soon(give_up)
+            await port.actor.until(holds)
+            group.cancel_scope.cancel()
+
+    async def ended(self) -> None:
+        """Wait until the session's life in this process is over."""
+        await self._port.ended()
+
+    def stop_command(self, name: str) -> None:
+        """Have a background command of the session end."""
+        if self.shells is not None:
+            self.shells.stop_soon(name)
 
     def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         self._families.supervisor.start(run, name)

@@ -59,6 +59,10 @@ class Hosting:
             raise SessionNotFound(session_id)
         return known
 
+    def runs_command(self, session_id: SessionId, name: str) -> bool:
+        """True while a background command of this name runs in this process."""
+        return self._registry.families.runs_command(session_id, name)
+
     # -- what handles ask for
 
     async def available_models(self) -> list[ModelInfo]:

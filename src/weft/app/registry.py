@@ -163,7 +163,8 @@ class Registry:
         return self.ports.pop(session_id, None)
 
     async def unload(self, session_id: SessionId) -> None:
-        """Let go of a session that nobody uses; what was granted to it in this process is kept."""
+        """Let go of a session that nobody uses; what was granted to it in this process is kept, what it left running is ended."""
+        await self.families.end_background(session_id)
         port = self.forget(session_id)
         if isinstance(port, LocalPort):
             self.leave[session_id] = port.actor.gate.leave
@@ -359,6 +360,7 @@ class Registry:
             asking=self.asking.get(session_id, "wait"),
             ceiling=self.families.ceiling(parent),
             leave=self.leave.pop(session_id, Leave()),
+            stop_command=home.stop_command,
             title=title_of,
         )
 

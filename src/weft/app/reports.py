@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -83,9 +83,13 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     """Something that goes on beside the turns; `kill_background` takes its id."""
 
     id: str
-    kind: str
+    kind: Literal["agent", "shell"]
     title: str
-    status: Status
+    """What the agent is to do, or the command."""
+    status: Status | Literal["running", "exited"]
+    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and nobody has gone on with the session since."""
+    exit_code: int | None = None
+    """Of a command that has ended; negative: by that signal, None: nobody saw its end."""
 
 
 class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):

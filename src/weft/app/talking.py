@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
 import msgspec
 
 from weft.app.awaiting import reply_to
 from weft.app.handle import Handle, input_id_of
-from weft.app.port import LocalPort
+from weft.app.port import LocalPort, Port
 from weft.app.replies import Reply
 from weft.app.reports import BackgroundWork, ChildInfo, child_info
 from weft.errors import UsageError
@@ -41,10 +42,14 @@ from weft.session import (
     Say,
     StopBackground,
 )
-from weft.state import Entry, combine_queue_entries_to_text
+from weft.state import BackgroundCommand, Entry, combine_queue_entries_to_text
 
 if TYPE_CHECKING:  # loaded when somebody looks at the agents
     from weft.agents import Definition
+
+
+KILL_SECONDS = 15.0
+"""How long the end of a command that is killed is waited for."""
 
 
 class Talking(Handle):
@@ -223,22 +228,52 @@ class Talking(Handle):
         await self._call(DecidePlan(approved=False, reason=reason, **self._by(input_id)))
 
     async def background_commands(self) -> list[BackgroundWork]:
-        """What goes on beside the turns: background agents."""
-        return [
+        """What goes on beside the turns: background agents, and commands, those that have ended too (the last of them).
+
+        None of it ends with a turn, or by `abort()`; all of it ends with the session.
+        """
+        agents = [
             BackgroundWork(id=child.id, kind="agent", title=child.title, status=child.status)
             for child in await self.children()
             if child.background and child.reason is None
         ]
+        port = await self._port()
+        commands = port.state.background.known.items()
+        return [*agents, *(self._command(port, name, about) for name, about in commands)]
+
+    def _command(self, port: Port, name: str, about: BackgroundCommand) -> BackgroundWork:
+        status: Literal["running", "exited", "interrupted"] = "running"
+        if about.end is not None:
+            status = "exited"
+        elif isinstance(port, LocalPort) and not self._host.runs_command(self.id, name):
+            status = "interrupted"
+        code = None if about.end is None else about.end.exit_code
+        return BackgroundWork(
+            id=name, kind="shell", title=about.command, status=status, exit_code=code
+        )
 
     async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:
-        """Stop something that goes on beside the turns.
+        """Stop something that goes on beside the turns, with all that it started; returns when its end is on record.
 
         Raises:
             UsageError: nothing of this id does.
         """
-        child = SessionId(background_id)
-        await self._call(StopBackground(child=child, **self._by(input_id)))
-        await self._host.stop_child(self.id, child)
+        await self._call(StopBackground(child=background_id, **self._by(input_id)))
+        if background_id in (await self._port()).state.background.known:
+            await self._until_over(background_id)
+        else:
+            await self._host.stop_child(self.id, SessionId(background_id))
+
+    async def _until_over(self, name: str) -> None:
+        """Wait, for a while, until the end of a background command is on record."""
+        port = await self._port()
+        with anyio.move_on_after(KILL_SECONDS):
+            async with port.subscribe(after=port.state.seq, live=False) as events:
+                if name not in port.state.background.running:
+                    return
+                async for _ in events:
+                    if name not in port.state.background.running:
+                        return
 
     async def children(self) -> list[ChildInfo]:
         """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest first."""

@@ -45,6 +45,7 @@ from weft.redact import Redactor
 from weft.session import THINKING_LEVELS, FoundFile, Workshop
 from weft.state import SessionState
 from weft.tools import (
+    COMPANIONS,
     FunctionTool,
     Outcome,
     ReadLog,
@@ -58,6 +59,7 @@ from weft.workspace import Runner, Workspace
 
 if TYPE_CHECKING:
     from weft.app.confinement import Confinement
+    from weft.app.shells import Shells
 
 AGENT = "agent"
 """The tool that every session makes for itself."""
@@ -132,6 +134,8 @@ class SessionWorkshop(Workshop):
         table = self._own_tools(state, options)
         if _is_planned(options):
             table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
+        if "shell" not in table:
+            table = {name: tool for name, tool in table.items() if name not in COMPANIONS}
         if (submit := self._submit_tool(options)) is not None:
             table[submit.name] = submit
         return table
@@ -143,6 +147,8 @@ class SessionWorkshop(Workshop):
         else:
             plain = [name for name in wanted if name != "skill"] if "skill" in wanted else wanted
             table = named_tools(plain, {**self._tools, **self._lent})
+            if "shell" in table:
+                table |= {name: self._tools[name] for name in COMPANIONS if name in self._tools}
         skills = self._prompter.skills(state.about.project_path)
         if (wanted == "all" or "skill" in wanted) and skills.found:
             table["skill"] = SkillTool(skills)
@@ -331,7 +337,16 @@ class SessionWorkshop(Workshop):
                 ToolOutput(call_uid=call_uid, chunk=masked.feed(chunk))
             ),
             todos=journal.state.todos.items,
+            background=self._shells,
         )
+
+    def _shells(self) -> Shells:
+        """The session's background commands."""
+        if self._home.shells is None:
+            from weft.app.shells import Shells  # only with the first one
+
+            self._home.shells = Shells(self._home, self._redact, self.changed_beside)
+        return self._home.shells
 
     # -- commands beside the turns
 

@@ -81,6 +81,17 @@ class ModeChanged(FactBase, frozen=True, tag="mode_changed"):
     mode: str
 
 
+class CommandEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a command ended that went on beside the turns."""
+
+    id: str
+    """The name under which it ran, `bg_1`."""
+    exit_code: int | None = None
+    """Negative: ended by that signal; None when nobody saw its end."""
+    why: Literal["exited", "stopped", "lost"] = "exited"
+    """`lost`: the program that ran it died first."""
+
+
 class SystemNote(FactBase, frozen=True, tag="system_note"):
     """A line for the people who watch; with `to_model`, for the model too."""
 
@@ -89,6 +100,8 @@ class SystemNote(FactBase, frozen=True, tag="system_note"):
     to_model: bool = False
     node: NodeId | None = None
     """The head when it was said: the model sees it after that node."""
+    background: CommandEnd | None = None
+    """The end of a background command, which this note tells."""
 
 
 class ErrorRaised(FactBase, frozen=True, tag="error_raised"):

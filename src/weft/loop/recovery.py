@@ -1,6 +1,6 @@
 """Coming back: what an interrupted turn left open, and the facts that settle it.
 
-A turn stands open in the log when its process died.  Three things can be open, and each has one answer:
+A turn stands open in the log when its process died.  Several things can be open, and each has one answer:
 
 - A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to the model, reasoning and half
   arguments are dropped, the cost is estimated and marked.  One that room was still made for was never sent, and costs nothing.
@@ -9,6 +9,7 @@ A turn stands open in the log when its process died.  Three things can be open, 
 - A call that a session of its own works on.  It stays open: the turn attaches to that session again, which itself comes back by
   these same rules.  When the turn does not go on, what the child had used is counted all the same.
 - A request to a person.  It stays open under its id; the turn offers it again when it gets there.
+- A command in the background.  It ended with the program; what is left of it is killed, and both the model and the person are told.
 
 Nothing here waits or reads a disk: the hashes that files have now are handed in.
 """
@@ -23,25 +24,28 @@ import msgspec
 from weft.context import estimate_text
 from weft.events import (
     ChildFinished,
+    CommandEnd,
     Fact,
     FileTouched,
     FinishReason,
+    InputQueued,
     SystemNote,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
     UsageRecorded,
 )
-from weft.ids import BlobId, CallUid, NodeId, SessionId
+from weft.ids import BlobId, CallUid, EntryId, NodeId, SessionId, new_id
 from weft.loop.answer import Answer
 from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, INTERRUPTED_INSIDE, refused
 from weft.loop.steps import (
     answer_node,
     settle_open_calls,
+    tip_after,
     usage_recorded,
 )
 from weft.messages import NOTHING_USED, Text, ToolResult, Usage, clean_text
-from weft.state import SessionState
+from weft.state import BackgroundCommand, SessionState
 
 Verdict: TypeAlias = Literal["done", "not_begun", "unknown"]
 
@@ -178,6 +182,30 @@ def count_lost(
                 estimated=True,
                 turn_id=aside.turn_id,
                 node=node,
+            )
+        )
+    return facts
+
+
+def command_ends(
+    state: SessionState, left: Mapping[str, BackgroundCommand], now: float
+) -> list[Fact]:
+    """The ends of background commands that died with their program, for the person and for the model."""
+    facts: list[Fact] = []
+    node = tip_after(state, ())
+    for name, about in left.items():
+        title = " ".join(about.command.split())[:80]
+        text = (
+            f"The background command {name} ({title}) is over: the program that ran it was interrupted, and what was left of it was killed. "
+            "It was not started again."
+        )
+        end = CommandEnd(id=name, why="lost")
+        facts.append(SystemNote(text=text, level="warning", node=node, background=end))
+        facts.append(
+            InputQueued(
+                entry_id=EntryId(new_id("ent", now)),
+                delivery="steering",
+                parts=(Text(text=f"[{text}]"),),
             )
         )
     return facts

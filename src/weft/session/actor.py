@@ -58,6 +58,7 @@ from weft.session.commands import (
     Say,
     SetBoundary,
     Stop,
+    StopBackground,
     SwitchBranch,
     UndoRewind,
     digest,
@@ -327,7 +328,11 @@ class SessionActor:
                 if self._worker.turn is None:
                     await self._rewinds.finish()
                     await self._comeback.count_lost()
-                return await self._decide_and_commit(command, asked)
+                    await self._comeback.end_lost_commands()
+                answer = await self._decide_and_commit(command, asked)
+                if isinstance(command, StopBackground):
+                    self._env.stop_command(command.child)
+                return answer
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
         self._check_wishes(command)
@@ -414,6 +419,7 @@ class SessionActor:
         if command.preview:
             return await self._rewinds.preview(command)
         await self._rewinds.finish()
+        await self._comeback.end_lost_commands()
         if self.state.turn.open is not None:
             await self._comeback.end("something else came first")
         return await self._rewinds.carry_out(command, asked)

@@ -19,6 +19,7 @@ from weft.loop import (
     Evidence,
     Leftover,
     children_wanted,
+    command_ends,
     count_lost,
     end_interrupted,
     hashes_wanted,
@@ -44,6 +45,9 @@ class Comeback:
         self._lost: set[NodeId] = set(log.state.ledger.asides)
         """Model calls beside the answers of turns that nobody works on any more; at first, all that are open."""
 
+        self._left = dict(log.state.background.running)
+        """Commands in the background that no process runs any more, whatever the log says."""
+
     def lose_work(self) -> None:
         """What was at work here is gone; a summary that somebody asked for beside it is not."""
         asides = self._log.state.ledger.asides.items()
@@ -57,6 +61,20 @@ class Comeback:
             return
         _RECOVER.before.hit()
         await self._log.commit(Commit(facts=tuple(facts)))
+        _RECOVER.after.hit()
+
+    async def end_lost_commands(self) -> None:
+        """Put on record that background commands ended with the program that ran them; what is left of them is killed first."""
+        left, self._left = self._left, {}
+        if not left:
+            return
+        touched, files = Commit(facts=()), self._env.files
+        if files is not None:
+            await files.end_strays()
+            touched = await files.interrupted([each.call_uid for each in left.values()])
+        facts = command_ends(self._log.state, left, self._env.clock.now())
+        _RECOVER.before.hit()
+        await self._log.commit(msgspec.structs.replace(touched, facts=(*touched.facts, *facts)))
         _RECOVER.after.hit()
 
     async def settle(self) -> None:

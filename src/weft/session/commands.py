@@ -13,7 +13,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.events import PermissionAction, Purpose
-from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, TurnId
+from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
 from weft.messages import Part, Usage, clean_value
 from weft.state import Entry
 
@@ -258,7 +258,8 @@ class CycleThinking(CommandBase, frozen=True, tag="cycle_thinking"):
 class StopBackground(CommandBase, frozen=True, tag="stop_background"):
     """Somebody stops what goes on beside the turns; answers nothing."""
 
-    child: SessionId
+    child: str
+    """The session of an agent, or the name of a command."""
 
 
 class SetBoundary(CommandBase, frozen=True, tag="set_boundary"):

@@ -185,6 +185,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             harder = next_thinking(state.settings)
             return Plan(facts=_set_thinking(harder, state, moment), answer=harder)
         case StopBackground(child=child):
+            if _can_be_ended(child, state):
+                return Plan()  # the same for a command
             if child not in state.children.at_work(background=True):
                 raise UsageError(f"nothing runs in the background as {child!r}")
             return Plan()  # its end is put on record by whoever sees it
@@ -200,6 +202,12 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return Plan()  # these are the actor's own
         case _:
             assert_never(command)
+
+
+def _can_be_ended(name: str, state: SessionState) -> bool:
+    """True for a background command that runs, or was found to have died with its program: whoever saw it listed wants it gone."""
+    known = state.background.known.get(name)
+    return known is not None and (known.end is None or known.end.why == "lost")
 
 
 # --- talking ---------------------------------------------------------------------------

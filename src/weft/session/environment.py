@@ -102,6 +102,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Keeps what a person allows for good, `tool(target)`; None where that cannot be."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
+    stop_command: Callable[[str], None] = lambda name: None
+    """Has a background command of this process end; does not wait for it."""
     files: FileDoor | None = None
     """The way to the project's files for a rewind; None where it has none."""
     history_bytes: int = 0

@@ -4,6 +4,7 @@ Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """
 
 from weft.state.about import About
+from weft.state.background import Background, BackgroundCommand
 from weft.state.boundaries import Boundary, Bounds
 from weft.state.children import Child, Children
 from weft.state.files import Files, TouchedFile
@@ -20,6 +21,8 @@ __all__ = [
     "FOLD_VERSION",
     "About",
     "Answered",
+    "Background",
+    "BackgroundCommand",
     "Boundary",
     "Bounds",
     "Child",

@@ -62,6 +62,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, SessionId
 from weft.state.about import About
+from weft.state.background import Background
 from weft.state.boundaries import Bounds
 from weft.state.children import Children
 from weft.state.files import Files
@@ -76,14 +77,14 @@ from weft.state.todos import Todos
 from weft.state.turn import Turn
 from weft.tree import Tree
 
-FOLD_VERSION: Final = "8"
+FOLD_VERSION: Final = "9"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SessionCreated: ("tree", "settings", "about", "files"),
     SettingChanged: ("settings",),
     ModeChanged: ("settings",),
-    SystemNote: ("tree",),
+    SystemNote: ("tree", "background"),
     NewMessage: ("tree", "turn", "about"),
     NodeEdited: ("tree",),
     NodeMarked: ("tree",),
@@ -114,7 +115,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     PlanDecided: ("plan",),
     ArchitectStep: ("plan",),
     ToolExecuting: ("turn",),
-    ToolComplete: ("tree", "turn", "reads"),
+    ToolComplete: ("tree", "turn", "reads", "background"),
     FileTouched: ("files",),
     TurnFinished: ("turn",),
     PermissionRequest: ("turn",),
@@ -145,6 +146,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     files: Files = msgspec.field(default_factory=Files)
     reads: Reads = msgspec.field(default_factory=Reads)
     children: Children = msgspec.field(default_factory=Children)
+    background: Background = msgspec.field(default_factory=Background)
     plan: PlanState = msgspec.field(default_factory=PlanState)
     skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
     boundaries: Bounds = msgspec.field(default_factory=Bounds)

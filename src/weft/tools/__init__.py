@@ -4,8 +4,18 @@ A tool works through the workspace and the runner it is handed; leave, recording
 """
 
 from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Delegate, Outcome, Prepared, Question, ReadLog, Tool, ToolContext
-from weft.tools.builtin import ALL, CORE, builtin_tools
+from weft.tools.base import (
+    BackgroundCommands,
+    Delegate,
+    Look,
+    Outcome,
+    Prepared,
+    Question,
+    ReadLog,
+    Tool,
+    ToolContext,
+)
+from weft.tools.builtin import ALL, COMPANIONS, CORE, builtin_tools
 from weft.tools.function import FunctionTool, as_outcome, tool
 from weft.tools.shape import Shape
 from weft.tools.submit import SubmitTool
@@ -13,10 +23,13 @@ from weft.workspace import Touched
 
 __all__ = [
     "ALL",
+    "COMPANIONS",
     "CORE",
     "Arguments",
+    "BackgroundCommands",
     "Delegate",
     "FunctionTool",
+    "Look",
     "Outcome",
     "Prepared",
     "Question",

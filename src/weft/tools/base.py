@@ -16,7 +16,7 @@ from weft.events import Effect, Fact, Todo
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
 from weft.permissions import Action
-from weft.workspace import Runner, Touched, Workspace
+from weft.workspace import Command, Runner, RunResult, Touched, Workspace
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +64,57 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes durable with the intent, so that recovery finds either both or none."""
 
 
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that goes on beside the turns, looked at."""
+
+    id: str
+    output: str = ""
+    """What it printed since the last look; secrets are masked."""
+    result: RunResult | None = None
+    """How it ended; None while it runs, and where that is not known."""
+    is_running: bool = True
+    was_stopped: bool = False
+    """Somebody stopped it."""
+
+
+class BackgroundCommands(Protocol):
+    """The commands of a session that go on beside its turns."""
+
+    def refuse_more(self) -> None:
+        """Say now that no more can be started, so that nobody is asked in vain.
+
+        Raises:
+            FinalToolError: too many run.
+        """
+        ...
+
+    async def start(self, command: Command, title: str, runner: Runner) -> Look:
+        """Start one, and look at it for a moment: one that fails at once has ended in what is returned, and is not known any more.
+
+        A cancel leaves no process behind.
+
+        Raises:
+            ToolError: it could not be started.
+        """
+        ...
+
+    async def look(self, name: str, wait_seconds: float) -> Look:
+        """What one printed since the last look; waits so long for something new, or its end.
+
+        Raises:
+            FinalToolError: there is none of this name.
+        """
+        ...
+
+    async def stop(self, name: str) -> Look:
+        """End one, with all that it started, and look at it a last time.
+
+        Raises:
+            FinalToolError: there is none of this name.
+        """
+        ...
+
+
 MAX_REMEMBERED = 10_000
 """How many files a `ReadLog` remembers."""
 
@@ -100,6 +151,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     todos: tuple[Todo, ...] = ()
     node: NodeId | None = None
     """The answer that made the call."""
+    background: Callable[[], BackgroundCommands] | None = None
+    """The way to what goes on beside the turns; None where nothing can."""
 
 
 @runtime_checkable

@@ -17,7 +17,9 @@ from weft.tools.base import Prepared, Tool, ToolContext
 
 CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
-ALL = CORE | {"multi_edit", "list", "find", "grep", "todo", "ask"}
+COMPANIONS = ("shell_output", "shell_stop")
+"""What looks after commands that `shell` leaves running: offered with it, and never without."""
+ALL = CORE | {*COMPANIONS, "multi_edit", "list", "find", "grep", "todo", "ask"}
 """Every built-in tool."""
 
 MANIFEST = os.path.join(os.path.dirname(__file__), "manifest.json")
@@ -30,6 +32,8 @@ HOMES = {
     "find": ("find", "FindTool"),
     "grep": ("grep", "GrepTool"),
     "shell": ("shell", "ShellTool"),
+    "shell_output": ("background", "ShellOutputTool"),
+    "shell_stop": ("background", "ShellStopTool"),
     "todo": ("todo", "TodoTool"),
     "ask": ("ask", "AskTool"),
 }

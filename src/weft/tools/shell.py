@@ -1,22 +1,26 @@
-"""`shell`: one command line, run by bash where there is one."""
+"""`shell`: one command line, run by bash where there is one; to its end, or started and left running beside the turns."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.permissions import Action
 from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.base import BackgroundCommands, Look, Outcome, Prepared, Tool, ToolContext
 from weft.tools.plain import is_plain
 from weft.workspace import Command, RunResult
 
 DEFAULT_SECONDS = 120.0
 MAX_SECONDS = 600.0
+LONGEST_TITLE = 500
+"""Characters of a background command's line that lists show."""
 
 
 class ShellArguments(Arguments, frozen=True, kw_only=True):
@@ -32,7 +36,9 @@ class ShellArguments(Arguments, frozen=True, kw_only=True):
     timeout_seconds: Annotated[
         float,
         Meta(
-            gt=0, le=MAX_SECONDS, description=f"Killed after this long; at most {MAX_SECONDS:.0f}."
+            gt=0,
+            le=MAX_SECONDS,
+            description=f"Killed after this long; at most {MAX_SECONDS:.0f}. In the background only if given.",
         ),
     ] = DEFAULT_SECONDS
     outside_sandbox: Annotated[
@@ -42,6 +48,13 @@ class ShellArguments(Arguments, frozen=True, kw_only=True):
             "where it cannot work inside."
         ),
     ] = False
+    background: Annotated[
+        bool,
+        Meta(
+            description="Start it and go on: servers, watchers. It runs outside the sandbox; `shell_output` shows what it prints, "
+            "`shell_stop` ends it, and you are told when it ends by itself."
+        ),
+    ] = False
 
 
 class ShellTool(Tool):
@@ -49,8 +62,8 @@ class ShellTool(Tool):
 
     name = "shell"
     description = (
-        "Run a command line in bash. Each call starts anew in the project folder: no variables, no directory and no background "
-        "process carry over. There is no terminal and no input. Output is standard output and error together."
+        "Run a command line in bash. Each call starts anew in the project folder: no variables, no directory and no process left by `&` "
+        "carry over; what is to go on running needs `background`. There is no terminal and no input. Output is standard output and error together."
     )
     schema = schema_of(ShellArguments)
     effect: Effect = "unknown"
@@ -60,20 +73,25 @@ class ShellTool(Tool):
         given = parse(ShellArguments, args)
         if not given.command.strip():
             raise FinalToolError("the command is empty")
+        beside = _beside(context) if given.background else None
         cwd = await context.workspace.resolve(given.cwd)
         folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
         program = "" if is_plain(given.command) else context.runner.which("bash")
         is_sandboxed = await context.runner.is_sandboxed()
-        escapes = is_sandboxed and given.outside_sandbox
+        # What goes on for hours cannot write over the project: nobody would see it before the end.
+        escapes = is_sandboxed and (given.outside_sandbox or given.background)
+        is_bounded = not given.background or "timeout_seconds" in args
         command = Command(
             argv=(program or context.runner.which("sh") or "sh", "-c", given.command),
             cwd=folder,
-            timeout_seconds=given.timeout_seconds,
+            timeout_seconds=given.timeout_seconds if is_bounded else math.inf,
             is_unconfined=escapes,
             label=context.call_uid,
         )
 
         async def run() -> Outcome:
+            if beside is not None:
+                return started(await beside.start(command, given.command, context.runner), command)
             result = await context.runner.run(command, context.emit)
             return outcome_of(result, given.timeout_seconds)
 
@@ -84,6 +102,9 @@ class ShellTool(Tool):
         elif not is_sandboxed and (why := await context.runner.why_unconfined()):
             # Not in what a grant names: the command is the same on the next day, when there is one.
             preview = f"# without a sandbox: {why}\n{shown}"
+        if given.background:
+            # Not in what rules and grants name, either: it is the same command with the same rights.
+            preview = f"# goes on in the background\n{preview}"
         action = Action(
             tool=self.name,
             kind="run",
@@ -96,8 +117,44 @@ class ShellTool(Tool):
         return Prepared(action=action, run=run, preview=preview)
 
 
+def _beside(context: ToolContext) -> BackgroundCommands:
+    if context.background is None:
+        raise FinalToolError("nothing can be left running in the background from here")
+    commands = context.background()
+    commands.refuse_more()
+    return commands
+
+
+def started(look: Look, command: Command) -> Outcome:
+    """What the model is told of a command that it wanted in the background."""
+    if look.result is not None:
+        outcome = outcome_of(look.result, command.timeout_seconds)
+        return msgspec.structs.replace(
+            outcome, text=f"{outcome.text}\n(It ended at once; nothing runs in the background.)"
+        )
+    output = look.output.rstrip("\n") or "(no output yet)"
+    return Outcome(
+        text=f"{output}\n(It runs in the background as {look.id}.)",
+        data={"background": {"id": look.id, "command": command.argv[-1][:LONGEST_TITLE]}},
+    )
+
+
 def _absolute(context: ToolContext, path: str) -> str:
     return path if path.startswith("/") else f"{context.workspace.root.rstrip('/')}/{path}"
+
+
+def how_it_ended(look: Look) -> str:
+    """How a background command ended, in a few words."""
+    result = look.result
+    if look.was_stopped:
+        return "it was stopped"
+    if result is None:
+        return "it was killed"
+    if result.timed_out:
+        return "it was stopped at the end of the time it was given"
+    if result.exit_code < 0:
+        return f"it was killed by signal {-result.exit_code}"
+    return f"it ended with exit code {result.exit_code}"
 
 
 def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:

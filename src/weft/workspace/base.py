@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
+import anyio
 import msgspec
 
 from weft.ids import BlobId
@@ -87,6 +88,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Whose it is, so that what a crash left of it can be told; the call's id."""
     errors_apart: bool = False
     """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
+    stop: anyio.Event | None = None
+    """Ends it when set, as a time-out would.  Such a command may go on for hours: watchers get all that it prints, and only head and tail are kept."""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,12 +2,15 @@
 
 The head and the tail are kept in memory, the whole up to a cap in an unlinked temporary file; what comes after is counted and thrown
 away, so a flood costs no memory and is never a reason to kill the program.  Watchers get the output as it comes, up to a cap too.
+
+Of a program that has no foreseeable end only head and tail are kept, and its watcher, who has a bound of his own, gets everything.
 """
 
 from __future__ import annotations
 
 import codecs
 import logging
+import math
 from collections.abc import Callable
 from typing import IO
 
@@ -22,13 +25,16 @@ _logger = logging.getLogger(__name__)
 class Capture:
     """Takes chunks in; gives text, and the whole, at the end."""
 
-    def __init__(self, on_output: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, on_output: Callable[[str], None] | None = None, *, is_endless: bool = False
+    ) -> None:
         self.total = 0
         self._head = bytearray()
         self._tail = bytearray()
         self._spill: IO[bytes] | None = None
-        self._spilled = 0
-        self._live = None if on_output is None else _Live(on_output)
+        self._spilled = WHOLE_BYTES if is_endless else 0
+        limit = math.inf if is_endless else LIVE_CHARACTERS
+        self._live = None if on_output is None else _Live(on_output, limit)
 
     @property
     def is_cut(self) -> bool:
@@ -93,17 +99,17 @@ class Capture:
 class _Live:
     """Output for watchers while the program runs."""
 
-    def __init__(self, on_output: Callable[[str], None]) -> None:
+    def __init__(self, on_output: Callable[[str], None], limit: float) -> None:
         self._on_output: Callable[[str], None] | None = on_output
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._left = LIVE_CHARACTERS
+        self._left = limit
 
     def feed(self, chunk: bytes) -> None:
         if self._on_output is None:
             return
         text = self._decoder.decode(chunk)
         if len(text) > self._left:
-            text = text[: self._left] + "\n[… further output is not shown while it runs …]\n"
+            text = text[: int(self._left)] + "\n[… further output is not shown while it runs …]\n"
             self._left = 0
         else:
             self._left -= len(text)

@@ -71,11 +71,12 @@ class LocalRunner(Runner):
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         added = {**command.env, strays.MARK: outer + mark}
         environ = {**self._encoded, **_encoded(added)}
-        with closing(Capture(on_output)) as capture, closing(Capture(None)) as errors:
-            process = _Process(command, environ, capture, errors)
+        output = Capture(on_output, is_endless=command.stop is not None)
+        with closing(output), closing(Capture(None)) as errors:
+            process = _Process(command, environ, output, errors)
             timed_out = False
             try:
-                if not await process.exits_within(command.timeout_seconds):
+                if not await process.exits_within(command.timeout_seconds, command.stop):
                     timed_out = True
                     await process.end_politely()
                 await process.drain()
@@ -149,11 +150,24 @@ class _Process:
 
     # --- waiting -------------------------------------------------------------------------------
 
-    async def exits_within(self, seconds: float) -> bool:
-        """Wait for the exit; False when it takes longer."""
-        with anyio.move_on_after(seconds):
-            await self._wait_exit()
+    async def exits_within(self, seconds: float, stop: anyio.Event | None = None) -> bool:
+        """Wait for the exit; False when it takes longer, or somebody wants it stopped."""
+        with anyio.move_on_after(seconds) as scope:
+            if stop is None:
+                await self._wait_exit()
+            else:
+                await self._wait_exit_or(stop, scope)
         return self._exited.is_set()
+
+    async def _wait_exit_or(self, stop: anyio.Event, scope: anyio.CancelScope) -> None:
+        async def give_up() -> None:
+            await stop.wait()
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(give_up)
+            await self._wait_exit()
+            group.cancel_scope.cancel()
 
     async def end_politely(self) -> None:
         """Ask the group to end, then kill it."""
