@@ -3,7 +3,7 @@
 `python -m tests.crash.powercut --n 500 --seed 1` prints one JSON line.  Each life of a database goes through several cuts: three
 sessions and a project append at once, the power goes at a random operation, the verdict is spoken over a directory that the
 machine might find then, and the next life starts from it.  The same with `synchronous=NORMAL` must lose: that shows that the
-harness would see a loss (`teeth` in the line).
+harness would see a loss (`teeth` in the line; `--show-teeth` tells them one by one).
 """
 
 from __future__ import annotations
@@ -169,8 +169,10 @@ def _integrity(path: Path) -> list[str]:
     )
 
 
-def run(n: int, seed: int, *, synchronous: Synchronous = "FULL") -> list[str]:
-    """Go through at least `n` cuts; returns one verdict a cut."""
+def run(
+    n: int, seed: int, *, synchronous: Synchronous = "FULL", is_quiet: bool = False
+) -> list[str]:
+    """Go through at least `n` cuts; returns one verdict a cut.  What is lost is told on stderr, unless it is quiet."""
     dice = random.Random(f"{seed}-{synchronous}")
     verdicts: list[str] = []
     while len(verdicts) < n:
@@ -179,8 +181,11 @@ def run(n: int, seed: int, *, synchronous: Synchronous = "FULL") -> list[str]:
             cuts = min(CUTS_A_LIFE, n - len(verdicts))
             found = asyncio.run(life(Path(folder), one, cuts=cuts, synchronous=synchronous))
         verdicts += found
-        for wrong in filter(None, found):
-            print(f"seed {one}, {synchronous}: {wrong}", file=sys.stderr)
+        label = f"seed {one}"
+        if synchronous != "FULL":
+            label = f"as it must be with synchronous={synchronous}, {label}"
+        for wrong in filter(None, () if is_quiet else found):
+            print(f"{label}: {wrong}", file=sys.stderr)
     return verdicts
 
 
@@ -189,11 +194,13 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show-teeth", action="store_true", help="tell what the teeth found, too")
     chosen = parser.parse_args(argv)
     start = time.monotonic()
     wrong = [verdict for verdict in run(chosen.n, chosen.seed) if verdict]
     teeth_n = max(10, chosen.n // 10)
-    teeth = [verdict for verdict in run(teeth_n, chosen.seed, synchronous="NORMAL") if verdict]
+    bites = run(teeth_n, chosen.seed, synchronous="NORMAL", is_quiet=not chosen.show_teeth)
+    teeth = [verdict for verdict in bites if verdict]
     line = {
         "claim": "powercut",
         "n": chosen.n,
