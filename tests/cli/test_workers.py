@@ -127,6 +127,33 @@ async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
         await talk.screen.until(lambda: worker.doing == "shell sleep 60")
 
 
+async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> None:
+    serve = [call("shell", command="echo up; exec sleep 60", background=True)]
+    async with talking(app, serve, "It is up.", "I see.") as talk:
+        talk.screen.typed("serve")
+        await talk.screen.choice()
+        (leave,) = talk.screen.of(Leave)
+        assert leave.preview.startswith("# goes on in the background\n")
+        talk.screen.answer(0)
+        await talk.screen.until(lambda: talk.screen.words() == "It is up.")
+        (worker,) = talk.screen.live.workers.values()
+        assert (worker.name, worker.title) == ("bg_1", "echo up; exec sleep 60")
+        assert lines(talk.screen.live) == ["⤷ bg_1: echo up; exec sleep 60 (background)"]
+        session = talk.chat.conversation.session
+        assert session is not None
+        talk.screen.typed("/tasks")
+        question = await talk.screen.pick("bg_1: echo up; exec sleep 60")
+        assert question.rows[0].detail == "command, running"
+        await talk.screen.pick("Stop it")
+        await talk.screen.noted("stopped: bg_1")
+        await talk.screen.noted("The background command bg_1 (echo up; exec sleep 60) is over")
+        await talk.screen.until(lambda: not talk.screen.live.workers)
+        [work] = await session.background_commands()
+        assert work.status == "exited"
+        talk.screen.typed("/tasks bg_1")
+        await talk.screen.noted("nothing is at work")
+
+
 def lines(live: Live, width: int = 60) -> list[str]:
     drawn = in_flight(live, width=width, rows=24, seconds=0)
     return "".join(text for _, text in drawn).splitlines()

@@ -23,6 +23,10 @@ LONGEST_TITLE = 500
 """Characters of a background command's line that lists show."""
 
 
+OUT_OF_REACH = ", outside the sandbox; a command reaches its ports only with outside_sandbox"
+"""What the model has to know of a server that it cannot talk to from where its other commands run."""
+
+
 class ShellArguments(Arguments, frozen=True, kw_only=True):
     """What `shell` takes."""
 
@@ -133,8 +137,9 @@ def started(look: Look, command: Command) -> Outcome:
             outcome, text=f"{outcome.text}\n(It ended at once; nothing runs in the background.)"
         )
     output = look.output.rstrip("\n") or "(no output yet)"
+    where = OUT_OF_REACH if command.is_unconfined else ""
     return Outcome(
-        text=f"{output}\n(It runs in the background as {look.id}.)",
+        text=f"{output}\n(It runs in the background as {look.id}{where}.)",
         data={"background": {"id": look.id, "command": command.argv[-1][:LONGEST_TITLE]}},
     )
 

@@ -350,8 +350,9 @@ class Chat:
             events = await session.subscribe(after=after)
             task_status.started()
             async with events, anyio.create_task_group() as following:
-                for child in story.live.workers:
-                    following.start_soon(self._follow_worker, child, story.live)
+                for child, worker in story.live.workers.items():
+                    if worker.purpose != "command":
+                        following.start_soon(self._follow_worker, child, story.live)
                 async for event in events:
                     blocks = story.take(await whole(event, self._app))
                     if blocks:

@@ -76,7 +76,7 @@ class Running(msgspec.Struct, kw_only=True):
 
 
 class Worker(msgspec.Struct, kw_only=True):
-    """A session that works for this one."""
+    """Who works for this session: another one, or a command in the background."""
 
     name: str
     purpose: str = "agent"
@@ -93,6 +93,11 @@ class Worker(msgspec.Struct, kw_only=True):
         cost = "" if not self.cost_usd else f"${self.cost_usd:.4f}"
         calls = f"{self.calls} call{'s' * (self.calls != 1)}" if self.calls else ""
         return " · ".join(part for part in (self.doing, calls, cost) if part)
+
+
+def command_at_work(name: str, command: str) -> Worker:
+    """A command that goes on beside the turns, shown with those who work for the session."""
+    return Worker(name=name, purpose="command", background=True, title=" ".join(command.split()))
 
 
 class PlanAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +129,7 @@ class Live(msgspec.Struct, kw_only=True):
     """Those of the queued messages that are said when the turn has ended."""
     requests: dict[str, Asking] = {}
     workers: dict[str, Worker] = {}
-    """Sessions at work for this one, by id."""
+    """Sessions and background commands at work for this one, by id."""
     plan: dict[str, Any] = {}
     """The plan that is carried out, in architect mode."""
     has_open_plan: bool = False
@@ -172,6 +177,9 @@ class Story:
             case ToolOutput(call_uid=call_uid, chunk=chunk):
                 live.running.setdefault(call_uid, Running(name="")).take(chunk)
             case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms):
+                if isinstance(started := result.data.get("background"), dict):
+                    name = str(started.get("id", ""))
+                    live.workers[name] = command_at_work(name, str(started.get("command", "")))
                 return self._tool_ended(call_uid, result, duration_ms)
             case SessionStatus(status=status):
                 live.status = status
@@ -382,7 +390,9 @@ class Story:
                 live.queued.pop(entry_id, None)
             case SettingChanged():
                 self._setting(event)
-            case SystemNote(text=text, level=level, to_model=False):
+            case SystemNote(text=text, level=level, to_model=False, background=end):
+                if end is not None:
+                    live.workers.pop(end.id, None)
                 return [Note(text=text, level=level)]
             case ErrorRaised(message=message):
                 return [Note(text=message, level="error")]

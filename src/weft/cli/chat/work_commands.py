@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.app import ChildInfo, Session
 from weft.cli.chat.blocks import Table
 from weft.cli.chat.outline import child_state
@@ -10,6 +12,7 @@ from weft.cli.chat.story import earlier
 from weft.cli.chat.talking import Group, Handler
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
+from weft.ids import SessionId
 
 DESCRIBED = 200
 """Characters of an agent's description that are shown."""
@@ -45,7 +48,7 @@ class WorkCommands(Group):
 
     async def _tasks(self, words: str) -> None:
         session = self._session("watch")
-        at_work = [child for child in await session.children() if child.reason is None]
+        at_work = await _tasks_of(session)
         if not at_work:
             self._say("nothing is at work beside the conversation")
             return
@@ -54,39 +57,75 @@ class WorkCommands(Group):
             return
         chosen = await self._pick(
             "At work",
-            tuple(Row(f"{name}: {title}", state) for name, title, state in map(_row, at_work)),
+            tuple(Row(f"{task.name}: {task.title}", task.state) for task in at_work),
         )
         if chosen is None:
             return
-        child = at_work[chosen]
+        task = at_work[chosen]
+        stop, show = Row("Stop it"), Row("Show what it has said and done")
+        rows = (stop,) if task.is_command else (show, stop)
         doing = await self._chat.screen.choose(
             Question(
-                title=f"{child.name}: {clean_line(child.title)[:60]}",
-                rows=(Row("Show what it has said and done"), Row("Stop it")),
-                hint="1-2, Esc goes back",
+                title=f"{task.name}: {task.title}", rows=rows, hint=f"1-{len(rows)}, Esc goes back"
             )
         )
-        if doing == 0:
-            record = await self._chat.conversation.app.sessions.read_session(child.id)
+        if doing is None:
+            return
+        if rows[doing] is stop:
+            await self._stop(session, task)
+        else:
+            record = await self._chat.conversation.app.sessions.read_session(task.id)
             self._show(*earlier(record.messages))
-        elif doing == 1:
-            await self._stop(session, child)
 
-    async def _stop(self, session: Session, child: ChildInfo) -> None:
-        await self._chat.conversation.app.sessions.stop_child(session.id, child.id)
-        self._say(f"stopped: {child.name}, {child.title or child.id}")
+    async def _stop(self, session: Session, task: Task) -> None:
+        if task.is_command:
+            await session.kill_background(task.id)
+        else:
+            await self._chat.conversation.app.sessions.stop_child(session.id, SessionId(task.id))
+        self._say(f"stopped: {task.name}, {task.title}")
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Something at work beside the conversation: an agent, or a command."""
+
+    id: str
+    name: str
+    title: str
+    state: str
+    is_command: bool = False
+
+
+async def _tasks_of(session: Session) -> list[Task]:
+    found = [
+        Task(id=child.id, name=name, title=title, state=state)
+        for child in await session.children()
+        if child.reason is None
+        for name, title, state in [_row(child)]
+    ]
+    return found + [
+        Task(
+            id=work.id,
+            name=work.id,
+            title=clean_line(work.title)[:60],
+            state=f"command, {work.status}",
+            is_command=True,
+        )
+        for work in await session.background_commands()
+        if work.kind == "shell" and work.status != "exited"
+    ]
 
 
 def _row(child: ChildInfo) -> tuple[str, str, str]:
     return child.name, clean_line(child.title)[:60] or child.id, child_state(child)
 
 
-def _named(words: str, at_work: list[ChildInfo]) -> ChildInfo:
+def _named(words: str, at_work: list[Task]) -> Task:
     """The one that is meant by a number or by (the beginning of) an id."""
     given = words.removeprefix("stop").strip()
     if given.isdecimal() and 1 <= int(given) <= len(at_work):
         return at_work[int(given) - 1]
-    found = [child for child in at_work if given and child.id.startswith(given)]
+    found = [task for task in at_work if given == task.id]
+    found = found or [task for task in at_work if given and task.id.startswith(given)]
     if len(found) != 1:
         raise UsageError(f"{words!r} names nothing that is at work; /tasks shows what is")
     return found[0]

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.app import App, Session
 from weft.cli.answers import describe_call
-from weft.cli.chat.story import Live, Worker
+from weft.cli.chat.story import Live, Worker, command_at_work
 from weft.events import (
     Event,
     NewMessage,
@@ -26,8 +26,8 @@ LOOK_SECONDS = 0.3
 
 
 async def workers_of(session: Session) -> dict[str, Worker]:
-    """The sessions at work for this one."""
-    return {
+    """What is at work for this session: agents, and commands in the background."""
+    agents: dict[str, Worker] = {
         child.id: Worker(
             name=child.name,
             purpose=child.purpose,
@@ -38,6 +38,12 @@ async def workers_of(session: Session) -> dict[str, Worker]:
         for child in await session.children()
         if child.reason is None
     }
+    commands = {
+        work.id: command_at_work(work.id, work.title)
+        for work in await session.background_commands()
+        if work.kind == "shell" and work.status == "running"
+    }
+    return {**agents, **commands}
 
 
 async def follow_worker(app: App, child: str, live: Live, changed: Callable[[], None]) -> None:
