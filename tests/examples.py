@@ -24,6 +24,8 @@ class Example(NamedTuple):
     line: int
     is_run: bool
     code: str
+    kind: str = ""
+    """What stands behind the language: `test` and `conftest` are files of a test suite."""
 
     def __str__(self) -> str:
         return f"{self.document}:{self.line}"
@@ -38,6 +40,7 @@ def examples(document: str) -> list[Example]:
             line=text.count("\n", 0, found.start()) + 2,
             is_run="norun" not in found.group(1),
             code=found.group(2),
+            kind=found.group(1).strip(),
         )
         for found in _BLOCK.finditer(text)
     ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,8 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
+import weft.sync
 import weft.testing
-from tests.examples import Example, examples, play, project_in
+from tests.examples import examples
+from weft.errors import UsageError
 from weft.providers import Finished, ModelRequest, script
 from weft.testing.model_contract import ModelContract, Served
 from weft.testing.store_contract import StoreContract
@@ -34,13 +39,61 @@ def test_the_contracts_are_modules_to_subclass_from() -> None:
     assert weft.testing.model_contract.ModelContract is ModelContract
 
 
-@pytest.mark.parametrize("example", examples("testing.md"), ids=str)
-def test_the_examples_of_the_document_work(
-    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    space = play(example, project=project_in(tmp_path))
-    assert space
+@pytest.mark.timeout(120)
+def test_the_examples_of_the_document_work_as_somebody_elses_tests(tmp_path: Path) -> None:
+    """In a folder of their own, with nothing of ours around them."""
+    shown = examples("testing.md")
+    assert {example.kind for example in shown} == {"conftest", "test"}
+    for number, example in enumerate(shown):
+        name = "conftest.py" if example.kind == "conftest" else f"test_{number}.py"
+        (tmp_path / name).write_text(example.code)
+    (tmp_path / "test_wrong.py").write_text(WRONG)
+    came = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    failed = [line for line in came.stdout.splitlines() if line.startswith("FAILED")]
+    assert [line.partition(" - ")[0] for line in failed] == [f"FAILED {FAILS}"], came.stdout
+    # A claim that does not hold shows the values.
+    assert "assert 0 == 3" in came.stdout
+
+
+FAILS = "test_wrong.py::TestForgetful::test_what_was_appended_is_read_back_in_order"
+WRONG = """
+import pytest
+from weft.testing import MemoryStore
+from weft.testing.store_contract import StoreContract
+
+pytestmark = pytest.mark.anyio
+
+class Forgetful(MemoryStore):
+    async def last_seq(self, stream):
+        return 0
+
+class TestForgetful:
+    opened = StoreContract.opened
+    test_what_was_appended_is_read_back_in_order = StoreContract.test_what_was_appended_is_read_back_in_order
+
+    async def open(self, place):
+        return Forgetful()
+"""
+
+
+def test_a_tool_that_lacks_something_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
+    class Half:
+        name = "half"
+        description = "Half a tool."
+
+        def prepare(self) -> None: ...
+
+    with pytest.raises(
+        UsageError, match=r"no Tool yet: it has no schema, effect, timeout_seconds$"
+    ):
+        weft.sync.run("go", model=weft.testing.ScriptedModel([]), tools=[Half()], cwd=tmp_path)  # type: ignore[list-item]  # the point
 
 
 def test_the_contract_of_a_model_can_fail() -> None:

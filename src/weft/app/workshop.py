@@ -483,6 +483,10 @@ def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
 def as_tool(given: Tool | Callable[..., Any]) -> Tool:
     if isinstance(given, Tool):
         return given
+    if hasattr(given, "prepare"):
+        wanted = (*Tool.__annotations__, "prepare")
+        missing = ", ".join(name for name in wanted if not hasattr(given, name))
+        raise UsageError(f"{given!r} is no Tool yet: it has no {missing}")
     if callable(given):
         return FunctionTool(given)
     raise UsageError(f"{given!r} is no tool: give a name, a function or a Tool")

@@ -2,8 +2,12 @@
 
 Moves bytes, grants leases, keeps rows, blobs, drafts and snapshots.  Folds nothing and decodes no fact.  The stores on
 disk are reached by their own module (`weft.store.sqlite`, `weft.store.jsonl`), so that only the one in use is imported.
+
+For a store of your own there are the parts that ours share: the checks of appends and leases, followers that sleep on a `Bell`, drafts
+put together from chunks, and in `words` the way that search reads text.
 """
 
+from weft.store import words
 from weft.store.base import (
     PROJECT_STREAM,
     READER_VERSION,
@@ -22,16 +26,21 @@ from weft.store.base import (
     Store,
     needs_lease,
 )
+from weft.store.checks import check_appends, check_leasable, check_place, check_reader
+from weft.store.drafts import ends_draft, joined_draft
+from weft.store.following import Bell, Follower
 from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [
     "PROJECT_STREAM",
     "READER_VERSION",
     "Append",
+    "Bell",
     "Blob",
     "Draft",
     "DraftChunk",
     "Followed",
+    "Follower",
     "Hit",
     "Lease",
     "MemoryData",
@@ -42,5 +51,12 @@ __all__ = [
     "SessionRow",
     "Snapshot",
     "Store",
+    "check_appends",
+    "check_leasable",
+    "check_place",
+    "check_reader",
+    "ends_draft",
+    "joined_draft",
     "needs_lease",
+    "words",
 ]

@@ -181,9 +181,12 @@ class Store(Protocol):
     async def append(self, *appends: Append) -> None:
         """Add to one or several streams, all or nothing; returns when it is durable.
 
+        One stream may be named several times, each append following on the one before.  `check_appends` and `check_place` are the checks.
+
         Raises:
             Conflict: a stream is not at `expected_seq`.
-            Fenced: a lease was taken over, or `fence` is missing on a session's stream.
+            Fenced: a lease was taken over or given back, or `fence` is missing on a session's stream.
+            UsageError: the records do not follow on `expected_seq`; the row is another session's; a blob is named that is not there.
         """
         ...
 
@@ -192,7 +195,7 @@ class Store(Protocol):
         ...
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
-        """Exactly these records, in the order asked for; missing ones raise `Corrupt`."""
+        """Exactly these records, in the order asked for; a missing one raises `Corrupt` with its `seq`."""
         ...
 
     async def last_seq(self, stream: str) -> int:
@@ -206,8 +209,12 @@ class Store(Protocol):
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         """Become the one writer of `stream`; a dead owner is replaced at once, with a higher fence.
 
+        Whoever holds it already gets a new one, and its first one is stale.
+
         Raises:
-            Owned: a living process holds it and `steal` is not set.
+            Owned: a living process holds it and `steal` is not set; says which, and its socket.
+            TooNew: only a newer program understands the session (`check_reader`).
+            UsageError: the stream takes appends from anybody (`check_leasable`).
         """
         ...
 
@@ -234,7 +241,10 @@ class Store(Protocol):
         archived: bool = False,
         children: bool = False,
     ) -> list[SessionRow]:
-        """Sessions, last active first.  `query` finds words in titles and in what was said."""
+        """Sessions, last active first; archived ones and children too where asked for.
+
+        `query` finds words in titles and in what was said, some here and some there; `words` says what is found.  A blank one finds all.
+        """
         ...
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
@@ -242,28 +252,32 @@ class Store(Protocol):
         ...
 
     async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
-        """Places where all the words were said."""
+        """Places where all the words were said, as `words` reads them."""
         ...
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
-        """Remember that a session could not be read, so that lists can say so."""
+        """Remember that a session could not be read, so that lists can say so, also of one that has no row; a hidden one stays hidden."""
         ...
 
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session, its drafts, snapshots, words and blob references; a living owner elsewhere raises `Owned`.
 
-        A log that forks name is only hidden: its facts stay readable, its row is gone.
+        Its lease is void, and the fence goes on growing.  A log that forks name (`parent_id` of a row that is no child's) is only hidden:
+        its facts stay readable, its row and its words are gone; it goes with the last fork.
         """
         ...
 
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        """Hand in more text in flight; not waited for, dropped when the fence is old, never an error."""
+        """Hand in more text in flight; not waited for, dropped when the fence is old, never an error.
+
+        Another node's replaces what was there, and so does one that restarts (`ends_draft`).
+        """
         ...
 
     async def load_draft(self, stream: str) -> Draft | None:
-        """What was left of an answer in flight."""
+        """What was left of an answer in flight; None when there is no text of it."""
         ...
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
@@ -277,12 +291,12 @@ class Store(Protocol):
     async def trim_history(self, project_path: str, most_bytes: int) -> int:
         """Drop the oldest file history of a project's sessions until it has at most so many bytes; returns how many that freed.
 
-        What anything else names stays.
+        What anything else names stays.  A store that keeps everything inherits this.
         """
         return 0
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        """Keep the newest snapshot of a stream."""
+        """Keep the newest snapshot of a stream; one that is older, or beyond the stream's end, is dropped, one of another version replaces it."""
         ...
 
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:

@@ -670,6 +670,8 @@ class StoreContract:
             return [await store.blob(blob.id) is not None for blob in blobs]
 
         async with self.opened(tmp_path) as store:
+            if getattr(type(store), "trim_history", None) is Store.trim_history:
+                return  # it keeps everything
             a, b = await store.take_lease(A), await store.take_lease(B)
             for number, blob in enumerate(blobs[:5]):
                 add = msgspec.structs.replace(facts(a, number, "x"), blobs=(blob,), row=mine)
