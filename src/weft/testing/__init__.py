@@ -4,8 +4,6 @@ A model that plays a script, a clock that stands still, a store in memory; and w
 (`store_contract`, `model_contract`).  `docs/testing.md` shows how.  Nothing here is imported by the rest of Weft.
 """
 
-import sys
-
 from weft.clock import ManualClock
 from weft.providers.replay import RecordingModel, ReplayModel
 from weft.providers.script import (
@@ -28,14 +26,7 @@ from weft.providers.script import (
 )
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
 from weft.store import MemoryData, MemoryStore
-
-if "pytest" in sys.modules:
-    # Before they are imported: a claim that does not hold then shows the values, as in a test module.
-    sys.modules["pytest"].register_assert_rewrite(
-        "weft.testing.model_contract", "weft.testing.store_contract"
-    )
-
-from weft.testing import model_contract, store_contract
+from weft.testing import asserts, model_contract, store_contract
 
 __all__ = [
     "Answer",
@@ -61,6 +52,7 @@ __all__ = [
     "Stall",
     "Think",
     "When",
+    "asserts",
     "model_contract",
     "store_contract",
 ]
