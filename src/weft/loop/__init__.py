@@ -1,7 +1,7 @@
 """One turn: ask the model, get leave, run tools, again.
 
-Split by step: `request` asks, `batch` gets leave and runs, `turn` joins them and ends, `recovery` settles what a dead process left
-open.  Writes only through the `Journal` it is handed; knows no store and no actor.
+Split by step: `asking` asks (`request` is one call with its retries), `batch` gets leave and runs, `spending` counts and limits,
+`handing_in` takes a structured result, `turn` joins them, `recovery` settles what a dead process left open.  Writes only through the `Journal` it is handed; knows no store and no actor.
 """
 
 from weft.context import Entry, as_message, pin_block, pinned
