@@ -20,6 +20,7 @@ from weft.events import (
     Cause,
     ChildFinished,
     ChildStarted,
+    CommandEnd,
     Compacted,
     CompactionUndone,
     DecisionLogged,
@@ -205,7 +206,14 @@ class Pen:
         self.plain.settings["mode"] = mode
 
     def note(self) -> None:
-        self.write(SystemNote(text="n", to_model=self._pick((False, True)), node=self.plain.head))
+        self.write(
+            SystemNote(
+                text="n",
+                to_model=self._pick((False, True)),
+                node=self.plain.head,
+                background=self._pick((None, CommandEnd(id="bg_1"), CommandEnd(id="bg_2"))),
+            )
+        )
 
     def todo(self) -> None:
         count = self._pick((0, 1, 2))
@@ -322,7 +330,7 @@ class Pen:
             ToolComplete(
                 call_uid=uid,
                 node=self.plain.calls[uid],
-                result=ToolResult(call_uid=uid, text="done"),
+                result=ToolResult(call_uid=uid, text="done", data=self._pick(_DATA)),
             )
         )
         self.plain.settled.setdefault(uid, (self.session_id, seq))
@@ -488,6 +496,13 @@ class Pen:
         return None
 
 
+_DATA: tuple[dict[str, Any], ...] = (
+    {},
+    {"background": {"id": "bg_1", "command": "serve"}},
+    {"background": {"id": "bg_2"}},
+    {"background": True},
+)
+"""What results say of commands in the background."""
 _MENTIONS: tuple[Fact, ...] = (
     ErrorRaised(message="m", where="hook"),
     SessionRestarted(reason="crash"),

@@ -456,6 +456,20 @@ async def test_an_agents_commands_end_with_the_agent(world: World) -> None:
         await gone(world)
 
 
+async def test_neither_a_fork_nor_an_import_has_it(plain_world: World) -> None:
+    model = plays(beside(SERVER), "Up.")
+    async with plain_world.open(model) as app:
+        session = await start(app)
+        await session.send_message("serve")
+        file = plain_world.base / "session.json"
+        await app.sessions.export_session("s", path=file)
+        fork = await app.sessions.fork_session("s")
+        assert await fork.background_commands() == []
+        report = await app.sessions.import_session(file)
+        assert await report.session.background_commands() == []
+        assert (await shells(session))[0][1] == "running"
+
+
 # --- another process
 
 

@@ -64,6 +64,11 @@ class Result(_Value, frozen=True):
     duration_ms: int = 0
 
 
+def kept_data(data: dict[str, Any]) -> dict[str, Any]:
+    """A result's data as exports have it: what ran beside one session does not run beside another."""
+    return {name: value for name, value in data.items() if name != "background"}
+
+
 class Node(_Value, frozen=True):
     """One position of the tree, with all its revisions (oldest first) and the results of its calls."""
 

@@ -47,6 +47,7 @@ from weft.export.document import (
     Result,
     Revision,
     Turn,
+    kept_data,
 )
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import File, Image, Part, Text
@@ -260,7 +261,7 @@ def _result(fact: ToolComplete) -> Result:
         is_error=result.is_error,
         status=result.status,
         full_text=result.full_text,
-        data=result.data,
+        data=kept_data(result.data),
         duration_ms=fact.duration_ms,
     )
 

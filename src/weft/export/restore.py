@@ -32,7 +32,7 @@ from weft.events import (
     TurnStarted,
 )
 from weft.export.codec import Parsed
-from weft.export.document import THINKING, Export, Node, Result, Revision
+from weft.export.document import THINKING, Export, Node, Result, Revision, kept_data
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import File, Image, Part, Text, ToolCall, ToolResult
 from weft.messages import Node as MessageNode
@@ -126,7 +126,7 @@ def _completed(node: NodeId, result: Result, blobs: dict[BlobId, bytes]) -> Tool
             is_error=result.is_error,
             status=result.status,
             full_text=_keep(_full(result), blobs),
-            data=result.data,
+            data=kept_data(result.data),
         ),
     )
 
