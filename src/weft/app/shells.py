@@ -11,6 +11,7 @@ What it prints is masked as it comes, and held until the model looks: head and t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, Literal, Protocol, TypeAlias
 
 import anyio
@@ -34,8 +35,6 @@ SETTLE_SECONDS: Final = 0.5
 """How long a command is looked at before its call returns."""
 STOP_SECONDS: Final = 5.0
 """How long one may take to end when asked; then it is killed."""
-TOLD_CHARACTERS: Final = 4_000
-"""What the model is told of the last output when one ends; `shell_output` has the rest."""
 REMEMBERED: Final = 8
 """Commands that have ended and can still be looked at."""
 
@@ -193,12 +192,11 @@ class Shells(BackgroundCommands):
     async def _guard(self, shell: _Shell) -> None:
         """End it when nobody would know of it: its call was settled without it, or the session has gone to another process."""
         await shell.announced.wait()
-        try:
+        with suppress(WeftError):  # the session is gone: that is what is waited for
             await self._settled(shell)
             if shell.name in self._home.state.background.known:
                 await self._home.ended()
-        finally:
-            shell.ask_to_end("session")
+        shell.ask_to_end("session")
 
     async def _settled(self, shell: _Shell) -> None:
         """Wait until the call that started it is settled in the log: its end must not stand before its beginning."""
@@ -222,7 +220,7 @@ class Shells(BackgroundCommands):
         text = f"The background command {shell.name} ({shell.title}) is over: {how_it_ended(shell.peek())}."
         note = SystemNote(
             text=text,
-            level="info" if shell.by else "warning",
+            level="info" if shell.by or shell.has_worked else "warning",
             node=tip_after(state, ()),
             background=CommandEnd(
                 id=shell.name,
@@ -235,7 +233,7 @@ class Shells(BackgroundCommands):
         told = InputQueued(
             entry_id=EntryId(new_id("ent", self._home.now())),
             delivery="steering",
-            parts=(Text(text=clean_text(shell.last_words(text))),),
+            parts=(Text(text=clean_text(shell.news_of_end(text))),),
         )
         return msgspec.structs.replace(changed, facts=(*changed.facts, note, told))
 
@@ -333,12 +331,16 @@ class _Shell:
             return None
         return outcome_of(self.result, self.command.timeout_seconds)
 
-    def last_words(self, text: str) -> str:
-        """What the model is told of its end."""
-        output = self._unseen.text().strip("\n")[-TOLD_CHARACTERS:]
-        last = f"Its last output:\n{output}" if output else ""
+    @property
+    def has_worked(self) -> bool:
+        """It ended by itself, and well."""
+        return self.result is not None and self.result.exit_code == 0
+
+    def news_of_end(self, text: str) -> str:
+        """What the model is told of its end: in the person's place, so that nothing it printed may be in it."""
+        hint = "`shell_output` shows what it printed last." if self._unseen.total else ""
         remarks = () if self.result is None else self.result.remarks
-        return "\n".join(part for part in (f"[{text}]", last, *remarks) if part)
+        return "\n".join(part for part in (f"[{text}]", hint, *remarks) if part)
 
     def _take(self, chunk: str) -> None:
         self._keep(self._masked.feed(chunk))
