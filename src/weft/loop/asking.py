@@ -162,10 +162,10 @@ class Asking(Spending):
         turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
-        self._renew_if_possible()
-        is_as_opened = open_call is not None and open_call.model == self._env.model_name
-        if open_call is not None and is_as_opened and not self._notebook.facts and not is_steered:
-            return open_call.node
+        if open_call is not None and not is_steered:
+            self._renew_if_possible()
+            if open_call.model == self._env.model_name and not self._notebook.facts:
+                return open_call.node
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             # Here, and not before: whoever has set another model by now has set it for this call.
@@ -213,7 +213,7 @@ class Asking(Spending):
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
         self._notebook.note(added)
-        self._line.append(Entry(node=added.node, results={}))
+        self._add_to_line(Entry(node=added.node, results={}))
         self._note_usage(node, answer, composed)
 
     def _note_partial(self, node: NodeId, request: Request, composed: Composed) -> None:

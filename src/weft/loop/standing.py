@@ -36,6 +36,8 @@ class Standing:
         """As it was read last; what it held then, `_line` has grown beyond."""
         info = environment.model.info
         self._composer = Composer(Target(info.provider, info.name))
+        self._told: tuple[Composer, int, Composed] | None = None
+        """What was composed last, by whom and with how many notes; None when the line is another by now."""
         self._retries = 0
         self._held_back = 0
         self._halted = ""
@@ -45,6 +47,11 @@ class Standing:
     async def _load_line(self) -> None:
         self._context = await self._env.journal.line()
         self._line = list(self._context.entries)
+        self._told = None
+
+    def _add_to_line(self, entry: Entry) -> None:
+        self._line.append(entry)
+        self._told = None
 
     async def _take_into_line(self, stored: Sequence[Fact]) -> None:
         """Promoted inputs became part of the line.  It is read anew, for the queue holds only the beginning of a long one."""
@@ -55,14 +62,21 @@ class Standing:
         place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)
         merged = {**self._line[place].results, **results}
         self._line[place] = Entry(node=node, results=merged)
+        self._told = None
 
     def _compose(self) -> Composed:
-        return self._composer.compose(
-            self._line,
-            summary=self._context.summary,
-            upto=self._context.upto,
-            notes=notes_for_model(self._env.journal.state.tree),
-        )
+        """What the model is told, as the line stands; composed anew only when something came to it."""
+        tree = self._env.journal.state.tree
+        told = self._told
+        if told is None or told[:2] != (self._composer, len(tree.notes)):
+            composed = self._composer.compose(
+                self._line,
+                summary=self._context.summary,
+                upto=self._context.upto,
+                notes=notes_for_model(tree),
+            )
+            told = self._told = (self._composer, len(tree.notes), composed)
+        return told[2]
 
     def _nudge(self, text: str) -> None:
         state = self._env.journal.state
