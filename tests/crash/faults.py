@@ -19,8 +19,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
-import apsw
-
+from tests.beside import connect
 from tests.crash.faults_disk import moody_disk
 from weft.errors import Corrupt, StoreUnavailable, TooNew
 from weft.ids import SessionId
@@ -138,8 +137,7 @@ async def sqlite_locked_by_another_process_is_waited_for_then_refused(folder: Pa
     path = folder / "weft.db"
     async with await open_sqlite(path, busy_seconds=0.05) as store:
         lease = await store.take_lease(A)
-        locker = apsw.Connection(str(path))
-        locker.set_busy_timeout(5_000)
+        locker = connect(path)
         locker.execute("begin immediate")
         with refuses(StoreUnavailable) as refusal:
             await store.append(facts(lease, 0, "refused"))
@@ -156,8 +154,7 @@ async def sqlite_waits_for_a_lock_that_is_given_back(folder: Path) -> None:
     path = folder / "weft.db"
     async with await open_sqlite(path) as store:
         lease = await store.take_lease(A)
-        locker = apsw.Connection(str(path))
-        locker.set_busy_timeout(5_000)
+        locker = connect(path)
         locker.execute("begin immediate")
         waiting = asyncio.ensure_future(store.append(facts(lease, 0, "kept")))
         done, _ = await asyncio.wait([waiting], timeout=0.05)
@@ -436,7 +433,7 @@ async def still_works(store: Store, name: SessionId) -> None:
 
 def change(path: Path, sql: str) -> None:
     """Change a database behind the store's back."""
-    db = apsw.Connection(str(path))
+    db = connect(path)
     db.execute(sql)
     db.close()
 

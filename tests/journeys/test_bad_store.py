@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
-import apsw
 import msgspec
 import pytest
 
 import weft
+from tests.beside import connect
 from tests.journeys.world import World, facts, running, said, told, until_status
 from weft.errors import Corrupt, SessionInterrupted, StoreUnavailable, TooNew
 from weft.events import ToolComplete, TurnFinished
@@ -188,7 +188,7 @@ async def three_sessions(world: World) -> None:
 
 def damage(database: Path, session_id: str, seq: int) -> None:
     """Overwrite one stored fact, as a bad disk would."""
-    db = apsw.Connection(str(database))
+    db = connect(database)
     [(number,)] = db.execute(
         "select stream_no from streams where name = ?", (session_id,)
     ).fetchall()
