@@ -31,6 +31,7 @@ CLAIMS: Mapping[str, str] = {
         "rewinds",
         "faults",
         "long",
+        "rows",
     )
 }
 """Name of each claim → the module that proves it."""

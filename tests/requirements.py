@@ -217,7 +217,7 @@ ROWS: dict[str, Requirement] = {
         "Goes on from exactly what is stored: after an abort, a limit, a vendor's failure and a crash.",
         "api 3",
     ),
-    "session:continue_turn:effects": Requirement(
+    "turn:effects": Requirement(
         "An effect is never run again silently; one that can be checked is checked.", "design law 5"
     ),
     "session:attach": Requirement("Viewers read, one drives.", "api 3"),
@@ -231,21 +231,21 @@ ROWS: dict[str, Requirement] = {
         "Architect mode: the plan that waits is turned down.", "api 3"
     ),
     "session:background_commands": Requirement("Shells that go on beside the turn.", "api 3"),
-    "session:background_commands:judged": Requirement(
+    "background:judged": Requirement(
         "Such a command is judged, shown and recorded as intended like any other; only a person lets it out of the sandbox.",
         "design 7",
     ),
-    "session:background_commands:life": Requirement(
+    "background:life": Requirement(
         "It outlives turns and aborts, and ends with the session.", "design 8"
     ),
-    "session:background_commands:told": Requirement(
+    "background:told": Requirement(
         "Its end is told to the person, and to the model with its next call.", "design 6"
     ),
-    "session:background_commands:crash": Requirement(
+    "background:crash": Requirement(
         "What a dead process left of it is killed when somebody goes on, and both are told.",
         "design 6",
     ),
-    "session:background_commands:changes": Requirement(
+    "background:changes": Requirement(
         "What it changed is named when it ends, never taken for certain and never put back by itself.",
         "design 7",
     ),
@@ -276,9 +276,7 @@ ROWS: dict[str, Requirement] = {
         "With several requests open, one must be named.", "api 3"
     ),
     "session:respond_to_permission:save": Requirement(
-        "meta={'save': True} keeps the answer as a rule.",
-        "api 3",
-        "kept rules belong to app.permissions, a later issue",
+        "meta={'save': True} keeps the answer as a rule.", "api 3"
     ),
     "session:respond_to_approval": Requirement("The other spelling of the answers.", "api 3"),
     "session:answer_question": Requirement(
@@ -433,8 +431,6 @@ ROWS: dict[str, Requirement] = {
 }
 
 _LATER = {
-    "SubtreeDeleted": "deleting a subtree is the loom's, a later issue",
-    "SubtreeRestored": "deleting a subtree is the loom's, a later issue",
     "FanStarted": "fan-out is a later issue",
     "FanKept": "fan-out is a later issue",
     "DecisionLogged": "the decision graph is a later issue",

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.agents.cast import Roles, cast, hand, only_child
+from tests.agents.cast import Roles, cast, hand, hand_all, only_child
 from tests.journeys.world import World, crash, facts, told, until, until_idle, until_status
 from weft.app import App, Session
-from weft.errors import NoPendingRequest
+from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
     ChildFinished,
     PermissionRequest,
@@ -88,6 +88,27 @@ async def test_a_request_from_two_levels_down_comes_up_one_by_one(world: World) 
         await session.respond_to_permission("allow_once")
         await until_idle(session)
         assert world.read("a.txt") == "new\n"
+
+
+@pytest.mark.requirement("session:respond_to_permission:several")
+async def test_of_two_open_requests_the_one_that_is_answered_must_be_named(world: World) -> None:
+    roles: Roles = {
+        "both": [hand_all("write", "run"), "Done."],
+        "write": [WRITE, "1"],
+        "run": [SHELL, "2"],
+    }
+    async with world.open(cast(roles)) as app:
+        session = await start(app)
+        await session.send_prompt("both")
+        first = await until(session, PermissionRequest)
+        second = await until(session, PermissionRequest, after=first.seq)
+        with pytest.raises(UsageError, match=f"{first.request_id}, {second.request_id}"):
+            await session.respond_to_permission("allow_once")
+        for each in (second, first):
+            await session.respond_to_permission("deny", request_id=each.request_id)
+        await until_idle(session)
+        answered = [fact.request_id for fact in await facts(session, PermissionResolved)]
+        assert answered == [second.request_id, first.request_id]
 
 
 async def test_a_question_of_a_child_is_put_to_the_person(world: World) -> None:

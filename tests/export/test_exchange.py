@@ -66,6 +66,7 @@ def without_id(text: str, session_id: str) -> str:
     return text.replace(session_id, "ses_x")
 
 
+@pytest.mark.requirement("manager:export_session")
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "jsonl"])
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 async def test_a_session_comes_back_whole_in_another_store(

@@ -202,7 +202,7 @@ async def test_a_money_budget_still_counts_after_a_crash(world: World) -> None:
         assert (await session.continue_and_wait()).finish_reason == "stop"
 
 
-@pytest.mark.requirement("session:continue_turn:effects")
+@pytest.mark.requirement("turn:effects")
 async def test_a_tool_with_an_effect_is_not_run_again_and_everybody_is_told(world: World) -> None:
     counter = Counter(waits=True)
     model = ScriptedModel([CallTool(name="count"), "I will look first."])
@@ -238,7 +238,7 @@ async def test_a_pure_tool_is_run_again(world: World) -> None:
         assert (await session.continue_and_wait()).finish_reason == "stop"
 
 
-@pytest.mark.requirement("session:continue_turn:effects")
+@pytest.mark.requirement("turn:effects")
 @pytest.mark.parametrize("written", [True, False])
 async def test_a_write_whose_effect_can_be_checked_is_checked(world: World, written: bool) -> None:
     """The file tells: with the new content it was done and is not repeated; with the old one it runs now, after all."""

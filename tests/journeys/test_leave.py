@@ -429,7 +429,7 @@ async def test_a_denied_call_does_not_end_the_conversation(world: World) -> None
 # --- for good -------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("session:respond_to_permission")
+@pytest.mark.requirement("session:respond_to_permission:save")
 async def test_what_is_saved_is_a_rule_for_later_sessions_on_the_project(world: World) -> None:
     async with world.open(ScriptedModel([write("a[1].txt"), shell("echo hi"), "ok"])) as app:
         session = await app.sessions.start_session()

@@ -147,7 +147,7 @@ async def test_a_server_runs_on_is_looked_at_and_stopped(world: World) -> None:
         assert await facts(session, InputQueued) == [], "the model knows: it has ended it itself"
 
 
-@pytest.mark.requirement("session:background_commands:judged")
+@pytest.mark.requirement("background:judged")
 async def test_it_is_recorded_as_intended_and_asked_about_like_any_other(world: World) -> None:
     model = plays(beside(SERVER), "Fine.")
     async with world.open(model) as app:
@@ -284,7 +284,7 @@ async def test_secrets_in_what_it_prints_reach_neither_model_nor_log(world: Worl
 # --- its end
 
 
-@pytest.mark.requirement("session:background_commands:told")
+@pytest.mark.requirement("background:told")
 async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) -> None:
     world.write("words", "broken\n")
     os.mkfifo(world.project / "pipe")
@@ -307,7 +307,7 @@ async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) 
         assert await shells(session) == [("bg_1", "exited", 3)]
 
 
-@pytest.mark.requirement("session:background_commands:changes")
+@pytest.mark.requirement("background:changes")
 async def test_what_it_changed_is_named_and_never_taken_for_certain(world: World) -> None:
     world.write("a.txt", "old\n")
     os.mkfifo(world.base / "pipe")
@@ -350,7 +350,7 @@ async def test_what_it_changed_beyond_a_boundary_is_told(world: World) -> None:
 # --- its life
 
 
-@pytest.mark.requirement("session:background_commands:life")
+@pytest.mark.requirement("background:life")
 async def test_it_survives_an_abort_and_the_turns_after_it(world: World) -> None:
     model = plays(beside(SERVER), Stall(), "Hello.")
     async with world.open(model) as app:
@@ -406,7 +406,7 @@ async def test_one_that_does_not_listen_is_killed(world: World) -> None:
         assert not marked(world)
 
 
-@pytest.mark.requirement("session:background_commands:life")
+@pytest.mark.requirement("background:life")
 @pytest.mark.parametrize("ending", ["stop_session", "aclose"])
 async def test_it_ends_with_the_session_and_that_is_on_record(world: World, ending: str) -> None:
     model = plays(beside(SERVER), "Up.", "I see.")
@@ -513,7 +513,7 @@ async def owner(world: World, command: str) -> AsyncGenerator[anyio.abc.Process]
                 process.kill()
 
 
-@pytest.mark.requirement("session:background_commands:crash")
+@pytest.mark.requirement("background:crash")
 async def test_what_a_killed_program_left_running_is_killed_and_told(shared_world: World) -> None:
     world = shared_world
     model = plays("unused", "unused", "I see.")
@@ -567,7 +567,7 @@ async def test_it_is_seen_and_stopped_from_another_process(shared_world: World) 
 # --- leave, and who has the tools
 
 
-@pytest.mark.requirement("session:background_commands:judged")
+@pytest.mark.requirement("background:judged")
 async def test_where_there_is_a_sandbox_only_a_person_lets_it_run_outside(
     plain_world: World,
 ) -> None:
