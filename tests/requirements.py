@@ -431,6 +431,8 @@ ROWS: dict[str, Requirement] = {
 }
 
 _LATER = {
+    "SubtreeDeleted": "deleting a subtree is the loom's, a later issue",
+    "SubtreeRestored": "deleting a subtree is the loom's, a later issue",
     "FanStarted": "fan-out is a later issue",
     "FanKept": "fan-out is a later issue",
     "DecisionLogged": "the decision graph is a later issue",

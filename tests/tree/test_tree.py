@@ -195,7 +195,6 @@ def test_a_second_result_of_a_call_changes_nothing() -> None:
     assert tree.unsettled(NodeId("a")) == ("y",)
 
 
-@pytest.mark.requirement("event:SubtreeDeleted", "event:SubtreeRestored")
 def test_a_deleted_subtree_comes_back_whole() -> None:
     facts = (said("a"), said("b", "a"), said("c", "b"), SubtreeDeleted(node=NodeId("b")))
     hidden = grown(*facts)
