@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import weft
 from bench.scenes import run as run_async
@@ -93,21 +94,32 @@ async def rounds_ms(app: weft.App, changed: int, rounds: int = ROUNDS) -> list[f
     return commands.times_ms[1:] or commands.times_ms
 
 
-async def compared(plain: weft.App, kept: weft.App, changed: int) -> list[Row]:
+class Words(NamedTuple):
+    """What is compared, for the table."""
+
+    command: str
+    part: str
+    limit_ms: float
+
+
+HISTORY = Words("command", "history", LIMIT_MS)
+
+
+async def compared(plain: weft.App, other: weft.App, changed: int, words: Words) -> list[Row]:
     """With and without, a few rounds of each in turn, so that both see the same machine."""
     floors: list[float] = []
     costs: list[float] = []
     work = [0.0, 0.0]
     for _ in range(REPEATS):
-        for number, (app, times) in enumerate(((plain, floors), (kept, costs))):
+        for number, (app, times) in enumerate(((plain, floors), (other, costs))):
             before = time.process_time()
             times += await rounds_ms(app, changed)
             work[number] += (time.process_time() - before) * 1000 / REPEATS / ROUNDS
     floor, cost = statistics.median(floors), statistics.median(costs)
     what = f"{changed} files changed"
     return [
-        Row(f"round with a command, {what}", cost, "ms", floor=floor),
-        Row(f"what the history adds to it, {what}", cost - floor, "ms", limit=LIMIT_MS),
+        Row(f"round with a {words.command}, {what}", cost, "ms", floor=floor),
+        Row(f"what the {words.part} adds to it, {what}", cost - floor, "ms", limit=words.limit_ms),
         Row(f"of our own processor time, {what}", work[1], "ms", floor=work[0]),
     ]
 
@@ -124,7 +136,7 @@ async def measure(base: Path) -> list[Row]:
             (first,) = await rounds_ms(kept, 0, 1)
             rows.append(Row("first command, 20,000 files copied", first, "ms", floor=bare))
             for changed in (0, 1, 3):
-                rows += await compared(plain, kept, changed)
+                rows += await compared(plain, kept, changed, HISTORY)
         for known in list(WATCHED.values()):
             if isinstance(known, History):
                 known.close()  # as if the process had ended

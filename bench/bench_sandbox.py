@@ -8,38 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import tempfile
-import time
 from pathlib import Path
 
-import weft
-from bench.bench_history import REPEATS, ROUNDS, make, opened, rounds_ms
+from bench.bench_history import Words, compared, make, opened, rounds_ms
 from bench.scenes import run as run_async
 from bench.table import Row
 from weft.app.config import KEYS
 
 LIMIT_MS = 20.0
 """What a bubblewrap and an overlay for each command cost, without looking at what was changed."""
-
-
-async def compared(plain: weft.App, confined: weft.App, changed: int) -> list[Row]:
-    """With and without, a few rounds of each in turn, so that both see the same machine."""
-    floors: list[float] = []
-    costs: list[float] = []
-    work = [0.0, 0.0]
-    for _ in range(REPEATS):
-        for number, (app, times) in enumerate(((plain, floors), (confined, costs))):
-            before = time.process_time()
-            times += await rounds_ms(app, changed)
-            work[number] += (time.process_time() - before) * 1000 / REPEATS / ROUNDS
-    floor, cost = statistics.median(floors), statistics.median(costs)
-    what = f"{changed} files changed"
-    return [
-        Row(f"round with a sandboxed command, {what}", cost, "ms", floor=floor),
-        Row(f"what the sandbox adds to it, {what}", cost - floor, "ms", limit=LIMIT_MS),
-        Row(f"of our own processor time, {what}", work[1], "ms", floor=work[0]),
-    ]
+SANDBOX = Words("sandboxed command", "sandbox", LIMIT_MS)
 
 
 async def measure(base: Path) -> list[Row]:
@@ -58,7 +37,7 @@ async def measure(base: Path) -> list[Row]:
         (first,) = await rounds_ms(confined, 0, 1)
         rows.append(Row("first sandboxed command of a process", first, "ms", floor=bare))
         for changed in (0, 1, 3):
-            rows += await compared(plain, confined, changed)
+            rows += await compared(plain, confined, changed, SANDBOX)
     return rows
 
 

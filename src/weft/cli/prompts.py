@@ -154,7 +154,9 @@ def _read(path: str, folder: str) -> bytes:
     except OSError as error:
         raise UsageError(f"cannot read {path!r}: {error.strerror}") from error
     if len(data) > MAX_BYTES:
-        raise UsageError(f"{path!r} is larger than {_size(MAX_BYTES)}")
+        raise UsageError(
+            f"{path!r} is larger than {_size(MAX_BYTES)}; name it without sending it along, and the model reads what it needs"
+        )
     return data
 
 
