@@ -113,7 +113,8 @@ class Pack:
 
     def put(self, path: str, entry: Entry, data: bytes, replaces: Entry | None) -> Entry:
         """Keep the content of a path; returns the entry with its place, or with the reason when there is no room."""
-        if self._end + len(data) + 512 > self.limit:
+        # A part is left for the names of files whose content has no room: those are told all the same.
+        if self._end + len(data) + 512 > self.limit - self.limit // 32:
             full = msgspec.structs.replace(entry, why_not="quota")
             self._record(path, full, b"", replaces)
             return full
