@@ -173,3 +173,35 @@ def test_a_reader_that_leaves_much_unread_loses_it_before_it_is_many_events() ->
     hub.publish("huge", MOST_WEIGHT * 2)
     assert empty.take_nowait() == "huge", "one event is taken whatever it weighs"
     assert not empty.lost
+
+
+class LeavingInbox(Inbox[int]):
+    """Makes another reader leave in the middle of a publication, as the garbage collector can."""
+
+    def __init__(self, hub: Hub[int], other: Inbox[int]) -> None:
+        super().__init__(capacity=4)
+        self._hub, self._other = hub, other
+
+    def put(self, event: int, weight: int = 0) -> None:
+        super().put(event, weight)
+        self._hub.drop(self._other)
+
+
+def test_a_reader_that_leaves_while_an_event_is_published_costs_the_others_nothing() -> None:
+    hub: Hub[int] = Hub()
+    leaving = hub.open_inbox()
+    hub.add(LeavingInbox(hub, leaving))
+    last = hub.open_inbox()
+    hub.publish(1)
+    hub.publish(2)
+    assert drained(last) == [1, 2]
+    assert (leaving.closed, len(hub)) == (True, 2)
+
+
+def test_an_abandoned_reader_counts_no_more_and_is_let_go_at_the_next_event() -> None:
+    hub: Hub[int] = Hub()
+    inbox, other = hub.open_inbox(), hub.open_inbox()
+    inbox.abandoned = True
+    assert len(hub) == 1
+    hub.publish(1)
+    assert (drained(inbox), drained(other), inbox.closed) == ([], [1], True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -172,6 +173,18 @@ async def test_leaving_the_loop_ends_the_call_and_hurts_nobody() -> None:
             break
         await closed.wait()
         await anyio.lowlevel.checkpoint()
+
+
+async def test_a_stream_that_is_collected_in_another_thread_ends_the_call() -> None:
+    """The debug mode of the loop refuses what another thread does to it; the collector runs in any thread."""
+    asyncio.get_running_loop().set_debug(True)
+    closed = anyio.Event()
+    model = Watched([[SayText(text="abc", chunk=1), Stall()]], closed)
+    with anyio.fail_after(5):
+        held = [weft.stream("?", model=model)]
+        assert (await anext(held[0])).text == "a"
+        await anyio.to_thread.run_sync(held.clear)
+        await closed.wait()
 
 
 async def test_a_stream_may_be_closed_from_a_context() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import anyio
 import pytest
 
@@ -13,6 +17,7 @@ from weft.events import (
     FactBase,
     NewMessage,
     SessionCreated,
+    SessionRestarted,
     SessionStatus,
     TextDelta,
     ThinkingDelta,
@@ -150,6 +155,40 @@ async def test_leaving_the_loop_is_safe_and_frees_the_reader(world: World) -> No
                 break
         await until_idle(session)
         assert (await session.send_message("b")).text == "two"
+        assert await app.sessions.unload_idle(0) == 1
+
+
+@contextmanager
+def collecting_after(allocations: int) -> Iterator[None]:
+    """Let the garbage collector run once so many objects have been made."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(allocations, 1, 1)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+async def abandon_in_a_cycle(session: Session, readers: int) -> None:
+    """Subscribe, and let go of the subscriptions so that only the garbage collector finds them."""
+    cycle: list[object] = [await session.subscribe() for _ in range(readers)]
+    cycle.append(cycle)
+
+
+async def test_readers_that_are_collected_while_a_fact_is_published_hurt_nobody(
+    world: World,
+) -> None:
+    """Publishing to fifty readers makes fifty objects: in steps of 25 the collector meets every publication of the turn."""
+    steps = range(25, 1500, 25)
+    async with world.open(ScriptedModel(["yes"] * len(steps))) as app:
+        session = await app.sessions.start_session()
+        for allocations in steps:
+            with collecting_after(allocations):
+                await abandon_in_a_cycle(session, 50)
+                await session.send_message("go on")
+        assert await facts(session, SessionRestarted) == []
+        gc.collect()
         assert await app.sessions.unload_idle(0) == 1
 
 

@@ -22,7 +22,16 @@ MOST_WEIGHT = 4 * 1024 * 1024
 class Inbox(Generic[T]):
     """What one reader has not read yet."""
 
-    __slots__ = ("_arrived", "_capacity", "_events", "_waiting", "_weight", "closed", "lost")
+    __slots__ = (
+        "_arrived",
+        "_capacity",
+        "_events",
+        "_waiting",
+        "_weight",
+        "abandoned",
+        "closed",
+        "lost",
+    )
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -33,6 +42,8 @@ class Inbox(Generic[T]):
         self.lost = 0
         """Events dropped since `forget_loss`."""
         self.closed = False
+        self.abandoned = False
+        """Set by a reader's finalizer, which may run in any thread and in the middle of `publish`: it marks, the hub removes."""
 
     def put(self, event: T, weight: int = 0) -> None:
         """Add an event; when full, everything unread is dropped and counted.  An empty inbox takes any one event."""
@@ -90,7 +101,7 @@ class Hub(Generic[T]):
         self._inboxes: dict[Inbox[T], None] = {}
 
     def __len__(self) -> int:
-        return len(self._inboxes)
+        return sum(not inbox.abandoned for inbox in tuple(self._inboxes))
 
     def open_inbox(self, capacity: int = CAPACITY) -> Inbox[T]:
         """Start reading; events published from now on arrive."""
@@ -109,11 +120,15 @@ class Hub(Generic[T]):
 
     def publish(self, event: T, weight: int = 0) -> None:
         """Hand an event to every reader; never waits, never fails."""
-        for inbox in self._inboxes:
-            inbox.put(event, weight)
+        # A copy: any allocation in here can start the garbage collector, and with it code that drops a reader.
+        for inbox in tuple(self._inboxes):
+            if inbox.abandoned:
+                self.drop(inbox)
+            else:
+                inbox.put(event, weight)
 
     def close(self) -> None:
         """End all readers."""
-        for inbox in self._inboxes:
+        for inbox in tuple(self._inboxes):
             inbox.close()
         self._inboxes.clear()

@@ -6,6 +6,7 @@ limit) and, with a schema, have an answer that does not fit repaired.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +16,7 @@ from typing import Any, Final, Literal, Self
 
 import anyio
 import msgspec
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from weft.actors import Supervisor
 from weft.app.models import Models
@@ -338,6 +340,8 @@ class Stream:
         self._outcome = _Outcome()
         self._send, self._pieces = anyio.create_memory_object_stream[Delta](BUFFERED)
         self._supervisor: Supervisor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Where the answer arrives, once it was asked for."""
 
     @property
     def answer(self) -> Answer:
@@ -366,6 +370,7 @@ class Stream:
 
     async def _start(self) -> None:
         self._supervisor = Supervisor()
+        self._loop = asyncio.get_running_loop()
         await self._supervisor.open()
         model, question, send, outcome = self._model, self._question, self._send, self._outcome
         self._supervisor.start(lambda: _produce(model, question, send, outcome), "weft.stream")
@@ -390,12 +395,26 @@ class Stream:
             await self.aclose()
 
     def __del__(self) -> None:
-        # Nobody can wait here: the task is told to end, and ends by itself.  Without a loop there is nothing left to end.
+        # The collector calls this in whichever thread it happens to run: the loop's own things are ended by the loop.  A loop
+        # that is closed has nothing left to end.
+        pieces, send, supervisor = self._pieces, self._send, self._supervisor
+        if self._loop is None or supervisor is None:
+            _abandon(pieces, send)
+            return
         with contextlib.suppress(RuntimeError):
-            self._pieces.close()
-            self._send.close()
-            if self._supervisor is not None:
-                self._supervisor.close_soon()
+            self._loop.call_soon_threadsafe(_abandon, pieces, send, supervisor)
+
+
+def _abandon(
+    pieces: MemoryObjectReceiveStream[Delta],
+    send: MemoryObjectSendStream[Delta],
+    supervisor: Supervisor | None = None,
+) -> None:
+    """Close a stream that nobody reads any more; its task is told to end, and ends by itself."""
+    pieces.close()
+    send.close()
+    if supervisor is not None:
+        supervisor.close_soon()
 
 
 async def _produce(

@@ -112,4 +112,5 @@ class Subscription:
         self.close()
 
     def __del__(self) -> None:
-        self._close(self._inbox)
+        # The collector calls this in whichever thread it happens to run, also while the session publishes: mark, nothing else.
+        self._inbox.abandoned = True
