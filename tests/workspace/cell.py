@@ -65,6 +65,7 @@ class Ground:
         stdin: int | None = None,
         hidden: tuple[str, ...] = (),
         hidden_late: tuple[str, ...] = (),
+        temporary: tuple[tuple[str, str], ...] = (),
     ) -> int | None:
         """Run a program to its end; returns its status, and leaves what it printed in `output`."""
         self._count += 1
@@ -86,6 +87,7 @@ class Ground:
             cell.prepare(
                 Plan(
                     layers=((str(self.project), str(self.upper), str(work)),),
+                    temporary=temporary,
                     empty_file=str(self.scratch / "unreadable"),
                     hidden=hidden,
                 )
@@ -145,8 +147,10 @@ async def cell(
     network: bool = False,
     unix_sockets: bool = False,
     filtered: bool = True,
+    weakened: Callable[[bytes], bytes] = bytes,
 ) -> AsyncGenerator[Ground]:
-    """A cell; `without` takes something out of the keeper's program, and `argv` out of how bubblewrap starts it."""
+    """A cell; `without` takes something out of the keeper's program, `argv` out of how bubblewrap
+    starts it, and `weakened` out of the filter."""
     skip_unless_possible(who)
     with ground(who) as base:
         keeper = base / "keeper.py"
@@ -172,7 +176,7 @@ async def cell(
                 raise  # what was taken out broke it, which is no proof of anything
             pytest.skip(f"this machine has no sandbox: {error}")
         try:
-            yield Ground(base, running, code if filtered else b"")
+            yield Ground(base, running, weakened(code) if filtered else b"")
         finally:
             await running.aclose()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import anyio
@@ -727,6 +728,26 @@ async def test_the_network_is_off_unless_it_is_allowed_and_the_model_is_told_why
         result = await there.shell("getent hosts example.org; echo x > /dev/tcp/192.0.2.1/80")
         assert result.exit_code != 0
         assert "there is no network" in result.remarks[-1]
+
+
+PAIR_OF_DATAGRAMS = "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"
+
+
+@pytest.mark.parametrize("network", [False, True])
+async def test_unix_sockets_are_refused_unless_they_are_allowed_and_the_model_is_told_why(
+    tmp_path: Path, network: bool
+) -> None:
+    """The network does not bring them along: its setting says nothing of servers of this machine."""
+    line = f"{sys.executable} -c '{PAIR_OF_DATAGRAMS}'"
+    async with confined(tmp_path, settled=SandboxOptions(network=network)) as there:
+        result = await there.shell(line)
+        assert "Operation not permitted" in result.output
+        assert "unix sockets are refused" in result.remarks[-1]
+    settled = SandboxOptions(network=network, unix_sockets=True)
+    async with confined(tmp_path, settled=settled) as there:
+        assert (await there.shell(line)).exit_code == 0
+        result = await there.shell("echo x > /etc/weft-was-here")
+        assert "unix sockets" not in result.remarks[-1]
 
 
 async def test_the_environment_is_scrubbed_and_says_where_it_is(tmp_path: Path) -> None:

@@ -71,7 +71,10 @@ _SPEAKS_OF_WALLS = (
     "ENETUNREACH",
     "EAI_AGAIN",
 )
-WALLS = "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be read, and there is no network{}.)"
+WALLS = (
+    "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be "
+    "read, and there is no network{network}{sockets}.)"
+)
 
 NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
@@ -502,7 +505,11 @@ class SandboxRunner(Runner):
         """What to tell of the sandbox to whoever seems to have run into it."""
         if not result.exit_code or not any(word in result.output for word in _SPEAKS_OF_WALLS):
             return ""
-        return WALLS.format(" but this machine's" if self._sandbox.options.network else "")
+        options = self._sandbox.options
+        return WALLS.format(
+            network=" but this machine's" if options.network else "",
+            sockets="" if options.unix_sockets else "; unix sockets are refused",
+        )
 
 
 class _Running:

@@ -4,6 +4,11 @@ A command has no use for them: they look into other processes, load code into th
 servers outside the sandbox by their path whatever the network namespace says.  They fail with "Operation not permitted", so that
 programs go on as they do elsewhere.  `clone3` does not exist here: its flags cannot be seen by a filter, and programs fall back to `clone`.
 
+A seccomp filter sees numbers, never what a pointer leads to: the address that is given to `sendto`,
+`sendmsg` or `connect` cannot be judged.  So no unix socket may exist that would use one.  An end of
+a stream or seqpacket pair stays with its peer for good; an end of a datagram pair sends to any
+address, and passes descriptors there, so such pairs are refused (`PAIRS`).
+
 The process that holds a cell is under the same filter and has to make some of these calls itself.  Its own carry a password in their last
 argument, where the kernel does not look; it is drawn anew for each cell, and no command can read it.  `mount` is not filtered, for
 all its arguments are used; without a capability it is refused anyway.
@@ -20,15 +25,22 @@ from typing import Final
 
 # What a filter sees: the number of the call, the processor's kind, and the arguments, of which the lower half is enough.
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_STEP = struct.Struct("HBBI")
 _ALLOW = 0x7FFF0000
 _REFUSE = 0x00050000 | errno.EPERM
 _MISSING = 0x00050000 | errno.ENOSYS
-_X32 = 0x40000000
+X32 = 0x40000000
+"""The bit in the numbers of calls of the x32 ABI."""
 _NEW_NAMESPACES = 0x7E020000
 """Every flag of `clone` that makes a namespace."""
 _FAMILIES = (1, 38, 40)
 """Unix sockets, the kernel's own cryptography, and sockets to the machine that hosts this one."""
+PAIRS = (1, 5)
+"""Types that `socketpair` may make: SOCK_STREAM and SOCK_SEQPACKET.  A list of what is allowed, because
+SOCK_DGRAM (2) has a second name: the kernel turns SOCK_RAW (3) into it."""
+_SOCKET_TYPE = 0xF
+"""The other bits of the argument are SOCK_CLOEXEC and SOCK_NONBLOCK."""
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 """Typing into a terminal."""
 
@@ -77,6 +89,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "quotactl": 179,
         "syslog": 103,
         "socket": 41,
+        "socketpair": 53,
         "clone": 56,
         "ioctl": 16,
     },
@@ -109,6 +122,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "quotactl": 60,
         "syslog": 116,
         "socket": 198,
+        "socketpair": 199,
         "clone": 220,
         "ioctl": 29,
     },
@@ -117,7 +131,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 OWN: Final = frozenset({"unshare", "setns", "open_tree", "move_mount"})
 """What the process that holds a cell may call itself."""
-_BY_ARGUMENT = frozenset({"socket", "clone", "ioctl", "clone3"})
+_BY_ARGUMENT = frozenset({"socket", "socketpair", "clone", "ioctl", "clone3"})
 
 
 def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes | None:
@@ -133,7 +147,7 @@ def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes
         _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER),
         *(
-            [_step(_AT_LEAST, _X32, otherwise=1), _step(_RETURN, _MISSING)]
+            [_step(_AT_LEAST, X32, otherwise=1), _step(_RETURN, _MISSING)]
             if machine == "x86_64"
             else []
         ),
@@ -142,6 +156,7 @@ def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes
         *_refused(number for name, number in numbers.items() if name not in _BY_ARGUMENT | OWN),
         *(step for name in sorted(OWN) for step in _refused_without(numbers[name], password)),
         *_refused_with(numbers["socket"], argument=0, values=families),
+        *([] if unix_sockets else _refused_pairs(numbers["socketpair"])),
         *_refused_with(numbers["ioctl"], argument=1, values=_TERMINAL_REQUESTS),
         _step(_EQUAL, numbers["clone"], otherwise=3),
         _step(_LOAD, _ARGUMENTS),
@@ -187,6 +202,18 @@ def _refused_with(number: int, *, argument: int, values: Iterable[int]) -> list[
     ]
 
 
+def _refused_pairs(number: int) -> list[bytes]:
+    """`socketpair`, refused for all types but those of `PAIRS`, whatever the family."""
+    return [
+        _step(_EQUAL, number, otherwise=len(PAIRS) + 4),
+        _step(_LOAD, _ARGUMENTS + 8),
+        _step(_AND, _SOCKET_TYPE),
+        *(_step(_EQUAL, kind, then=len(PAIRS) - place) for place, kind in enumerate(PAIRS)),
+        _step(_RETURN, _REFUSE),
+        _step(_RETURN, _ALLOW),
+    ]
+
+
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
     """One instruction; `then` and `otherwise` say how many to skip."""
-    return struct.pack("HBBI", code, then, otherwise, value)
+    return _STEP.pack(code, then, otherwise, value)
