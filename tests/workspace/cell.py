@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from weft.workspace import sandbox_keeper
 from weft.workspace.sandbox_client import (
     KEEPER,
     Charter,
@@ -135,7 +136,7 @@ def _chown(folder: Path, uid: int) -> None:
     if os.geteuid() == 0 and uid:
         for root, _, files in os.walk(folder):
             for name in (root, *(f"{root}/{file}" for file in files)):
-                os.chown(name, uid, uid)
+                os.chown(name, uid, uid, follow_symlinks=False)
 
 
 @asynccontextmanager
@@ -203,3 +204,10 @@ def taken_out(*pieces: str) -> Callable[[str], str]:
         return source
 
     return without
+
+
+UNRESTRICTED = taken_out("restrict_writing(writable)")
+"""A keeper whose commands are not under Landlock."""
+NEEDS_LANDLOCK = pytest.mark.skipif(
+    not sandbox_keeper.has_landlock(), reason="this kernel has no Landlock, or too old a one"
+)

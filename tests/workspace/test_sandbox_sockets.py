@@ -369,8 +369,8 @@ async def test_without_the_filter_those_of_the_one_that_holds_the_cell_are_out_o
 
 
 async def test_a_keeper_that_gives_up_nothing_has_them_taken() -> None:
-    undone = taken_out("forswear_capabilities()", "prctl(PR_SET_DUMPABLE, 0)")
-    async with cell(without=undone, filtered=False) as box:
+    walls = ("forswear_capabilities()", "prctl(PR_SET_DUMPABLE, 0)", "restrict_writing(writable)")
+    async with cell(without=taken_out(*walls), filtered=False) as box:
         assert await box.python(TAKE, "1") == 0
         assert await box.shell("readlink /proc/1/fd/0 && cat < /proc/1/fd/0") == 0
 

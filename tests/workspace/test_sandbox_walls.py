@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.workspace.cell import Ground, cell, taken_out
+from tests.workspace.cell import NEEDS_LANDLOCK, UNRESTRICTED, Ground, cell, taken_out
 
 pytestmark = pytest.mark.anyio
 
@@ -47,8 +47,16 @@ async def test_nothing_but_the_project_can_be_written(who: str) -> None:
     assert not Path("/etc/weft-was-here").exists()
 
 
-async def test_on_a_writable_disk_it_could() -> None:
+@NEEDS_LANDLOCK
+async def test_landlock_keeps_files_of_a_writable_disk_from_being_written_to() -> None:
     async with cell(argv=with_a_writable_disk) as box:
+        assert await box.shell(f"echo harm > {box.outside}/canary") != 0
+        assert "Permission denied" in box.output
+        assert (box.outside / "canary").read_text() == "unharmed"
+
+
+async def test_on_a_writable_disk_without_it_they_could() -> None:
+    async with cell(argv=with_a_writable_disk, without=UNRESTRICTED) as box:
         assert await box.shell(f"echo harm > {box.outside}/canary") == 0
         assert (box.outside / "canary").read_text() == "harm\n"
 

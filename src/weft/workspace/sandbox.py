@@ -80,6 +80,7 @@ NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
     "What they change is found out afterwards and told; nothing is held back. `weft doctor` says more."
 )
+_NO_LANDLOCK = "is not in this kernel: named pipes outside can be written to"
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +172,7 @@ class Sandbox:
     def _layers(self, reason: str) -> tuple[Layer, ...]:
         network = "on" if self.options.network else "off"
         sockets = "allowed" if self.options.unix_sockets else "refused"
+        has_landlock = self._keeper is not None and self._keeper.has_landlock
         return (
             Layer(name="bubblewrap", works=self._is_up, detail=self._broken),
             Layer(name="overlay", works=not reason, detail=reason),
@@ -178,6 +180,11 @@ class Sandbox:
                 name="system call filter",
                 works=self._is_known_machine,
                 detail=f"unix sockets {sockets}",
+            ),
+            Layer(
+                name="landlock",
+                works=has_landlock,
+                detail="named pipes outside refused" if has_landlock else _NO_LANDLOCK,
             ),
             Layer(name="network", works=True, detail=network),
         )

@@ -234,6 +234,8 @@ class Keeper:
         self._popen: subprocess.Popen[bytes] | None = None
         self._spoke = asyncio.Event()
         """It is ready, or it never will be."""
+        self.has_landlock = False
+        """Commands cannot write to named pipes outside."""
         self._cells: dict[bytes, Cell] = {}
         self._names = itertools.count(1)
 
@@ -314,6 +316,7 @@ class Keeper:
         if not packet:
             self._broke_down()
         elif verb == b"ready":
+            self.has_landlock = name == b"landlock"
             self._spoke.set()
         elif (cell := self._cells.pop(name, None)) is not None:
             cell.gone()

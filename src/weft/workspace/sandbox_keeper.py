@@ -6,6 +6,10 @@ view of the disk: the project under an overlay, a `/tmp`, a `/proc` that shows t
 a capability and under a system call filter.  It ends when its first process ends; whatever it left running is killed before anybody
 hears of it, and the view is taken apart.
 
+A read-only mount lets named pipes be written to, and a filter does not see what is opened; Landlock
+does (`restrict_writing`).  Who is under it cannot mount, so it holds for a thread of the cell that
+starts the command (`Starter`), and for all that comes of it.
+
 The view can be made before it is known what is to run in it, so that nobody has to wait for it; what is secret by then is hidden when the
 command comes.
 
@@ -20,7 +24,8 @@ orders from one socket, in packets of fields parted by NUL:
     term ID      ask everything in it to end
     kill ID      end it
 
-and says `ready` when it has started, and `gone ID` of a cell that ended.  Over its own socket a cell takes, in turns,
+and says `ready` when it has started (`ready landlock` where the kernel has it), and `gone ID` of a
+cell that ended.  Over its own socket a cell takes, in turns,
 
     plan         make a view; with the descriptor of a `Plan`
     run          run a command in it; with the descriptors of an `Order`, stdin, stdout and stderr
@@ -36,12 +41,14 @@ The end of the keeper's socket is the end of the keeper and of every command; th
 from __future__ import annotations
 
 import _socket
+import _thread
 import array
 import ctypes
 import os
 import resource
 import select
 import signal
+import struct
 import sys
 
 NUMBERS = {
@@ -49,6 +56,15 @@ NUMBERS = {
     "aarch64": {"clone": 220, "unshare": 97, "setns": 268, "open_tree": 428, "move_mount": 429},
 }.get(os.uname().machine, {})
 """Calls for which the C library has no function, or one that does not serve."""
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+"""The same numbers on every processor."""
+LANDLOCK_CREATE_RULESET_VERSION = 1
+LANDLOCK_RULE_PATH_BENEATH = 1
+LANDLOCK_VERSION = 2
+"""The first with a right to move files between folders, which nothing can without."""
+WRITE, MOVE = 1 << 1, 1 << 13
+"""What is restricted: opening a file for writing (WRITE_FILE), and moving one (REFER)."""
+CLONE_FS = 0x00000200
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
 CLONE_NEWPID = 0x20000000
@@ -195,6 +211,9 @@ class View:
             # Whatever is held keeps the view from being taken apart; only what hides files is needed once more.
             for fd in self._held[1:]:
                 os.close(fd)
+        folders = [folder for folder, _, _ in plan.layers]
+        targets = [target for _, target in plan.temporary]
+        self.starter = Starter([*folders, *targets, "/dev"], password)
 
     def _build(self, plan: Plan) -> None:
         # All that is mounted from somewhere is opened first: a mount may hide the place of the next.
@@ -250,6 +269,7 @@ class View:
     def close(self) -> None:
         """Hold nothing of it any more."""
         os.close(self._held[0])
+        self.starter.close()
 
 
 def own_call(name: str, password: int, *arguments: object) -> int:
@@ -339,6 +359,110 @@ def install(filter_code: bytes) -> None:
     checked(result, "install the system call filter")
 
 
+# --- writing nowhere else ------------------------------------------------------------------------
+
+
+def has_landlock() -> bool:
+    """True when this kernel has Landlock, switched on, with all that is used of it."""
+    nothing, size = ctypes.c_void_p(0), ctypes.c_size_t(0)
+    version: int = _libc.syscall(
+        ctypes.c_long(LANDLOCK_CREATE_RULESET),
+        nothing,
+        size,
+        ctypes.c_uint(LANDLOCK_CREATE_RULESET_VERSION),
+    )
+    return version >= LANDLOCK_VERSION
+
+
+def restrict_writing(folders: list[str]) -> None:
+    """Let this thread, and whatever it starts, open files for writing only below these folders.
+
+    It is named pipes that this is about: they are as good as sockets for talking to a program
+    outside.  Everything else is on a read-only mount anyway.
+    """
+    rules = landlock(LANDLOCK_CREATE_RULESET, struct.pack("QQQ", WRITE | MOVE, 0, 0), 24, 0)
+    try:
+        allow(rules, "/", MOVE)
+        for folder in folders:
+            allow(rules, folder, WRITE)
+        landlock(LANDLOCK_RESTRICT_SELF, rules, 0)
+    finally:
+        os.close(rules)
+
+
+def allow(rules: int, folder: str, what: int) -> None:
+    """Allow something below a folder."""
+    fd = os.open(folder, os.O_PATH)
+    try:
+        landlock(LANDLOCK_ADD_RULE, rules, LANDLOCK_RULE_PATH_BENEATH, struct.pack("=Qi", what, fd))
+    finally:
+        os.close(fd)
+
+
+def landlock(number: int, *arguments: int | bytes) -> int:
+    """A call of Landlock; bytes are passed by their address."""
+    given = [
+        ctypes.c_long(each) if isinstance(each, int) else ctypes.c_char_p(each)
+        for each in arguments
+    ]
+    given += [ctypes.c_long(0)] * (4 - len(given))
+    return checked(_libc.syscall(ctypes.c_long(number), *given), "landlock")
+
+
+class Starter:
+    """The thread that starts the command of a view, under Landlock.
+
+    Landlock cannot be taken off a thread again, and its rules name folders of one view; so there is
+    one thread for each view.  It is made with the view, ahead of the command: handing the command
+    over takes 0.03 ms then.  To fork, and be restricted between fork and exec, takes 0.6 ms more.
+    """
+
+    def __init__(self, writable: list[str], password: int) -> None:
+        """`writable` names all folders where the command may open files for writing."""
+        self._asked, self._answered = _thread.allocate_lock(), _thread.allocate_lock()
+        self._asked.acquire()
+        self._answered.acquire()
+        self._command: tuple[Order, dict[str, str], list[int]] | None = None
+        self._outcome: int | BaseException = 0
+        _thread.start_new_thread(self._live, (writable, password))
+        self._answer()
+
+    def start(self, order: Order, environment: dict[str, str], descriptors: list[int]) -> int:
+        """Start the command; returns its process, which is a child of the cell."""
+        self._command = (order, environment, descriptors)
+        self._asked.release()
+        return self._answer()
+
+    def close(self) -> None:
+        """Let it end, now that what it started is over."""
+        self._asked.release()
+
+    def _answer(self) -> int:
+        self._answered.acquire()
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome
+
+    def _live(self, writable: list[str], password: int) -> None:
+        try:
+            # The cell could not go back to the keeper's view while it shares its own with a thread.
+            own_call("unshare", password, CLONE_FS)
+            if has_landlock():
+                restrict_writing(writable)
+            self._answered.release()
+            self._asked.acquire()
+            if self._command is None:
+                return
+            self._outcome = start(*self._command)
+            self._answered.release()
+            # Not before the command is over: a process that asked to be killed when its parent ends
+            # (PR_SET_PDEATHSIG) is killed when the thread does that started it.
+            self._asked.acquire()
+        except BaseException as error:
+            self._outcome = error
+            self._answered.release()
+
+
 # --- the processes of a command ------------------------------------------------------------------
 
 
@@ -394,7 +518,7 @@ class Cell:
             raise Failed("no view", 0)
         try:
             hide(order.hidden, self._view.empty)
-            command = start(order, self._charter.environment, descriptors)
+            command = self._view.starter.start(order, self._charter.environment, descriptors)
         finally:
             # Not when all is over: whoever reads the other end waits for the end of everybody's.
             for fd in descriptors:
@@ -505,7 +629,7 @@ def serve(control: _socket.socket) -> None:
     cells: dict[int, Held] = {}
     poll = select.poll()
     poll.register(control.fileno(), select.POLLIN)
-    control.send(b"ready")
+    control.send(b"ready\0landlock" if has_landlock() else b"ready\0")
     while True:
         for fd, _ in poll.poll():
             if fd != control.fileno():
