@@ -1,7 +1,11 @@
 """Files and programs: the only door to the machine.
 
 Opens paths beneath a root, writes atomically, runs programs in groups of their own.  Knows no tool and no session.
+What few starts of the program need is loaded when it is first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from weft.workspace.base import (
     Command,
@@ -19,6 +23,15 @@ from weft.workspace.local import LocalWorkspace
 from weft.workspace.overlay_versions import Versions
 from weft.workspace.runner import LocalRunner, kill_orphans
 
+if TYPE_CHECKING:
+    from weft.workspace.git import (
+        GitRepository,
+        SafeGit,
+        find_repository,
+        open_safe_git,
+        read_pointer,
+    )
+
 __all__ = [
     "Bound",
     "Boundaries",
@@ -26,16 +39,35 @@ __all__ = [
     "Command",
     "FileImage",
     "FileState",
+    "GitRepository",
     "LineRange",
     "LocalRunner",
     "LocalWorkspace",
     "RunResult",
     "Runner",
+    "SafeGit",
     "Touched",
     "Versions",
     "Workspace",
+    "find_repository",
     "kill_orphans",
     "lines_of",
+    "open_safe_git",
+    "read_pointer",
     "scrubbed",
     "secret_values",
 ]
+
+_HOMES = {
+    "GitRepository": "git",
+    "SafeGit": "git",
+    "find_repository": "git",
+    "open_safe_git": "git",
+    "read_pointer": "git",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,377 @@
+"""Safe git: all of Weft's own git calls, made so that a repository's settings start no program.
+
+A repository's settings name programs: filters, hooks, monitors, transports, helpers.  They are not
+switched off one by one, because no list of them stays whole: a new git brings new ones, an include
+may hold for worktrees alone, and the name of a filter need not fit on a command line.  Git never
+sees them.  It is given a stand-in, a git directory of ours that lives as long as a few calls:
+objects, refs, index and ignore files are links to the real ones; the settings are written here,
+from a short list of values that only say how data is stored.  Missing objects are missing, because
+there is no remote to fetch them from.
+
+The user's own settings are not read either.  They are honest, but a filter of theirs (LFS) fetches
+from where the repository says.
+
+What is left to git is reading: whatever changes the real repository is done by the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.errors import FinalToolError
+from weft.workspace.base import Command, Runner, RunResult
+
+SECONDS: Final = 300.0
+_LARGEST_POINTER: Final = 64 * 1024
+_SWITCHES: Final = (
+    # All of this follows from settings that are not there; said once more in case one slips in.
+    *("--no-pager", "--no-optional-locks"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "submodule.recurse=false"),
+    *("-c", "gc.auto=0"),
+    *("-c", "advice.detachedHead=false"),
+)
+_ENVIRON: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_COUNT": "0",
+}
+_LINKED: Final = (
+    *("objects", "refs", "packed-refs", "reftable", "shallow", "index"),
+    *("info/exclude", "info/attributes", "info/sparse-checkout"),
+)
+"""What git reads as data.  Attributes may name filters; no setting says what those are."""
+_BOOLEAN: Final = "true|yes|on|1|false|no|off|0"
+_SETTINGS: Final = {
+    "extensions.objectformat": "sha1|sha256",
+    "extensions.refstorage": "files|reftable",
+    "core.filemode": _BOOLEAN,
+    "core.symlinks": _BOOLEAN,
+    "core.ignorecase": _BOOLEAN,
+    "core.autocrlf": f"input|{_BOOLEAN}",
+    "core.eol": "lf|crlf|native",
+    "core.sparsecheckout": _BOOLEAN,
+    "core.sparsecheckoutcone": _BOOLEAN,
+}
+"""The settings that are taken over, with the values that they may have: none names a program."""
+_READ: Final = r"^(extensions\.[a-z]+|core\.[a-z]+)$"
+
+
+class GitRepository(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a repository lies; every link is followed."""
+
+    top: str
+    """The top of the work tree."""
+    records: str
+    """The git directory of this work tree: its HEAD and index."""
+    common: str
+    """The git directory that all work trees share; `records` itself, but for a linked work tree."""
+
+    @property
+    def is_linked(self) -> bool:
+        """True for a work tree that `git worktree add` made."""
+        return self.records != self.common
+
+
+# --- finding ---------------------------------------------------------------------------------
+
+
+def find_repository(folder: str) -> GitRepository | None:
+    """The repository that a folder lies in; None where there is none.  Git is not asked.  Blocks.
+
+    Raises:
+        FinalToolError: what is there belongs to another folder, or to somebody else.
+    """
+    real = os.path.realpath(folder)
+    for top in _upwards(real):
+        records = _records_of(top)
+        if records is not None:
+            common = _common_of(records, top)
+            _check_owner(real, records, common)
+            return GitRepository(top=top, records=records, common=common)
+    return None
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        if (parent := os.path.dirname(folder)) == folder:
+            return
+        folder = parent
+
+
+def _records_of(top: str) -> str | None:
+    """The git directory that `.git` is, or names.
+
+    A folder that is one itself (a bare repository) does not count: it may have come in an archive.
+    """
+    path = f"{top}/.git"
+    if os.path.isdir(path):
+        records = os.path.realpath(path)
+        return records if os.path.lexists(f"{records}/HEAD") else None
+    text = read_pointer(path)
+    if text is None or not text.startswith("gitdir:"):
+        return None
+    records = os.path.realpath(os.path.join(top, text.removeprefix("gitdir:").strip()))
+    if not os.path.lexists(f"{records}/HEAD"):
+        raise FinalToolError(f"{path} names {records!r}, which is not a git directory")
+    return records
+
+
+def _common_of(records: str, top: str) -> str:
+    """The shared git directory.
+
+    Only one that knows this work tree is believed, so that no folder claims another's repository.
+    """
+    text = read_pointer(f"{records}/commondir")
+    if text is None:
+        owner = os.path.dirname(records)
+        if os.path.basename(records) == ".git" and owner != top:
+            raise FinalToolError(f"the .git of {top!r} is that of another folder, {owner!r}")
+        return records
+    common = os.path.realpath(os.path.join(records, text))
+    back = read_pointer(f"{records}/gitdir") or ""
+    known = os.path.realpath(os.path.join(records, os.path.dirname(back)))
+    if os.path.dirname(records) != f"{common}/worktrees" or known != top:
+        raise FinalToolError(
+            f"the .git of {top!r} belongs to no worktree of {common!r}; "
+            "`git worktree repair` may help"
+        )
+    return common
+
+
+def _check_owner(folder: str, *places: str) -> None:
+    """What somebody put above the folder is not the folder's repository."""
+    try:
+        known = {os.geteuid(), os.stat(folder).st_uid}
+        foreign = [place for place in places if os.stat(place).st_uid not in known]
+    except OSError as error:
+        raise FinalToolError(f"the repository of {folder!r}: {error.strerror}") from error
+    for place in foreign:
+        raise FinalToolError(f"{place!r} belongs neither to you nor to the owner of {folder!r}")
+
+
+def read_pointer(path: str) -> str | None:
+    """The one line of a small regular file, such as `commondir`; None where there is none."""
+    data = _read_small(path)
+    return None if data is None else os.fsdecode(data).rstrip("\r\n")
+
+
+def _read_small(path: str) -> bytes | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        return os.read(handle, _LARGEST_POINTER)
+    finally:
+        os.close(handle)
+
+
+# --- calling ---------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def open_safe_git(
+    runner: Runner, repository: GitRepository, scratch: Path
+) -> AsyncIterator[SafeGit]:
+    """Git over a repository, for a few calls; `scratch` is a folder that only the user can enter.
+
+    Raises:
+        FinalToolError: there is no git, or the repository cannot be read.
+    """
+    place = await anyio.to_thread.run_sync(
+        lambda: Path(tempfile.mkdtemp(prefix=".git-", dir=scratch))
+    )
+    try:
+        git = SafeGit(runner, repository, place)
+        await git.prepare()
+        yield git
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(place, ignore_errors=True))
+
+
+class SafeGit:
+    """Git calls that run no program of a repository; `open_safe_git` makes one."""
+
+    def __init__(self, runner: Runner, repository: GitRepository, place: Path) -> None:
+        program = runner.which("git", not_below=repository.top)
+        if program is None:
+            raise FinalToolError("there is no git on this machine")
+        self.repository = repository
+        self.common = place / "repository"
+        """The stand-in for the shared git directory."""
+        self.sparse = ""
+        """The settings of a sparse checkout, where they stand in `config.worktree`."""
+        self._records = self.common
+        if repository.is_linked:
+            self._records = self.common / "worktrees" / os.path.basename(repository.records)
+        self._home = place / "home"
+        self._runner = runner
+        self._program = program
+
+    async def prepare(self) -> None:
+        """Make the stand-in."""
+        await anyio.to_thread.run_sync(self._link)
+        settings = await self._settings(f"{self.repository.common}/config")
+        await anyio.to_thread.run_sync(self._check_settings, settings)
+        if _is_true(settings.get("extensions.worktreeconfig")):
+            own = await self._settings(f"{self.repository.records}/config.worktree")
+            sparse = {name: own[name] for name in own if name.startswith("core.sparse")}
+            self.sparse = _config(sparse)
+            settings |= sparse
+        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{_config(settings)}"
+        await anyio.to_thread.run_sync((self.common / "config").write_text, text)
+
+    async def output(self, *args: str, work_tree: str = "") -> str | None:
+        """What git prints, None when it fails."""
+        result = await self.run(*args, work_tree=work_tree)
+        return None if result.exit_code else result.output.strip()
+
+    async def run(
+        self,
+        *args: str,
+        work_tree: str = "",
+        on_output: Callable[[str], None] | None = None,
+    ) -> RunResult:
+        """Call git; `on_output` gets everything that it prints."""
+        environ = {"GIT_DIR": str(self._records), **self._own_home()}
+        if work_tree:
+            environ["GIT_WORK_TREE"] = work_tree
+        return await self._call(args, environ, cwd=work_tree, on_output=on_output)
+
+    async def user_excludes(self) -> str:
+        """The user's own ignore file for every repository: all that is read of their settings."""
+        asked = ("--type=path", "--default", "~/.config/git/ignore", "--get", "core.excludesFile")
+        found = await self._call(
+            ("config", "--global", "--no-includes", *asked), {"GIT_DIR": str(self.common)}
+        )
+        return "/dev/null" if found.exit_code else found.output.rstrip("\n")
+
+    # -- the stand-in
+
+    def _link(self) -> None:
+        self._home.mkdir()
+        _link_data(self.repository.common, self.common)
+        (self.common / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
+        if self.repository.is_linked:
+            _link_data(self.repository.records, self._records)
+            (self._records / "commondir").write_text("../..\n")
+            (self._records / "gitdir").write_text(f"{self.repository.top}/.git\n")
+
+    async def _settings(self, file: str) -> dict[str, str]:
+        """Some settings of one file, as text; what it includes is not read."""
+        if not await anyio.to_thread.run_sync(os.path.isfile, file):
+            return {}
+        found = await self.run(
+            "config", "--file", file, "--no-includes", "-z", "--get-regexp", _READ
+        )
+        if found.exit_code > 1 or found.exit_code < 0 or found.truncated:
+            raise FinalToolError(f"git cannot read {file!r}: {found.errors.strip()[-300:]}")
+        pairs = (entry.partition("\n") for entry in found.output.split("\0") if entry)
+        # A name without a value is true.
+        return {name: value if mark else "true" for name, mark, value in pairs}
+
+    def _check_settings(self, settings: dict[str, str]) -> None:
+        elsewhere = settings.get("core.worktree", "")
+        records, top = self.repository.records, self.repository.top
+        if (
+            elsewhere
+            and not self.repository.is_linked
+            and os.path.realpath(os.path.join(records, elsewhere)) != top
+        ):
+            raise FinalToolError(f"the repository of {top!r} has its work tree in {elsewhere!r}")
+        for name in ("extensions.objectformat", "extensions.refstorage"):
+            if name in settings and not _is_known(name, settings[name]):
+                raise FinalToolError(f"{name} is {settings[name]!r}, which is not supported")
+
+    # -- the call
+
+    def _own_home(self) -> dict[str, str]:
+        """A home without settings: an old git does not know how to be told that there are none."""
+        return {**_ENVIRON, "HOME": str(self._home), "XDG_CONFIG_HOME": str(self._home)}
+
+    async def _call(
+        self,
+        args: tuple[str, ...],
+        environ: dict[str, str],
+        cwd: str = "",
+        on_output: Callable[[str], None] | None = None,
+    ) -> RunResult:
+        return await self._runner.run(
+            Command(
+                argv=(self._program, *_SWITCHES, *args),
+                cwd=cwd or str(self._home),
+                env=environ,
+                timeout_seconds=SECONDS,
+                errors_apart=True,
+                # One that could be stopped shows its watcher everything; the others cut it.
+                stop=None if on_output is None else anyio.Event(),
+            ),
+            on_output,
+        )
+
+
+def _link_data(real: str, stand_in: Path) -> None:
+    """A git directory with the data of another one."""
+    (stand_in / "info").mkdir(parents=True)
+    shared = [name for name in os.listdir(real) if name.startswith("sharedindex.")]
+    for name in (*_LINKED, *shared):
+        path = os.path.realpath(f"{real}/{name}")
+        if os.path.isdir(path) or os.path.isfile(path):
+            (stand_in / name).symlink_to(path)
+    for name in ("objects", "refs"):  # what makes a folder a git directory
+        if not (stand_in / name).exists():
+            (stand_in / name).mkdir()
+    _copy_head(real, stand_in)
+
+
+def _copy_head(real: str, stand_in: Path) -> None:
+    """Copy HEAD.  It cannot be a link to the file: git takes a link for the branch it names."""
+    head = f"{real}/HEAD"
+    if os.path.islink(head) and os.readlink(head).startswith("refs/"):
+        (stand_in / "HEAD").symlink_to(os.readlink(head))
+    else:
+        (stand_in / "HEAD").write_bytes(_read_small(head) or b"")
+
+
+def _is_known(name: str, value: str) -> bool:
+    return re.fullmatch(_SETTINGS[name], value, re.IGNORECASE) is not None
+
+
+def _is_true(value: str | None) -> bool:
+    return value is not None and value.lower() in ("true", "yes", "on", "1")
+
+
+def _config(settings: dict[str, str]) -> str:
+    """Settings as lines of a file; those that are not on the list are left out."""
+    lines: list[str] = []
+    for name, value in sorted(settings.items()):
+        if name in _SETTINGS and _is_known(name, value):
+            section, _, key = name.partition(".")
+            lines.append(f"[{section}]\n\t{key} = {value.lower()}\n")
+    return "".join(lines)
