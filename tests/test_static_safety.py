@@ -114,3 +114,17 @@ def test_only_the_app_and_the_command_line_read_the_environment() -> None:
     assert of_the_module("os", *environment, but=READ_THE_ENVIRONMENT) == []
     assert of_the_module("Path", "cwd", "home", but=READ_THE_ENVIRONMENT) == []
     assert where("expanduser", but=READ_THE_ENVIRONMENT) == []
+
+
+def test_one_module_calls_git() -> None:
+    """A repository's settings can make git run programs: `workspace/git.py` keeps them from it; the doctor only asks for a version."""
+    allowed = ("workspace/git.py", "cli/verbs/doctor.py")
+    found = {
+        str(file.relative_to(SRC))
+        for file in python_files()
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Call | ast.Tuple | ast.List)
+        for first in (node.args if isinstance(node, ast.Call) else node.elts)[:1]
+        if isinstance(first, ast.Constant) and first.value == "git"
+    }
+    assert found == set(allowed)

@@ -1,4 +1,4 @@
-"""list, find and grep: with ripgrep, with git, and with neither."""
+"""list, find and grep: with ripgrep, and without it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.tools.conftest import Bench
+from tests.workspace.hostile_git import drop_object
 from weft.errors import FinalToolError
 from weft.tools.glob import matcher
 
 pytestmark = pytest.mark.anyio
 
-WAYS = ["rg", "git", "walk"]
+WAYS = ["rg", "walk"]
 
 
 def only(tmp_path: Path, *programs: str) -> dict[str, str]:
@@ -31,8 +32,8 @@ def only(tmp_path: Path, *programs: str) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def git(root: Path, *args: str) -> None:
-    subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
+def git(root: Path, *args: str, check: bool = True) -> None:
+    subprocess.run(["git", *args], cwd=root, check=check, capture_output=True)
 
 
 @pytest.fixture(params=WAYS)
@@ -40,7 +41,8 @@ def project(
     request: pytest.FixtureRequest, tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
 ) -> Bench:
     """The same project, searched in each way."""
-    bench = bench_with(only(tmp_path, *{"rg": ["rg"], "git": ["git"], "walk": []}[request.param]))
+    # git is there, and of no use to us
+    bench = bench_with(only(tmp_path, "git", *{"rg": ["rg"], "walk": []}[request.param]))
     bench.write("README.md", "Weft\n")
     bench.write("src/app.py", "import os\n\ndef main():\n    return os.getpid()\n")
     bench.write("src/deep/util.py", "def helper():\n    return 'MAIN'\n")
@@ -138,7 +140,6 @@ async def test_links_are_not_searched_through(project: Bench) -> None:
         await project.run("grep", pattern="main", path="link")
 
 
-@pytest.mark.parametrize("project", ["rg", "git"], indirect=True)
 async def test_ignored_files_are_left_out(project: Bench) -> None:
     ignoring(project)
     found = (await project.text("find", pattern="**")).split("\n")
@@ -147,15 +148,26 @@ async def test_ignored_files_are_left_out(project: Bench) -> None:
     assert "build" not in await project.text("grep", pattern="main")
 
 
-@pytest.mark.parametrize("project", ["git"], indirect=True)
+async def test_ignore_files_count_in_every_folder_and_above_the_one_that_is_searched(
+    project: Bench,
+) -> None:
+    ignoring(project)
+    project.write("src/.gitignore", "util.py\n!a.log\n")
+    project.write("src/a.log", "main\n")
+    project.write("src/deep/b.log", "main\n")
+    found = (await project.text("find", pattern="**", path="src")).split("\n")
+    assert found == ["src/.gitignore", "src/a.log", "src/app.py"]
+
+
 async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found(
     project: Bench,
 ) -> None:
+    ignoring(project)
     git(project.root, "add", "-A")
     (project.root / "src/app.py").unlink()
     marker = project.root.parent / "ran"
     script = project.root.parent / "evil.sh"
-    script.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    script.write_text(f"#!/bin/sh\n: > {marker}\nexit 1\n")
     script.chmod(0o755)
     for name in (
         "core.fsmonitor",
@@ -175,14 +187,39 @@ async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found
     assert marker.exists()
 
 
-async def test_our_own_git_is_never_one_from_the_project(
+async def test_an_ignore_file_that_must_be_fetched_is_not(project: Bench) -> None:
+    """A list of files, asked of git, would fetch it, by a program that the repository names."""
+    ignoring(project)
+    marker = project.root.parent / "ran"
+    script = project.root.parent / "evil.sh"
+    script.write_text(f"#!/bin/sh\n: > {marker}\nexit 1\n")
+    script.chmod(0o755)
+    git(project.root, "add", "-A")
+    git(project.root, "update-index", "--skip-worktree", ".gitignore")
+    (project.root / ".gitignore").unlink()
+    drop_object(project.root, ":.gitignore")
+    for setting in (
+        "core.repositoryformatversion=1",
+        "extensions.partialClone=origin",
+        "remote.origin.promisor=true",
+        f"remote.origin.url={project.root}",
+        f"remote.origin.uploadpack={script}",
+    ):
+        git(project.root, "config", *setting.split("=", 1))
+    assert "src/app.py" in await project.text("find", pattern="*.py")
+    assert not marker.exists()
+    git(project.root, "ls-files", "-c", "-o", "--exclude-standard", check=False)
+    assert marker.exists(), "the trap does not work"
+
+
+async def test_our_own_programs_are_never_ones_from_the_project(
     tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
 ) -> None:
     own = tmp_path / "project" / "bin"
     own.mkdir(parents=True)
     marker = tmp_path / "ran"
     for name in ("git", "rg"):
-        (own / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (own / name).write_text(f"#!/bin/sh\n: > {marker}\n")
         (own / name).chmod(0o755)
     bench = bench_with({"PATH": f"{own}:{os.environ['PATH']}"})
     await bench.run("find", pattern="*")

@@ -20,7 +20,7 @@ def project(
     request: pytest.FixtureRequest, tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
 ) -> Bench:
     """A project of odd files, searched in both ways."""
-    bench = bench_with(only(tmp_path, *(["rg"] if request.param == "rg" else ["git"])))
+    bench = bench_with(only(tmp_path, *(["rg"] if request.param == "rg" else [])))
     git(bench.root, "init", "-q")
     bench.write("src/a.py", "needle one\nsecond Needle\n")
     bench.write("src/deep/b.ts", "needle\r\nother\r\n")

@@ -1,47 +1,29 @@
 """Every file of a project, without what its ignore files leave out.
 
-ripgrep knows best; git knows as well, if its own programs are kept from running; else the folders are walked, past the ones that
-nobody means.  Names come sorted and relative to the folder that was asked for.
+ripgrep knows best; else the folders are walked, with our own reading of the ignore files.  Git
+would know as well, but not without its repository's settings, and those can name programs.  Names
+come sorted and relative to the folder that was asked for.
 """
 
 from __future__ import annotations
 
+import functools
+
+import anyio.to_thread
 import msgspec
 
 from weft.errors import FinalToolError, ToolError
 from weft.tools.base import ToolContext
 from weft.tools.suggest import near_names
 from weft.tools.text import is_binary
-from weft.workspace import Command, RunResult
+from weft.workspace import Command, RunResult, ignore_of
 
 MAX_FILES = 200_000
-_MAX_WALKED = 20_000
+_MAX_WALKED = 100_000
 _SECONDS = 30.0
 _PROBE = 8192
-_SKIPPED = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        "node_modules",
-        "__pycache__",
-        ".venv",
-        "venv",
-        ".tox",
-        ".mypy_cache",
-        ".ruff_cache",
-    }
-)
 _QUIETLY = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh")
 """Runs the rest of the vector as it is, with its complaints out of the way of its answer."""
-_GIT = (
-    # What a repository's own configuration could start, or write, is off.
-    "--no-optional-locks",
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.untrackedCache=false"),
-    *("ls-files", "-z", "-t", "-c", "-o", "-d", "--exclude-standard"),
-)
 # An ignore file counts without a repository too.
 _RG = ("--no-config", "--files", "--hidden", "--null", "--no-require-git", "--glob=!.git")
 
@@ -58,8 +40,7 @@ async def files_of(folder: str, context: ToolContext) -> Listing:
     """Files below `folder`, which is already resolved."""
     root = context.workspace.root
     absolute = folder if folder.startswith("/") else root if folder == "." else f"{root}/{folder}"
-    listing = await _by_rg(absolute, context) or await _by_git(absolute, folder, context)
-    return listing or await _by_walking(folder, context)
+    return await _by_rg(absolute, context) or await _by_walking(folder, absolute, context)
 
 
 async def is_file(path: str, context: ToolContext) -> bool:
@@ -89,33 +70,11 @@ async def _by_rg(absolute: str, context: ToolContext) -> Listing | None:
     return _sorted(names, result) if names else None
 
 
-async def _by_git(absolute: str, folder: str, context: ToolContext) -> Listing | None:
-    program = context.runner.which("git", not_below=context.workspace.root)
-    if program is None:
-        return None
-    result = await _ask((program, *_GIT), absolute, context)
-    if result.exit_code != 0:
-        return None
-    found: set[str] = set()
-    gone: set[str] = set()
-    nested: set[str] = set()
-    for entry in _split(result):
-        tag, _, name = entry.partition(" ")
-        if name.startswith(".."):
-            continue
-        (gone if tag == "R" else nested if name.endswith("/") else found).add(name)
-    for name in sorted(nested)[:20]:  # a repository inside this one: git only names its folder
-        inner = name.rstrip("/")
-        below = await _by_walking(inner if folder == "." else f"{folder}/{inner}", context)
-        found |= {f"{inner}/{one}" for one in below.names}
-    return _sorted(list(found - gone), result) if found else None
-
-
-async def _by_walking(folder: str, context: ToolContext) -> Listing:
+async def _by_walking(folder: str, absolute: str, context: ToolContext) -> Listing:
     found: list[str] = []
-    waiting = [""]
+    waiting = [("", await anyio.to_thread.run_sync(ignore_of, absolute))]
     while waiting and len(found) < _MAX_WALKED:
-        below = waiting.pop()
+        below, ignore = waiting.pop()
         here = f"{folder}/{below}".rstrip("/") if folder != "." else below or "."
         try:
             entries = await context.workspace.list(here)
@@ -125,8 +84,11 @@ async def _by_walking(folder: str, context: ToolContext) -> Listing:
             continue  # gone meanwhile, or not to be read
         for name, kind in entries:
             path = f"{below}/{name}" if below else name
-            if kind == "dir" and name not in _SKIPPED:
-                waiting.append(path)
+            if ignore.ignores(name, is_folder=kind == "dir"):
+                continue
+            if kind == "dir":
+                deeper = functools.partial(ignore.below, name, f"{absolute}/{path}")
+                waiting.append((path, await anyio.to_thread.run_sync(deeper)))
             elif kind == "file":
                 found.append(path)
     return Listing(sorted(found)[:_MAX_WALKED], len(found) < _MAX_WALKED)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         open_safe_git,
         read_pointer,
     )
+    from weft.workspace.ignore import ignore_of
 
 __all__ = [
     "Bound",
@@ -50,6 +51,7 @@ __all__ = [
     "Versions",
     "Workspace",
     "find_repository",
+    "ignore_of",
     "kill_orphans",
     "lines_of",
     "open_safe_git",
@@ -62,6 +64,7 @@ _HOMES = {
     "GitRepository": "git",
     "SafeGit": "git",
     "find_repository": "git",
+    "ignore_of": "ignore",
     "open_safe_git": "git",
     "read_pointer": "git",
 }
