@@ -185,6 +185,18 @@ def test_doctor_finds_out_what_is_there(weft: Weft) -> None:
     assert weft.run("doctor").returncode == 0, "what is missing is no failure"
 
 
+def test_doctor_runs_no_program_of_the_folder_it_is_called_in(weft: Weft, tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    for name in ("git", "rg"):
+        for folder in (weft.project, weft.project / "bin"):
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_text(f"#!/bin/sh\n: > {marker}\n")
+            (folder / name).chmod(0o755)
+    found = findings(weft, PATH=f".:bin::{weft.project}/bin:{os.environ['PATH']}")
+    assert found["git"]["detail"].startswith("git version")
+    assert not marker.exists()
+
+
 def test_doctor_notices_a_sandbox_that_does_not_hold(weft: Weft, tmp_path: Path) -> None:
     """Planted: a bwrap that runs the command without any wall."""
     (tmp_path / "bwrap").write_text(

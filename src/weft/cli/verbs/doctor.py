@@ -138,7 +138,7 @@ def _terminal() -> Finding:
 
 
 def _program(name: str, flag: str, why: str) -> Finding:
-    path = shutil.which(name)
+    path = _which(name)
     if path is None:
         return Finding(name, "missing", f"not found ({why})")
     done = _ran([path, flag])
@@ -151,7 +151,7 @@ def _sandbox(app: App) -> Finding:
     """Does it hold?  A write outside must fail, one inside must not, and a command must be held in its overlay."""
     if app.config.get("sandbox.mode") == "off":
         return Finding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
-    path = shutil.which("bwrap")
+    path = _which("bwrap")
     if path is None:
         return Finding("sandbox", "missing", f"bubblewrap is not installed; {_UNCONFINED}")
     with tempfile.TemporaryDirectory() as inside, tempfile.TemporaryDirectory() as outside:
@@ -199,6 +199,17 @@ def _local_model() -> Finding:
             "local models", "missing", "xllamacpp is not installed (pip install 'weft[local]')"
         )
     return Finding("local models", "ok", "xllamacpp is installed")
+
+
+def _which(name: str) -> str | None:
+    """A program as sessions find it: never one from this folder, which nobody has vouched for."""
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    folders = [
+        folder
+        for folder in os.get_exec_path()
+        if os.path.isabs(folder) and not os.path.join(os.path.realpath(folder), "").startswith(here)
+    ]
+    return shutil.which(name, path=os.pathsep.join(folders))
 
 
 def _ran(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
