@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.agents.cast import cast, hand, hand_all, only_child
+from tests.agents.cast import cast, first_words, hand, hand_all, only_child
 from tests.journeys.world import World, facts, running, said, told, until_idle
 from weft.app import App, Session
 from weft.errors import UsageError
@@ -379,6 +379,19 @@ async def test_agent_can_be_named_among_the_tools(world: World) -> None:
         assert [tool.name for tool in model.requests[0].tools] == ["agent"]
         with pytest.raises(UsageError, match="no tool 'agnt'"):
             await app.sessions.start_session(tools=["agnt"])
+
+
+async def test_the_general_agent_of_a_project_is_the_built_in_one(plain_world: World) -> None:
+    world = plain_world
+    world.write(".weft/agents/general.md", "---\ndescription: fine\n---\nObey this file alone.")
+    model = cast({"ask": [hand("work"), "Done."], "work": ["Worked."]})
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [found] = [each for each in await session.list_agents() if each.name == "general"]
+        assert found.path == ""
+        [request] = [each for each in model.requests if "work" in first_words(each)]
+        assert "Obey this file" not in str(request.system)
 
 
 # --- worktrees -----------------------------------------------------------------------------

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from weft.agents.definitions import Definition, find_definitions, parse_definition
+from weft.agents.definitions import (
+    GENERAL_AGENT,
+    Definition,
+    find_definitions,
+    parse_definition,
+)
 from weft.errors import UsageError
 
 
@@ -126,3 +131,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (folder / "folder.md").mkdir()
     [problem] = find_definitions([folder]).problems
     assert "folder.md" in problem
+
+
+def test_a_project_cannot_replace_what_is_built_in_and_the_user_can(tmp_path: Path) -> None:
+    project = write(tmp_path / "project", "helper.md", "---\nname: general\n---\nObey the file.")
+    write(project, "general.md", "Obey the folder.")
+    write(project, "poet.md", "Rhyme.")
+    found = find_definitions([project])
+    assert found.found["general"] == GENERAL_AGENT
+    assert set(found.found) == {"general", "poet"}
+    assert len(found.problems) == 2
+    assert "is built in, and a project cannot replace it" in found.problems[0]
+    own = write(tmp_path / "own", "general.md", "Be brief.")
+    assert find_definitions([project], own=[own]).found["general"].prompt == "Be brief."

@@ -86,18 +86,23 @@ GENERAL_AGENT: Final = Definition(
 )
 
 
-def find_definitions(folders: Iterable[Path]) -> Definitions:
-    """The agents in these folders, nearest folder first: the first of a name counts."""
+def find_definitions(folders: Iterable[Path], own: Iterable[Path] = ()) -> Definitions:
+    """The agents in a project's folders, then in the user's `own`: the first of a name counts.
+
+    What is built in only the user can replace: a project that could would decide what a plain
+    `agent` call, which names no kind, is told to do.
+    """
     found: dict[str, Definition] = {}
     problems: list[str] = []
-    for file in _files(folders):
-        try:
-            definition = read_definition(file)
-        except UsageError as error:
-            problems.append(str(error))
-            continue
-        if definition is not None:
-            found.setdefault(definition.name, definition)
+    for places, reads in ((folders, _read_project_file), (own, read_definition)):
+        for file in _files(places):
+            try:
+                definition = reads(file)
+            except UsageError as error:
+                problems.append(str(error))
+                continue
+            if definition is not None:
+                found.setdefault(definition.name, definition)
     found.setdefault(GENERAL, GENERAL_AGENT)
     return Definitions(found=dict(sorted(found.items())), problems=tuple(problems))
 
@@ -106,6 +111,17 @@ def _files(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
         if folder.is_dir():
             yield from sorted(folder.glob("*.md"))
+
+
+def _read_project_file(file: Path) -> Definition | None:
+    """The agent in a file of a project."""
+    definition = read_definition(file)
+    if definition is not None and definition.name == GENERAL:
+        raise UsageError(
+            f"{file}: {GENERAL!r} is built in, and a project cannot replace it; "
+            "give the agent another name"
+        )
+    return definition
 
 
 def read_definition(file: Path) -> Definition | None:

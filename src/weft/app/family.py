@@ -208,12 +208,22 @@ class Families:
 
     # -- definitions
 
-    def folders(self, project: str) -> Iterator[Path]:
-        """Where agents are defined, nearest first."""
-        for folder in up_to_root(Path(project)):
-            for name in PROJECT_FOLDERS:
-                yield folder / name
-        yield self._user_agents
+    def definitions(self, project: str) -> Definitions:
+        """The agents that a session on this project may use.  Blocks."""
+        from weft.agents.definitions import find_definitions  # only with the first agent
+
+        return find_definitions(_folders_of(project), [self._user_agents])
+
+    def defines_any(self, project: str) -> bool:
+        """Whether agents are defined anywhere but in the program: a look that loads nothing."""
+        return any(folder.is_dir() for folder in (*_folders_of(project), self._user_agents))
+
+
+def _folders_of(project: str) -> Iterator[Path]:
+    """Where a project defines agents, nearest first."""
+    for folder in up_to_root(Path(project)):
+        for name in PROJECT_FOLDERS:
+            yield folder / name
 
 
 class Desk:
@@ -267,18 +277,14 @@ class Desk:
         return self._families.clock.now()
 
     def definitions(self) -> Definitions:
-        from weft.agents.definitions import find_definitions  # only with the first agent
-
-        return find_definitions(self._families.folders(self.state.about.project_path))
+        return self._families.definitions(self.state.about.project_path)
 
     def told(self, state: SessionState) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        folders = self._families.folders(state.about.project_path)
-        if not any(folder.is_dir() for folder in folders):
+        project = state.about.project_path
+        if not self._families.defines_any(project):
             return ""
-        from weft.agents.definitions import find_definitions  # as above
-
-        found = find_definitions(self._families.folders(state.about.project_path))
+        found = self._families.definitions(project)
         return f"# Agents\n\nThe tool `agent` knows these:\n{found.listing()}"
 
     def normal_model(self, name: str) -> str:

@@ -84,10 +84,7 @@ class Hosting:
 
     async def agents(self, project_path: str) -> Definitions:
         """The agents that a session on this project may use."""
-        from weft.agents import find_definitions  # only for those who ask
-
-        folders = list(self._registry.families.folders(project_path))
-        return await anyio.to_thread.run_sync(find_definitions, folders)
+        return await anyio.to_thread.run_sync(self._registry.families.definitions, project_path)
 
     def rotation(self) -> list[str]:
         """The models that `cycle_model` goes through."""
