@@ -24,6 +24,7 @@ from weft.events import (
 from weft.ids import SessionId
 from weft.messages import Usage
 from weft.providers.script import CallTool, SayText, Spend, Stall
+from weft.workspace import LocalRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -427,6 +428,7 @@ async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs
     edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
     model = cast({"ask": [hand("write", agent="alone"), "Done."], "write": [edit, "Written."]})
     async with world.open(model) as app:
+        await app.trust()
         session = await start(app)
         await session.send_message("ask")
         [complete] = await facts(session, ToolComplete)
@@ -444,6 +446,7 @@ async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> N
     await repository(world)
     model = cast({"ask": [hand("look", agent="alone"), "Done."], "look": ["Nothing to do."]})
     async with world.open(model) as app:
+        await app.trust()
         session = await start(app)
         await session.send_message("ask")
         [complete] = await facts(session, ToolComplete)
@@ -456,6 +459,7 @@ async def test_isolation_without_a_repository_is_an_error_for_the_model(world: W
     world.write(".weft/agents/alone.md", "---\nisolation: worktree\n---\nWork alone.")
     model = cast({"ask": [hand("x", agent="alone"), "I see."]})
     async with world.open(model) as app:
+        await app.trust()
         session = await start(app)
         await session.send_message("ask")
         [complete] = await facts(session, ToolComplete)
@@ -463,3 +467,57 @@ async def test_isolation_without_a_repository_is_an_error_for_the_model(world: W
         assert "needs a git repository" in complete.result.text
         [ended] = await facts(session, ChildFinished)
         assert ended.reason == "halted"
+
+
+@pytest.mark.parametrize("whose", [".weft/agents", "../.config/weft/agents"])
+async def test_without_trust_there_is_no_worktree_and_git_is_not_even_called(
+    whose: str, plain_world: World
+) -> None:
+    world = plain_world
+    await repository(world)
+    world.write(f"{whose}/apart.md", "---\nisolation: worktree\n---\nWork alone.")
+    called = world.base / "called"
+    world.write("../bin/git", f"#!/bin/sh\n: > {called}\nexit 1\n").chmod(0o755)
+    runner = LocalRunner({**world.environ, "PATH": f"{world.base}/bin:{world.environ['PATH']}"})
+    model = cast({"ask": [hand("x", agent="apart"), "I see."] * 2})
+    async with world.open(model, runner=runner) as app:
+        session = await start(app)
+        await session.send_message("ask")
+        [complete] = await facts(session, ToolComplete)
+        assert complete.is_error
+        assert (
+            "no worktree is made of a folder that the user does not trust" in complete.result.text
+        )
+        [ended] = await facts(session, ChildFinished)
+        assert ended.reason == "halted"
+        assert not called.exists()
+        assert not (world.base / "worktrees").exists()
+        await app.trust()
+        await session.send_message("ask")
+        assert called.exists(), "the trap works: with trust git is called"
+
+
+async def test_an_agent_in_a_copy_is_trusted_as_the_project_and_has_isolated_agents_too(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    await repository(world)
+    edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
+    model = cast(
+        {
+            "ask": [hand("first", agent="alone"), "Done."],
+            "first": [hand("second", agent="alone"), "Handed on."],
+            "second": [edit, "Written."],
+        }
+    )
+    async with world.open(model) as app:
+        await app.trust()
+        session = await start(app)
+        await session.send_message("ask")
+        [copy] = (world.base / "worktrees").iterdir()
+        assert (copy / "b.txt").read_text() == "two\n"
+        await app.forget_trust()
+        again = await app.sessions.start_session(session_id="t", auto_approve=True)
+        await again.send_message("ask")
+        [complete] = await facts(again, ToolComplete)
+        assert complete.is_error

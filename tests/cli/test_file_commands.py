@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from tests.cli.conftest import Weft, lines, text
 from tests.cli.person import talking
 from weft.app import App, open_app
-from weft.cli.chat.blocks import Leave, Note, Table, UserSaid
+from weft.cli.chat.blocks import Leave, Table, UserSaid
 from weft.cli.chat.completing import ChatCompleter, FileCommands
 from weft.cli.chat.screen import Question
 
@@ -177,13 +177,26 @@ async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_pa
             assert not await app.is_trusted()
 
 
-async def test_a_folder_that_wants_nothing_is_not_asked_about(app: App) -> None:
+async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_says_so(
+    app: App,
+) -> None:
     async with talking(app, "Hello.") as talk:
-        talk.screen.typed("/trust")
-        await talk.screen.noted("nothing in this folder needs your trust")
+        await talk.say("hi")
+        assert talk.screen.question is None
         talk.screen.typed("/trust me")
         await talk.screen.noted("not 'me'")
-        assert all(isinstance(block, Note | UserSaid) for block in talk.screen.blocks)
+        talk.screen.typed("/trust")
+        question = await talk.screen.choice()
+        assert "Do you trust" in question.title
+        assert question.picked == -1, "Enter alone trusts nothing"
+        (shown,) = talk.screen.of(Table)
+        assert shown.title == "Nothing in this folder acts by itself"
+        assert shown.rows == (("allows", "git worktrees for isolated agents"),)
+        talk.screen.answer(1)
+        await talk.screen.noted("trusted, as it is now")
+        assert await app.is_trusted()
+        talk.screen.typed("/trust")
+        await talk.screen.noted("trusted already")
 
 
 def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(weft: Weft) -> None:

@@ -110,6 +110,10 @@ class Household(Protocol):
         """Wall-clock time."""
         ...
 
+    async def is_trusted(self) -> bool:
+        """Whether the user trusts the project as it is now; a copy is trusted as its original."""
+        ...
+
     def definitions(self) -> Definitions:
         """The agents that may be used."""
         ...

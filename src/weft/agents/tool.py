@@ -180,10 +180,19 @@ class AgentTool(Delegate):
     async def _placed(
         self, wanted: Wanted, definition: Definition
     ) -> tuple[Worktree | None, Wanted]:
-        """The copy that an isolated agent works in; where nothing may be changed anyway, none is made."""
+        """The copy that an isolated agent works in; none where nothing may be changed anyway.
+
+        Trust comes before everything that reads the repository: git's settings are of a kind with
+        hooks, and a definition of the project could have it called without the user's knowing.
+        """
         home = self._home
         if definition.isolation != "worktree" or home.mode == "plan":
             return None, wanted
+        if not await home.is_trusted():
+            raise FinalToolError(
+                f"the agent {definition.name!r} works in a git worktree, and no worktree is made "
+                "of a folder that the user does not trust; they can say so with /trust in the chat"
+            )
         project = home.state.about.project_path
         place = await add_worktree(home.runner, project, home.worktrees / wanted.child)
         return place, msgspec.structs.replace(wanted, project_path=place.project)

@@ -72,6 +72,7 @@ class Families:
         runner: Runner,
         user_agents: Path,
         worktrees: Path,
+        is_trusted: Callable[[str], Awaitable[bool]],
         ports: Mapping[SessionId, Port],
         open_port: Callable[[SessionId], Awaitable[Port]],
         open_child: Callable[[SessionId, Wanted], Awaitable[Port]],
@@ -82,6 +83,7 @@ class Families:
         self.supervisor = supervisor
         self.runner = runner
         self.worktrees = worktrees
+        self.is_trusted = is_trusted
         self.ports = ports
         self.open_port = open_port
         self.open_child = open_child
@@ -153,6 +155,16 @@ class Families:
         if port is None or not port.is_open:
             return "default"
         return port.permission_mode
+
+    def original(self, session_id: SessionId) -> str:
+        """The project of a session; of one that works in a copy, the project that was copied."""
+        about = self.ports[session_id].state.about
+        while about.parent is not None and Path(about.project_path).is_relative_to(self.worktrees):
+            parent = self.ports.get(about.parent.session_id)
+            if parent is None:
+                break  # not open here: the copy stands for itself, and nobody has trusted that
+            about = parent.state.about
+        return about.project_path
 
     # -- work beside the turns
 
@@ -275,6 +287,9 @@ class Desk:
 
     def now(self) -> float:
         return self._families.clock.now()
+
+    async def is_trusted(self) -> bool:
+        return await self._families.is_trusted(self._families.original(self.session_id))
 
     def definitions(self) -> Definitions:
         return self._families.definitions(self.state.about.project_path)

@@ -70,6 +70,7 @@ class Registry:
             runner=equipment.runner,
             user_agents=equipment.user_agents,
             worktrees=equipment.worktrees,
+            is_trusted=equipment.is_trusted,
             ports=self.ports,
             open_port=self.port,
             open_child=self.open_child,

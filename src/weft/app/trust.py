@@ -7,7 +7,8 @@ file that only they can write; nothing in the folder can give it, no mode implie
 It is bound to what was looked at: the folder's real path, its owner, and the content of every file that could act (the settings, the
 hooks, the scripts that hooks name).  If one of them changes, the folder is not trusted any more, and the person is asked again.
 Agents, skills and commands of a folder need no trust: an agent never has more leave than the session it works for, and a command's
-programs are asked about.
+programs are asked about.  A git worktree for an agent needs it: git's settings are of a kind with
+hooks.
 """
 
 from __future__ import annotations

@@ -17,15 +17,31 @@ def may_act(app: App) -> bool:
     return os.path.isdir(os.path.join(app.project_path, ".weft"))
 
 
+def plain_question(app: App) -> TrustQuestion:
+    """What to ask about a folder that withholds nothing, where the user wants to be asked."""
+    from weft.app.trust import TrustQuestion  # only for those who ask
+
+    return TrustQuestion(path=app.project_path, files=(), settings=(), commands=())
+
+
+def title_of(question: TrustQuestion) -> str:
+    """What the folder is up to, in a few words."""
+    if question.changed:
+        return "This folder has changed"
+    if question.files:
+        return "This folder wants to act"
+    return "Nothing in this folder acts by itself"
+
+
 def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
-    """What somebody must know to say whether they trust it."""
-    rows = [
+    """What the user must know to say whether they trust it."""
+    return [
         *(("changed", name) for name in question.changed),
         *(("runs", visible(command)) for command in question.commands),
         *(("sets", name) for name in question.settings),
         *(("from", name) for name in question.files),
+        ("allows", "git worktrees for isolated agents"),
     ]
-    return rows or [("from", question.path)]
 
 
 def warning(question: TrustQuestion) -> str:

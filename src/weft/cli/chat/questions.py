@@ -11,7 +11,7 @@ from weft.cli.chat.plans import as_text, from_text
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.chat.story import Asking, PlanAsked
 from weft.cli.exits import sentence_of
-from weft.cli.trusting import in_rows, may_act
+from weft.cli.trusting import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
 
@@ -178,23 +178,19 @@ def leave_question(request: PermissionRequest) -> Question:
 
 
 async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> None:
-    """Ask whether the person trusts the folder; nothing is asked where nothing is withheld.
+    """Ask whether the user trusts the folder; by itself only where something is withheld.
 
     Raises:
-        UsageError: it was asked for, and there is nothing to ask.
+        UsageError: it was asked for, and the folder is trusted already.
     """
     question = await app.trust_question() if may_act(app) else None
     if question is None:
-        if is_asked_for:
-            trusted = may_act(app) and await app.is_trusted()
-            raise UsageError(
-                "this folder is trusted already"
-                if trusted
-                else "nothing in this folder needs your trust"
-            )
-        return
-    title = "This folder wants to act" if not question.changed else "This folder has changed"
-    screen.show(Table(title=title, rows=tuple(in_rows(question))))
+        if not is_asked_for:
+            return
+        if await app.is_trusted():
+            raise UsageError("this folder is trusted already")
+        question = plain_question(app)
+    screen.show(Table(title=title_of(question), rows=tuple(in_rows(question))))
     chosen = await screen.choose(
         Question(
             title=f"Do you trust {question.path}?",
