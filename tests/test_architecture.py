@@ -8,7 +8,7 @@ import pytest
 
 from tests.source import SRC, imported_modules, our_imports, parsed, python_files
 
-ANYWHERE = {"errors", "ids", "clock", "faults"}
+ANYWHERE = {"errors", "ids", "clock", "faults", "thinking"}
 """The root modules that everybody may import."""
 
 _PURE = "messages permissions redact events tree state decisions"

@@ -22,17 +22,18 @@ from tests.legality.test_encoders import own_proofs, sendable
 from weft.app import Session
 from weft.app.port import LocalPort
 from weft.context import INSTRUCTIONS, Target, build, notes_for_model
-from weft.providers import ModelInfo, ModelRequest, ThinkingLevel
+from weft.providers import ModelInfo, ModelRequest
 from weft.providers.anthropic.encode import encode as encode_anthropic
+from weft.providers.catalogue import shipped
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.script import CallTogether, CallTool, SayText, Step, Think
 from weft.providers.scripted import ScriptedModel
+from weft.thinking import THINKING_LEVELS
 
 Json = dict[str, Any]
-LEVELS: tuple[ThinkingLevel, ...] = ("off", "low", "high")
 
 
 class Pose(msgspec.Struct, frozen=True):
@@ -52,11 +53,14 @@ class Pose(msgspec.Struct, frozen=True):
         return [f"{self.info.provider}:{self.info.name}: {rule}" for rule in found]
 
 
-def _info(provider: str, name: str, *, thinks: bool = True, sees: bool = True) -> ModelInfo:
+def _info(provider: str, name: str, *, sees: bool = True) -> ModelInfo:
+    known = shipped().info(provider, name)
     return ModelInfo(
         provider=provider,
         name=name,
-        thinks=thinks,
+        thinks=known.thinks,
+        levels=known.levels,
+        default_level=known.default_level,
         sees_images=sees,
         price_input=1.0,
         price_output=1.0,
@@ -93,13 +97,13 @@ POSES: dict[str, Pose] = {
         "call_",
     ),
     "chat": Pose(
-        _info("openai-chat", "gpt-4.1", thinks=False),
+        _info("openai-chat", "gpt-4.1"),
         lambda request, info: encode_chat(request, info, OPENAI),
         lambda body, signed: validate_openai_chat(body, server="openai"),
         "call_",
     ),
     "mistral": Pose(
-        _info("mistral", "mistral-medium-latest", thinks=False),
+        _info("mistral", "mistral-medium-latest"),
         lambda request, info: encode_chat(request, info, MISTRAL),
         lambda body, signed: validate_openai_chat(body, server="mistral"),
         "",
@@ -111,13 +115,14 @@ POSES: dict[str, Pose] = {
         "call_",
     ),
     "compatible": Pose(
-        _info("elsewhere", "open-model", thinks=False, sees=False),
+        _info("elsewhere", "open-model", sees=False),
         lambda request, info: encode_chat(request, info, COMPATIBLE),
         lambda body, signed: validate_openai_chat(body),
         "same",
     ),
     "gemini": _gemini("gemini-3-pro-preview"),
     "old-gemini": _gemini("gemini-2.5-flash"),
+    "flash": _gemini("gemini-3.8-flash"),
 }
 
 
@@ -189,7 +194,7 @@ async def illegal_anywhere(session: Session) -> list[str]:
             upto=line.upto,
             notes=notes_for_model(port.state.tree),
         )
-        for level in LEVELS:
+        for level in THINKING_LEVELS:
             request = ModelRequest(
                 model=pose.info.name, messages=messages, system="You work here.", thinking=level
             )

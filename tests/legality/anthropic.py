@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from tests.legality.efforts import accepted
 from tests.legality.rules import (
     PICTURES,
     Report,
@@ -106,7 +107,7 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
         report.need(warmth in (None, 1), "temperature", "may only be 1 when thinking is enabled")
         choice = (body.get("tool_choice") or {}).get("type")
         report.need(choice in (None, "auto", "none"), "tool_choice", "cannot force while thinking")
-    _output(report, body.get("output_config") or {})
+    _output(report, body.get("output_config") or {}, accepted("anthropic", str(body.get("model"))))
 
 
 def _off(report: Report, model: str, version: tuple[int, int], kind: Any) -> None:
@@ -121,11 +122,10 @@ def _off(report: Report, model: str, version: tuple[int, int], kind: Any) -> Non
         report.need(is_known, "thinking.type.between_tools", "is not supported for this model")
 
 
-def _output(report: Report, config: dict[str, Any]) -> None:
+def _output(report: Report, config: dict[str, Any], efforts: tuple[str, ...]) -> None:
     report.known_keys(config, ("effort", "format"), "output_config")
-    efforts = ("low", "medium", "high", "xhigh", "max")
     if "effort" in config:
-        report.need(config["effort"] in efforts, "output_config.effort", "unknown")
+        report.need(config["effort"] in efforts, "output_config.effort", "not on this model")
     if "format" in config:
         form = config["format"]
         report.need(form.get("type") == "json_schema", "output_config.format", "unknown type")

@@ -25,6 +25,7 @@ from weft.messages import (
     ToolCall,
 )
 from weft.providers.base import ModelRequest, ToolSpec
+from weft.thinking import THINKING_LEVELS
 
 PROVIDERS = ["anthropic", "openai", "openai-chat", "google", "ollama"]
 MODELS = ["claude-sonnet-4-6", "claude-sonnet-4-5", "gpt-5", "gemini-2.5-flash", "gemini-3-pro"]
@@ -192,7 +193,7 @@ def requests(draw: st.DrawFn, provider: str, models: list[str]) -> ModelRequest:
         tools=draw(tools()),
         max_output_tokens=draw(st.sampled_from([None, 1, 500, 1100, 8_000, 64_000])),
         temperature=draw(st.sampled_from([None, 0.0, 0.7, 1.0])),
-        thinking=draw(st.sampled_from(["off", "low", "medium", "high", "max"])),
+        thinking=draw(st.sampled_from(THINKING_LEVELS)),
         schema=draw(st.none() | st.sampled_from(SCHEMAS[1:])),
         session_id=draw(st.sampled_from(["", "ses_1"])),
         stop=draw(st.sampled_from([(), ("END",), ("a", "b", "c", "d", "e", "f"), (" ",)])),

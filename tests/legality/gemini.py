@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from tests.legality.efforts import accepted
 from tests.legality.rules import PICTURES, Report, check_schema, is_base64, is_blank
 
 _TOP = (
@@ -94,7 +95,7 @@ def _thinking(report: Report, thinking: dict[str, Any], model: str, is_three: bo
     report.need(not both, "thinkingConfig", "either a level or a budget")
     if "thinkingLevel" in thinking:
         report.need(is_three, "thinkingConfig", "thinking level is not supported for this model")
-        levels = ("low", "high") if "pro" in model else ("minimal", "low", "medium", "high")
+        levels = accepted("google", model)
         report.need(thinking["thinkingLevel"] in levels, "thinkingConfig", "unknown level")
     if "thinkingBudget" in thinking:
         budget = thinking["thinkingBudget"]

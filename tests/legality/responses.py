@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from tests.legality.efforts import accepted
 from tests.legality.rules import (
     NAME,
     Report,
@@ -41,7 +42,6 @@ _TOP = (
     "user",
     "safety_identifier",
 )
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _MAX_ID = 64
 
 
@@ -81,12 +81,8 @@ def _settings(report: Report, body: dict[str, Any]) -> None:
         report.need(body["max_output_tokens"] >= 16, "max_output_tokens", "must be at least 16")
     if (reasoning := body.get("reasoning")) is not None:
         report.need(_reasons(model), "reasoning", "unsupported with this model")
-        report.need(reasoning.get("effort") in (None, *_EFFORTS), "reasoning.effort", "unknown")
-        is_known = reasoning.get("effort") != "max" or model.startswith("gpt-6")
-        report.need(is_known, "reasoning.effort", "this model has no max")
-        if "gpt-6.1-sol" in model or "astra" in model:
-            least = ("none", "minimal")
-            report.need(reasoning.get("effort") not in least, "reasoning.effort", "not this one")
+        efforts = (None, *accepted("openai", model))
+        report.need(reasoning.get("effort") in efforts, "reasoning.effort", "unsupported value")
     if "reasoning.encrypted_content" in body.get("include", []):
         report.need(_reasons(model), "include", "encrypted content is not supported here")
     if len(str(body.get("prompt_cache_key", ""))) > 64:

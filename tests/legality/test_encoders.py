@@ -19,6 +19,7 @@ from weft.ids import CallUid
 from weft.messages import Message, Results, Said, Thinking, ToolCall
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.catalogue import shipped
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
@@ -29,17 +30,22 @@ many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 CLAUDES = [
     *("claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"),
     *("claude-sonnet-5", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5"),
-    *("claude-haiku-5-5", "claude-fable-5-1"),
+    *("claude-haiku-5-5", "claude-fable-5-1", "claude-opus-4-5"),
 ]
 INFO = ModelInfo(provider="anthropic", name="m")
-GPTS = ["gpt-5", "gpt-5.2", "gpt-4.1", "o3", "gpt-6-sol", "gpt-6.1-sol"]
-GEMINIS = ["gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"]
+GPTS = [
+    *("gpt-5", "gpt-5.2", "gpt-4.1", "o3", "gpt-6-sol", "gpt-6.1-sol", "gpt-5-pro", "gpt-5.4"),
+    *("gpt-5.1-codex-mini", "gpt-5.6-luna"),
+]
+GEMINIS = [
+    *("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"),
+    *("gemini-3.8-flash", "gemini-3.7-flash", "gemini-4-argon"),
+]
 
 
 def info(provider: str, request: ModelRequest, *, sees: bool = True) -> ModelInfo:
-    thinks = request.model.startswith(("gpt-5", "o3", "gpt-6", "gemini", "claude-sonnet"))
-    thinks = thinks or request.model.startswith(("claude-opus", "claude-haiku-5", "claude-fable"))
-    return ModelInfo(provider=provider, name=request.model, thinks=thinks, sees_images=sees)
+    known = shipped().info(provider, request.model)
+    return msgspec.structs.replace(known, sees_images=sees)
 
 
 def own_proofs(request: ModelRequest, provider: str) -> set[str]:
@@ -89,8 +95,7 @@ def test_chat_requests_are_legal(request: ModelRequest) -> None:
 @many
 @given(request=requests("deepseek", ["deepseek-v4-pro"]))
 def test_deepseek_requests_are_legal(request: ModelRequest) -> None:
-    asked = ModelInfo(provider="deepseek", name=request.model, thinks=True)
-    body = sendable(encode_chat(request, asked, DEEPSEEK))
+    body = sendable(encode_chat(request, info("deepseek", request), DEEPSEEK))
     assert validate_openai_chat(body, server="deepseek") == []
 
 

@@ -155,6 +155,10 @@ ANTHROPIC_ILLEGAL: dict[str, Spoil] = {
         messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
     ),
     "unknown field": lambda b: b.update(reasoning_effort="high"),
+    "effort on a model without": lambda b: b.update(output_config={"effort": "low"}),
+    "effort that the model lacks": lambda b: b.update(
+        model="claude-opus-4-5", output_config={"effort": "max"}
+    ),
     "open output schema": lambda b: b.update(
         output_config={"format": {"type": "json_schema", "schema": OPEN_SCHEMA}}
     ),
@@ -185,7 +189,10 @@ ANTHROPIC_LEGAL: dict[str, Spoil] = {
         ]
     ),
     "closed output schema": lambda b: b.update(
-        output_config={"format": {"type": "json_schema", "schema": SCHEMA}, "effort": "low"}
+        output_config={"format": {"type": "json_schema", "schema": SCHEMA}}
+    ),
+    "an effort that the model has": lambda b: b.update(
+        model="claude-opus-4-5", output_config={"effort": "low"}
     ),
 }
 
@@ -265,6 +272,7 @@ RESPONSES_ILLEGAL: dict[str, Spoil] = {
     ),
     "stop": lambda b: b.update(stop=["x"]),
     "unknown effort": lambda b: b["reasoning"].update(effort="max"),
+    "effort of another model": lambda b: b.update(model="gpt-5-pro"),
     "strict output that is not": lambda b: b.update(
         text={"format": {"type": "json_schema", "name": "a", "schema": OPEN_SCHEMA, "strict": True}}
     ),

@@ -15,6 +15,7 @@ from weft.providers.anthropic.encode import BINDING_BETA
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.anthropic.stream import AnthropicWire
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.catalogue import shipped
 from weft.providers.google.encode import encode as google
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
@@ -31,7 +32,8 @@ READ = ToolSpec(
 
 
 def info(provider: str, model: str, **more: Any) -> ModelInfo:
-    return ModelInfo(provider=provider, name=model, **{"thinks": True, "sees_images": True, **more})
+    known = shipped().info(provider, model)
+    return msgspec.structs.replace(known, **{"sees_images": True, **more})
 
 
 def user(*parts: Part | str) -> Said:
@@ -227,8 +229,13 @@ def test_anthropic_marks_system_tools_and_the_last_two_user_messages() -> None:
         ("claude-haiku-6", "off", {"type": "adaptive", "display": "summarized"}),
         ("our-own-name", "off", None),
         ("claude-sonnet-4-5-20250929", "low", {"type": "enabled", "budget_tokens": 4096}),
-        ("claude-opus-4-20250514", "max", {"type": "enabled", "budget_tokens": 28672}),
+        ("claude-sonnet-4-5-20250929", "max", {"type": "enabled", "budget_tokens": 28672}),
+        ("claude-opus-4-20250514", "max", {"type": "enabled", "budget_tokens": 24000}),
         ("claude-sonnet-4-6", "off", None),
+        ("claude-sonnet-4-6", "default", None),
+        ("claude-haiku-4-5", "default", None),
+        ("our-own-name", "default", None),
+        ("claude-sonnet-5-5", "default", {"type": "adaptive", "display": "summarized"}),
     ],
 )
 def test_anthropic_thinks_in_the_form_of_the_model(
@@ -244,9 +251,34 @@ def test_anthropic_thinks_in_the_form_of_the_model(
 def test_anthropic_thinks_least_where_it_cannot_be_turned_off() -> None:
     model = "claude-opus-5-5"
     thought = Thinking(text="", signature="s", provider="anthropic", model=model)
-    request = ask(model, user("a"), model_says(thought, "b"), user("c"))
+    request = ask(model, user("a"), model_says(thought, "b"), user("c"), thinking="off")
     body = anthropic(request, info("anthropic", model))
     assert body["output_config"] == {"effort": "low"}
+    assert body["messages"][1]["content"][0]["signature"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "effort"),
+    [
+        ("claude-opus-4-6", "xhigh", "high"),
+        ("claude-opus-4-8", "xhigh", "xhigh"),
+        ("claude-sonnet-5-5", "minimal", "low"),
+        ("claude-haiku-6", "max", "high"),
+    ],
+)
+def test_anthropic_gets_the_nearest_effort_that_the_model_has(
+    model: str, level: ThinkingLevel, effort: str
+) -> None:
+    body = anthropic(ask(model, user("a"), thinking=level), info("anthropic", model))
+    assert body["output_config"] == {"effort": effort}
+
+
+def test_anthropic_gets_reasoning_back_that_a_model_did_by_default() -> None:
+    model = "claude-sonnet-5-5"
+    thought = Thinking(text="", signature="s", provider="anthropic", model=model)
+    request = ask(model, user("a"), model_says(thought, "b"), user("c"), thinking="default")
+    body = anthropic(request, info("anthropic", model))
+    assert "output_config" not in body
     assert body["messages"][1]["content"][0]["signature"] == "s"
 
 
@@ -349,12 +381,19 @@ def test_responses_sends_reasoning_back_encrypted_before_what_it_led_to() -> Non
         ("gpt-6.1-sol", "off", "low"),
         ("gpt-6-astra", "off", "low"),
         ("gpt-6.1-terra", "max", "max"),
-        ("gpt-5.6-sol", "max", "xhigh"),
+        ("gpt-5.6-sol", "max", "max"),
+        ("gpt-5.6-sol", "minimal", "low"),
+        ("gpt-5-pro", "low", "high"),
+        ("gpt-5-pro", "off", "high"),
+        ("gpt-5.2-pro", "off", "medium"),
+        ("gpt-6.1-sol", "default", None),
     ],
 )
-def test_responses_says_how_much_to_think(model: str, level: ThinkingLevel, effort: str) -> None:
+def test_responses_says_how_much_to_think(
+    model: str, level: ThinkingLevel, effort: str | None
+) -> None:
     body = responses(ask(model, user("a"), thinking=level), info("openai", model))
-    assert body["reasoning"]["effort"] == effort
+    assert body["reasoning"].get("effort") == effort
 
 
 @pytest.mark.parametrize(
@@ -451,19 +490,25 @@ def test_gemini_cannot_have_a_schema_beside_tools_before_version_three() -> None
     ("model", "level", "expected"),
     [
         ("gemini-2.5-flash", "off", {"thinkingBudget": 0}),
-        ("gemini-2.5-pro", "off", {"thinkingBudget": 128}),
+        ("gemini-2.5-pro", "off", {"thinkingBudget": 512}),
         ("gemini-2.5-pro", "low", {"thinkingBudget": 2048, "includeThoughts": True}),
-        ("gemini-3-pro-preview", "medium", {"thinkingLevel": "high", "includeThoughts": True}),
+        ("gemini-2.5-pro", "default", {"includeThoughts": True}),
+        ("gemini-2.5-flash-lite", "default", None),
+        ("gemini-3-pro-preview", "medium", {"thinkingLevel": "low", "includeThoughts": True}),
         ("gemini-3-flash-preview", "off", {"thinkingLevel": "minimal"}),
         ("gemini-4-argon", "off", {"thinkingLevel": "low"}),
+        ("gemini-3.7-flash", "off", {"thinkingLevel": "low"}),
+        ("gemini-3.8-flash", "off", {"thinkingLevel": "low"}),
+        ("gemini-3.8-flash", "minimal", {"thinkingLevel": "low", "includeThoughts": True}),
         ("gemini-3.8-flash", "medium", {"thinkingLevel": "medium", "includeThoughts": True}),
+        ("gemini-3.8-flash", "default", {"includeThoughts": True}),
     ],
 )
 def test_gemini_thinks_in_the_form_of_the_model(
     model: str, level: ThinkingLevel, expected: object
 ) -> None:
     body = google(ask(model, user("a"), thinking=level), info("google", model))
-    assert body["generationConfig"]["thinkingConfig"] == expected
+    assert body.get("generationConfig", {}).get("thinkingConfig") == expected
 
 
 def test_gemini_declares_a_tool_without_arguments_without_parameters() -> None:
@@ -477,7 +522,7 @@ def test_gemini_declares_a_tool_without_arguments_without_parameters() -> None:
 def test_mistral_gets_ids_and_an_order_that_it_takes() -> None:
     one, two = call(1), call(2, provider="mistral", provider_id="abcDEF123")
     said = (user("a"), model_says(one, two), gave(one, two), user("and now?"))
-    asked = info("mistral", "mistral-medium-latest", thinks=False)
+    asked = info("mistral", "mistral-medium-latest")
     messages = chat(ask("mistral-medium-latest", *said), asked, MISTRAL)["messages"]
     made, own = (each["id"] for each in messages[1]["tool_calls"])
     assert re.fullmatch("[a-zA-Z0-9]{9}", made)
@@ -496,14 +541,20 @@ def test_deepseek_gets_reasoning_back_beside_calls_even_where_there_was_none() -
     given = [m["reasoning_content"] for m in body["messages"] if "tool_calls" in m]
     assert given == ["hm", ""]
     assert (body["thinking"], body["reasoning_effort"]) == ({"type": "enabled"}, "high")
-    off = chat(ask(model, *said), asked, DEEPSEEK)
+    off = chat(ask(model, *said, thinking="off"), asked, DEEPSEEK)
     assert off["thinking"] == {"type": "disabled"}
+    untold = chat(ask(model, *said, thinking="default"), asked, DEEPSEEK)
+    assert untold.keys() & {"thinking", "reasoning_effort"} == set()
 
 
 def test_openai_chat_leaves_reasoning_out_beside_tools_where_it_must() -> None:
-    for model, effort in (("gpt-6-sol", "none"), ("gpt-5.2", "high")):
+    cases = (("gpt-6-sol", "none"), ("gpt-5.5", "none"), ("gpt-5.2", "high"))
+    for model, effort in cases:
         request = ask(model, user("a"), thinking="high", tools=(READ,))
         assert chat(request, info("openai-chat", model), OPENAI)["reasoning_effort"] == effort
+    untold = ask("gpt-6-sol", user("a"), thinking="default", tools=(READ,))
+    asked = info("openai-chat", "gpt-6-sol")
+    assert chat(untold, asked, OPENAI)["reasoning_effort"] == "none"
 
 
 @pytest.mark.parametrize(
@@ -513,14 +564,17 @@ def test_openai_chat_leaves_reasoning_out_beside_tools_where_it_must() -> None:
         ("gpt-oss:20b", "medium", "medium"),
         ("gpt-oss:20b", "max", "high"),
         ("qwen3:8b", "max", True),
+        ("qwen3:8b", "minimal", True),
         ("qwen3:8b", "off", False),
+        ("qwen3:8b", "default", None),
+        ("gpt-oss:20b", "default", None),
     ],
 )
 def test_ollama_says_how_much_to_think_in_the_models_words(
     model: str, level: ThinkingLevel, think: object
 ) -> None:
     body = ollama(ask(model, user("a"), thinking=level), info("ollama", model))
-    assert body["think"] == think
+    assert body.get("think") == think
 
 
 def test_of_many_pictures_only_the_newest_are_shown() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from weft.messages import Message, Result, Results, Said, Usage
+from weft.thinking import ThinkingLevel, nearest_level
 
 __all__ = [
     "CallArgs",
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "other"]
-ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high", "max"]
 
 
 # --- the request -----------------------------------------------------------------------
@@ -145,8 +145,17 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     long_prices: tuple[float, ...] = ()
     """Input, output, and where there are such, read from and written to the cache."""
     thinks: bool = False
+    levels: tuple[ThinkingLevel, ...] = ()
+    """The thinking levels that it takes, from the least on; `off` is among them only if it can be switched off.  Of a model that
+    thinks and names none, they are not known."""
+    default_level: ThinkingLevel | None = None
+    """The level that it thinks at when it is told none; None where that is not known."""
     sees_images: bool = False
     calls_tools: bool = True
+
+    def level(self, wanted: ThinkingLevel) -> ThinkingLevel:
+        """The level to ask this model for when `wanted` is wanted; `default` asks for nothing."""
+        return nearest_level(wanted, self.levels)
 
     def cost(self, usage: Usage) -> float | None:
         """What the usage of one request costs, or None when a price that it needs is unknown."""

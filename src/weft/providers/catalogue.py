@@ -2,7 +2,8 @@
 
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
 that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
-known family only its abilities.  Where a price changes with the hour or the season, the dearer one is listed.
+known family only its abilities.  Where a price changes with the hour or the season, the dearer one is listed.  Of a model
+that is not listed only those thinking levels are assumed that all models of its vendor take.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.providers.base import ModelInfo
+from weft.thinking import ThinkingLevel
 
 _STAMP = re.compile(
     r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
@@ -31,7 +33,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """US dollars for a million tokens: input, output, and where there are such, read from and written to the cache."""
     long: tuple[float, ...] = ()
     """From how many tokens on a request is dearer, and its prices then, in the same order."""
-    thinks: bool = False
+    levels: tuple[ThinkingLevel, ...] = ()
+    """The thinking levels that it takes, from the least on; `off` is among them only if it can be switched off."""
+    default: ThinkingLevel | None = None
+    """The level that it thinks at when it is told none; None where that is not known."""
     sees: bool = False
     tools: bool = True
 
@@ -45,6 +50,8 @@ class Vendor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models: dict[str, Entry] = {}
     same_as: str = ""
     """Another provider with the same models."""
+    without: tuple[ThinkingLevel, ...] = ()
+    """Thinking levels that those models have there, and not here."""
     url: str = ""
     """Where it speaks Chat Completions; empty for those with an adapter of their own."""
     key: str = ""
@@ -86,8 +93,9 @@ class Catalogue:
     def info(self, provider: str, name: str) -> ModelInfo:
         """What is known of one model."""
         vendor = self.vendor(provider)
-        entry, has_price = self._find(provider, name)
-        price, dearer = (entry.price, entry.long) if has_price else ((), ())
+        entry, is_itself = self._find(provider, name)
+        levels = self._levels(vendor, entry, is_itself=is_itself)
+        price, dearer = (entry.price, entry.long) if is_itself else ((), ())
         if vendor.is_free:
             price, dearer = (0.0, 0.0, 0.0, 0.0), ()
         known = dict(
@@ -102,7 +110,9 @@ class Catalogue:
             name=name,
             context_window=entry.window or vendor.family.window or 128_000,
             max_output_tokens=entry.output or vendor.family.output or 8_192,
-            thinks=entry.thinks,
+            thinks=bool(levels),
+            levels=levels,
+            default_level=entry.default if is_itself else None,
             sees_images=entry.sees,
             calls_tools=entry.tools,
             long_prompt=int(dearer[0]) if dearer else None,
@@ -128,8 +138,19 @@ class Catalogue:
     def _listed(self, vendor: Vendor) -> Mapping[str, Entry]:
         return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models
 
+    def _levels(
+        self, vendor: Vendor, entry: Entry, *, is_itself: bool
+    ) -> tuple[ThinkingLevel, ...]:
+        """The levels of an entry that hold for a model of this vendor, which is the listed one or a relative of it."""
+        common = self.vendor(vendor.same_as).family if vendor.same_as else vendor.family
+        return tuple(
+            level
+            for level in entry.levels
+            if level not in vendor.without and (is_itself or level in common.levels)
+        )
+
     def _find(self, provider: str, name: str) -> tuple[Entry, bool]:
-        """The entry, and whether its price can be trusted for this name."""
+        """The entry, and whether it is of this very model; if not, its price and its finer abilities cannot be trusted."""
         own = self._more.get(provider, {})
         if name in own:
             return own[name], True

@@ -4,10 +4,11 @@ Rules that shape this file: messages alternate and begin with the user; results 
 calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, in the order in
 which it came, and never ends a message; a failed result holds only text; at most four cache marks.
 
-Models differ in thinking.  Before 4.6 it has a budget of tokens; from 4.6 on it is adaptive; from 5 on it is on unless it
-is turned off, and some cannot turn it off.  From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning
-is bound to all that stood before it, and compaction or another system prompt would have the request refused, were the
-service not told to drop what no longer fits.
+Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget of tokens; from 4.6 on
+it is the effort of adaptive thinking.  Before 5 a model that is told nothing does not think; from 5 on it does, and leaving
+`thinking` out is the same as asking for `adaptive`.  From 4.7 on its text is left out unless it is asked for.  From 5.1 on
+reasoning is bound to all that stood before it, and compaction or another system prompt would have the request refused, were
+the service not told to drop what no longer fits.
 """
 
 from __future__ import annotations
@@ -36,13 +37,19 @@ Thoughts: TypeAlias = Literal["none", "first", "as they came"]
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _UNKNOWN = (99, 0)
-_NEWEST_KNOWN = (5, 5)
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Must stand in the `anthropic-beta` header when a body has `thinking.block_binding`."""
 _BINDING: Json = {"prefix_mismatch_behavior": "drop_block"}
 _CACHED: Json = {"type": "ephemeral"}
-_BUDGETS: dict[ThinkingLevel, int] = {"low": 4_096, "medium": 10_000, "high": 24_000, "max": 48_000}
 _LEAST_BUDGET = 1_024
+_BUDGETS: dict[ThinkingLevel, int] = {
+    "minimal": _LEAST_BUDGET,
+    "low": 4_096,
+    "medium": 10_000,
+    "high": 24_000,
+    "xhigh": 36_000,
+    "max": 48_000,
+}
 _ANSWER_ROOM = 4_096
 """Output tokens that a thinking budget leaves for the answer, where the model has them."""
 
@@ -92,33 +99,34 @@ def model_version(name: str) -> tuple[int, int]:
 def _thinking(
     request: ModelRequest, info: ModelInfo, said: list[Turn], version: tuple[int, int], limit: int
 ) -> Json:
-    if not info.thinks:
-        return {}
-    if request.thinking == "off":
-        return _thinking_off(request.model, version)
-    if version >= (4, 6):
-        return _adaptive(version, request.thinking)
-    budget = min(_BUDGETS[request.thinking], max(limit - _ANSWER_ROOM, limit // 2))
-    if budget < _LEAST_BUDGET or not _opens_with_thought(said):
-        return {}
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    level = info.level(request.thinking)
+    if version == _UNKNOWN and request.thinking in ("default", "off"):
+        return {}  # which model is behind the name, only its owner knows
+    match level:
+        case "default":
+            return _adaptive(version) if info.thinks and version >= (5, 0) else {}
+        case "off":
+            return _thinking_off(request.model, version)
+        case _ if version >= (4, 6):
+            return {**_adaptive(version), "output_config": {"effort": level}}
+        case _:
+            budget = min(_BUDGETS[level], max(limit - _ANSWER_ROOM, limit // 2))
+            if budget < _LEAST_BUDGET or not _opens_with_thought(said):
+                return {}
+            return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _adaptive(version: tuple[int, int], effort: ThinkingLevel) -> Json:
+def _adaptive(version: tuple[int, int]) -> Json:
     shown = {"display": "summarized"} if version >= (4, 7) else {}
-    return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": effort}}
+    return {"thinking": {"type": "adaptive", **shown}}
 
 
 def _thinking_off(model: str, version: tuple[int, int]) -> Json:
-    """As little thinking as the model has; where it is not known whether it can be turned off, the least effort."""
-    if version < (5, 0) or version == _UNKNOWN:
+    """How a model is told not to think; those before 5 think only when they are told to."""
+    if version < (5, 0):
         return {}
-    if version <= _NEWEST_KNOWN:
-        if "sonnet" in model and version == (5, 5):
-            return {"thinking": {"type": "between_tools"}}
-        if "haiku" in model or "sonnet" in model or ("opus" in model and version < (5, 5)):
-            return {"thinking": {"type": "disabled"}}
-    return _adaptive(version, "low")
+    is_between = "sonnet" in model and version >= (5, 5)
+    return {"thinking": {"type": "between_tools" if is_between else "disabled"}}
 
 
 def _opens_with_thought(said: list[Turn]) -> bool:

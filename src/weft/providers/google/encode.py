@@ -31,8 +31,16 @@ FOREIGN_SIGNATURE = "skip_thought_signature_validator"
 
 _MOST_STOPS = 5
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_BUDGETS: dict[ThinkingLevel, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
-_LEAST_PRO_BUDGET = 128
+_BUDGETS: dict[ThinkingLevel, int] = {
+    "off": 0,
+    "minimal": 512,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": 16_384,
+    "xhigh": 20_480,
+    "max": 24_576,
+}
+"""What a level is before Gemini 3; each within the range of every model that has it."""
 
 
 def encode(request: ModelRequest, info: ModelInfo) -> Json:
@@ -76,23 +84,21 @@ def _config(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) ->
     if request.schema is not None and _takes_schema(request, version):
         config["responseMimeType"] = "application/json"
         config["responseJsonSchema"] = for_gemini(request.schema)
-    if info.thinks:
-        config["thinkingConfig"] = _thinking(request, version)
+    if thinking := _thinking(request, info, version):
+        config["thinkingConfig"] = thinking
     return config
 
 
-def _thinking(request: ModelRequest, version: tuple[int, int]) -> Json:
-    level = request.thinking
+def _thinking(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) -> Json:
+    level = info.level(request.thinking)
+    shown = {"includeThoughts": True} if request.thinking != "off" else {}
+    if level == "default":
+        # Thoughts can be asked for only where there are some.
+        thinks = info.thinks and version >= (2, 5) and info.default_level != "off"
+        return shown if thinks else {}
     if version >= (3, 0):
-        # The larger models know only two levels, the smaller ones all four.
-        is_large = "flash" not in request.model
-        if level == "off":
-            return {"thinkingLevel": "low" if is_large else "minimal"}
-        known = "high" if level in ("max", "high") or (is_large and level == "medium") else level
-        return {"thinkingLevel": known, "includeThoughts": True}
-    if level == "off":
-        return {"thinkingBudget": _LEAST_PRO_BUDGET if "pro" in request.model else 0}
-    return {"thinkingBudget": _BUDGETS[level], "includeThoughts": True}
+        return {"thinkingLevel": level, **shown}
+    return {"thinkingBudget": _BUDGETS[level], **shown}
 
 
 @remembered

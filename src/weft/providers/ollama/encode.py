@@ -31,16 +31,11 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         body["tools"] = _tools(request.tools)
     if request.schema is not None:
         body["format"] = closed(request.schema)
-    if info.thinks:
-        body["think"] = _think(request)
+    level = info.level(request.thinking)
+    if level != "default":
+        # Most can only be switched on and off; what always thinks has words for how much.
+        body["think"] = level != "off" if "off" in info.levels else level
     return body
-
-
-def _think(request: ModelRequest) -> bool | str:
-    """On or off; gpt-oss always thinks, and knows three words for how much."""
-    if not request.model.startswith("gpt-oss"):
-        return request.thinking != "off"
-    return {"off": "low", "max": "high"}.get(request.thinking, request.thinking)
 
 
 @remembered

@@ -52,25 +52,19 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         body["prompt_cache_key"] = request.session_id[:64]
     if info.thinks:
         body["include"] = ["reasoning.encrypted_content"]
-        body["reasoning"] = {"effort": effort(request.model, request.thinking), "summary": "auto"}
+        body["reasoning"] = {**_effort(info.level(request.thinking)), "summary": "auto"}
     elif request.temperature is not None:
         body["temperature"] = request.temperature
     return body
 
 
-def effort(model: str, level: ThinkingLevel) -> str:
-    """The vendor's word for how much to think; `off` is the least that the model knows, `max` the most."""
-    version = model_version(model)
-    if level == "off":
-        always = any(word in model for word in ("codex", "pro", "astra", "gpt-6.1-sol"))
-        if always or version < (5, 0):
-            return "low"
-        return "none" if version >= (5, 1) else "minimal"
-    if level == "max":
-        if version >= (6, 0):
-            return "max"
-        return "xhigh" if version >= (5, 2) or "codex-max" in model else "high"
-    return level
+def _effort(level: ThinkingLevel) -> Json:
+    return {} if level == "default" else {"effort": effort_word(level)}
+
+
+def effort_word(level: ThinkingLevel) -> str:
+    """The vendor's word for a level that the model has."""
+    return "none" if level == "off" else level
 
 
 def model_version(model: str) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from weft.messages import Image, Text, Thinking
-from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
-from weft.providers.openai.encode import effort, model_version
+from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.openai.encode import effort_word, model_version
 from weft.providers.schema import as_object, closed, remembered, strict
 from weft.providers.shape import (
     GO_ON,
@@ -39,6 +39,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """It knows `stream_options.include_usage`."""
     effort: bool = False
     """It knows `reasoning_effort`."""
+    strict_sampling: bool = False
+    """Its models that think take neither a temperature nor words to stop at."""
     schemas: bool = True
     """It knows `response_format` with a JSON Schema; else the wish is put in words."""
     cache_key: bool = False
@@ -60,14 +62,19 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OPENAI = Dialect(
-    max_tokens="max_completion_tokens", effort=True, cache_key=True, effort_beside_tools=False
+    max_tokens="max_completion_tokens",
+    effort=True,
+    strict_sampling=True,
+    cache_key=True,
+    effort_beside_tools=False,
 )
 DEEPSEEK = Dialect(reasoning_back=True, thinking_switch=True, schemas=False)
-MISTRAL = Dialect(short_ids=True, user_may_follow_results=False)
-XAI = Dialect(effort=True, conversation_header="x-grok-conv-id")
+MISTRAL = Dialect(effort=True, short_ids=True, user_may_follow_results=False)
+XAI = Dialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
+WITH_EFFORT = Dialect(effort=True)
 COMPATIBLE = Dialect()
 
-_TOOLS_OR_THOUGHT = (5, 6)
+_TOOLS_OR_THOUGHT = (5, 4)
 """From this version on OpenAI's models call functions here only without reasoning."""
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _NOTED = "(noted)"
@@ -83,14 +90,11 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
         body["tools"] = _tools(request.tools)
     if request.max_output_tokens:
         body[dialect.max_tokens] = request.max_output_tokens
-    reasons = dialect.effort and info.thinks
-    if reasons:
-        body["reasoning_effort"] = _effort(request, dialect)
-    elif request.temperature is not None:
+    body.update(_thinking(request, info, dialect))
+    is_strict = dialect.strict_sampling and info.thinks
+    if request.temperature is not None and not is_strict:
         body["temperature"] = request.temperature
-    if dialect.thinking_switch and info.thinks:
-        body.update(_switched(request.thinking))
-    if request.stop and not reasons:
+    if request.stop and not is_strict:
         body["stop"] = list(request.stop[:_MOST_STOPS])
     if request.schema is not None and dialect.schemas:
         body["response_format"] = {"type": "json_schema", "json_schema": _form(request.schema)}
@@ -99,19 +103,19 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
     return body
 
 
-def _effort(request: ModelRequest, dialect: Dialect) -> str:
-    is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
-    if request.tools and is_new and not dialect.effort_beside_tools:
-        return effort(request.model, "off")
-    wanted = effort(request.model, request.thinking)
-    return "xhigh" if wanted == "max" else wanted
-
-
-def _switched(level: ThinkingLevel) -> Json:
-    if level == "off":
-        return {"thinking": {"type": "disabled"}}
-    known = {"low": "low", "max": "max"}.get(level, "high")
-    return {"thinking": {"type": "enabled"}, "reasoning_effort": known}
+def _thinking(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> Json:
+    level = info.level(request.thinking)
+    if request.tools and not dialect.effort_beside_tools:
+        is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
+        # It must be said even where nothing was: by default they think.  One that cannot do without has no tools here.
+        level = info.level("off") if is_new and "off" in info.levels else level
+    if level == "default":
+        return {}
+    if dialect.thinking_switch:
+        is_off = level == "off"
+        switch = {"thinking": {"type": "disabled" if is_off else "enabled"}}
+        return switch if is_off else {**switch, "reasoning_effort": level}
+    return {"reasoning_effort": effort_word(level)} if dialect.effort else {}
 
 
 def _form(schema: Json) -> Json:

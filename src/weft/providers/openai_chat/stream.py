@@ -16,6 +16,7 @@ from weft.providers.openai_chat.encode import (
     DEEPSEEK,
     MISTRAL,
     OPENAI,
+    WITH_EFFORT,
     XAI,
     Dialect,
     encode,
@@ -30,6 +31,8 @@ DIALECTS = {
     "api.deepseek.com": DEEPSEEK,
     "api.mistral.ai": MISTRAL,
     "api.x.ai": XAI,
+    "api.groq.com": WITH_EFFORT,
+    "api.together.xyz": WITH_EFFORT,
 }
 """How servers speak that differ from most, by host."""
 THOUGHT_MARK = "reasoning_content"

@@ -1,0 +1,36 @@
+"""Thinking levels: the one list of how hard a model may think, and the nearest of those that a model has.
+
+Vendors call it effort, thinking level or thinking budget, and each model takes its own few words.  Everywhere above
+the vendors' encoders there is only this list; an encoder translates the level that `nearest_level` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias, get_args
+
+ThinkingLevel: TypeAlias = Literal[
+    "default", "off", "minimal", "low", "medium", "high", "xhigh", "max"
+]
+THINKING_LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
+"""From the least to the most; `default`, which leaves it to the vendor, stands before them all."""
+
+
+def thinking_level(word: object) -> ThinkingLevel | None:
+    """The level that a word names; None for any other word."""
+    return next((level for level in THINKING_LEVELS if level == word), None)
+
+
+def nearest_level(wanted: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:
+    """The level to use for `wanted` with a model that has only `available`.
+
+    Where nothing is known of a model, the vendor's default is all that is sure to be accepted.  Being asked to think, it
+    never means `off`; between two that are equally near it is the lower one, so that nobody pays for more than they asked for.
+    """
+    if wanted == "default" or not available:
+        return "default"
+    if wanted in available:
+        return wanted
+    order = THINKING_LEVELS.index
+    thinking = [level for level in available if level != "off"] or available
+    return min(thinking, key=lambda level: (abs(order(level) - order(wanted)), order(level)))
