@@ -30,8 +30,9 @@ async def test_the_rotation_goes_round_and_carries_the_thinking_level(tmp_path: 
         assert await session.cycle_model() == "scripted:b"
         assert (await session.editor_snapshot()).thinking == "high"
         assert await session.cycle_model() == "scripted:a"
+        assert await session.cycle_thinking_level() == "xhigh"
         assert await session.cycle_thinking_level() == "max"
-        assert await session.cycle_thinking_level() == "off"
+        assert await session.cycle_thinking_level() == "default"
 
 
 async def test_without_a_rotation_cycling_says_what_to_set(tmp_path: Path) -> None:

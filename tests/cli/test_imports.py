@@ -33,6 +33,7 @@ NEVER = {
 HELP = {
     "weft",
     "weft.errors",
+    "weft.thinking",
     "weft.cli",
     "weft.cli.main",
     "weft.cli.exits",

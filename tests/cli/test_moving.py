@@ -12,6 +12,7 @@ from tests.cli.person import Talk, talking
 from weft.app import App, Session
 from weft.cli.chat.blocks import Note, Table
 from weft.cli.chat.screen import GoBack, Question
+from weft.thinking import THINKING_LEVELS
 
 pytestmark = pytest.mark.anyio
 
@@ -324,7 +325,7 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
         assert question.title == "How hard should it think?"
         await talk.screen.until(lambda: talk.screen.live.requests)
         assert talk.screen.question is question
-        talk.screen.answer(3)
+        talk.screen.answer(THINKING_LEVELS.index("high"))
         await talk.screen.until(
             lambda: (
                 isinstance(talk.screen.question, Question)

@@ -292,8 +292,8 @@ async def test_a_model_without_thinking_says_so(plain_world: World) -> None:
             note.text == "scripted:plain has no thinking to set; it counts with a model that has."
         )
         await session.set_thinking_level("off")
-        assert await session.cycle_thinking_level() == "low"
+        assert await session.cycle_thinking_level() == "minimal"
         assert len(await facts(session, SystemNote)) == 2
         await session.update_model("scripted:script")
-        assert await session.cycle_thinking_level() == "medium"
+        assert await session.cycle_thinking_level() == "low"
         assert len(await facts(session, SystemNote)) == 2

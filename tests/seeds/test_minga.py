@@ -273,7 +273,7 @@ async def test_models_thinking_levels_and_the_rotation(stage: Stage) -> None:
         await session.send_message("one")
         assert await session.cycle_model() == "openai:gpt-5"
         assert (await session.editor_snapshot()).thinking == "high"
-        assert await session.cycle_thinking_level() == "max"
+        assert await session.cycle_thinking_level() == "xhigh"
         await session.set_thinking_level("low")
         assert (await session.send_message("two")).model == "openai:gpt-5"
         assert len(await session.messages()) == 4

@@ -52,7 +52,7 @@ class Steering(Handle):
     set_model = update_model
 
     async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
-        """How hard the model thinks: off, low, medium, high or max.  Of a model that has none a note says so; the level stays for others."""
+        """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.  Of a model that has none a note says so; the level stays for others."""
         await self._set("thinking", level, input_id)
 
     async def set_mode(self, mode: str, *, input_id: str | None = None) -> None:

@@ -42,8 +42,9 @@ from weft.loop import (
 )
 from weft.messages import Usage
 from weft.redact import Redactor
-from weft.session import THINKING_LEVELS, FoundFile, Workshop
+from weft.session import FoundFile, Workshop
 from weft.state import SessionState
+from weft.thinking import THINKING_LEVELS
 from weft.tools import (
     COMPANIONS,
     FunctionTool,

@@ -10,10 +10,10 @@ from weft.app import App, ExportFormat, Session, open_app
 from weft.cli.parse import Arguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
+from weft.thinking import THINKING_LEVELS
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
-_EFFORTS = ("off", "low", "medium", "high", "max")
 _TOOL_NAMES = {
     "bash": "shell",
     "multiedit": "multi_edit",
@@ -170,7 +170,7 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
     if given is None:
         return None, None
     name, _, last = given.rpartition(":")
-    if last in _EFFORTS and name and (":" in name or "/" in name):
+    if last in THINKING_LEVELS and name and (":" in name or "/" in name):
         return name, last
     return given, None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from weft.thinking import THINKING_LEVELS
+
 Kind: TypeAlias = Literal["flag", "text", "whole", "number", "many", "maybe"]
 """`many` may be given several times; `maybe` takes the next word unless that is an option."""
 
@@ -67,7 +69,6 @@ MODES = (
     *("default", "plan", "accept_edits", "auto", "bypass"),
     *("acceptEdits", "bypassPermissions", "dontAsk"),
 )
-EFFORTS = ("off", "low", "medium", "high", "max")
 
 RUN: tuple[Section, ...] = (
     Section(
@@ -105,10 +106,10 @@ RUN: tuple[Section, ...] = (
             ),
             Option(
                 ("--effort",),
-                "How hard it thinks: off, low, medium, high or max.",
+                "How hard it thinks: default, off, minimal, low, medium, high, xhigh or max.",
                 "text",
                 "LEVEL",
-                EFFORTS,
+                THINKING_LEVELS,
                 hidden=("--thinking",),
             ),
             Option(

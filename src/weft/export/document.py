@@ -19,8 +19,6 @@ FORMAT: Final = "weft-session"
 """The word by which an export is known."""
 TRANSCRIPT: Final = "Weft transcript"
 """The words by which an export for reading (Markdown, HTML) is known; it cannot be imported."""
-THINKING: Final = ("off", "low", "medium", "high", "max")
-"""How hard the model thinks."""
 VERSION: Final = 1
 """Grows when an older program would misread what this one writes."""
 

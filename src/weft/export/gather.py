@@ -36,7 +36,6 @@ from weft.events import (
 )
 from weft.export.document import (
     FORMAT,
-    THINKING,
     VERSION,
     About,
     Compaction,
@@ -53,6 +52,7 @@ from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import File, Image, Part, Text
 from weft.state import SessionState
 from weft.store import Store
+from weft.thinking import THINKING_LEVELS
 from weft.tree import Place
 
 PAGE: Final = 2_000
@@ -211,7 +211,7 @@ class _Gathered:
 
     def _thinking(self) -> str:
         level = self._state.settings.get("thinking")
-        return level if level in THINKING else ""
+        return level if level in THINKING_LEVELS else ""
 
     def _node(self, fact: NewMessage) -> Node:
         node = fact.node

@@ -32,10 +32,11 @@ from weft.events import (
     TurnStarted,
 )
 from weft.export.codec import Parsed
-from weft.export.document import THINKING, Export, Node, Result, Revision, kept_data
+from weft.export.document import Export, Node, Result, Revision, kept_data
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import File, Image, Part, Text, ToolCall, ToolResult
 from weft.messages import Node as MessageNode
+from weft.thinking import THINKING_LEVELS
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _MOST_NAMES: Final = 50
@@ -219,7 +220,7 @@ class _Checks:
         names = [ref.name for ref in document.refs]
         if len(names) != len(set(names)):
             raise self._bad("two refs have the same name")
-        if document.session.thinking not in ("", *THINKING):
+        if document.session.thinking not in ("", *THINKING_LEVELS):
             raise self._bad(f"there is no thinking level {document.session.thinking!r}")
 
     def _check_times(self) -> None:

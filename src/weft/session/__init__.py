@@ -57,7 +57,7 @@ from weft.session.commands import (
     checked,
     digest,
 )
-from weft.session.cycling import THINKING_LEVELS, split_thinking
+from weft.session.cycling import split_thinking
 from weft.session.environment import FoundFile, SessionEnvironment, Workshop
 from weft.session.follow import Subscription
 from weft.session.gate import Leave
@@ -68,7 +68,6 @@ from weft.session.rewinding import FileNow
 
 __all__ = [
     "ANSWERS",
-    "THINKING_LEVELS",
     "Abort",
     "AbortReceipt",
     "Accepted",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from weft.errors import UsageError
 from weft.state import Settings
-
-THINKING_LEVELS: Final = ("off", "low", "medium", "high", "max")
+from weft.thinking import THINKING_LEVELS
 
 
 def split_thinking(name: str) -> tuple[str, str]:

@@ -89,9 +89,10 @@ from weft.session.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from weft.session.cycling import THINKING_LEVELS, next_model, next_thinking
+from weft.session.cycling import next_model, next_thinking
 from weft.session.environment import FoundFile
 from weft.state import Entry, Request, SessionState
+from weft.thinking import THINKING_LEVELS
 
 LONGEST_QUEUE = 500
 """Messages that may wait; one more is refused."""

@@ -15,8 +15,8 @@ from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.messages import Usage
+from weft.thinking import THINKING_LEVELS
 
-EFFORTS = ("off", "low", "medium", "high", "max")
 MODES = {
     "default": "asks before files are changed and commands are run",
     "accept_edits": "changes files without asking; asks before commands",
@@ -226,7 +226,7 @@ class Commands(Group):
         return None if chosen is None else names[chosen]
 
     async def _effort(self, words: str) -> None:
-        level = words or await self._pick_word("How hard should it think?", EFFORTS)
+        level = words or await self._pick_word("How hard should it think?", THINKING_LEVELS)
         if level is None:
             return
         await self._chat.conversation.set_effort(level)
