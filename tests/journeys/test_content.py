@@ -257,7 +257,7 @@ async def test_options_hold_for_one_message(world: World) -> None:
     assert [tool.name for tool in other.last_request.tools] == ["read"]
     assert other.last_request.thinking == "high"
     assert len(model.last_request.tools) > 1
-    assert model.last_request.thinking == "off"
+    assert model.last_request.thinking == "default"
 
 
 def weft_info(name: str) -> Any:

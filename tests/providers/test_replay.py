@@ -69,6 +69,15 @@ async def test_ids_that_differ_from_run_to_run_do_not_matter(tmp_path: Path) -> 
     assert fingerprint(one) != fingerprint(asked("stop"))
 
 
+async def test_a_recording_from_before_there_was_a_default_of_thinking_still_plays() -> None:
+    """What was not told how hard to think was recorded as `off` then."""
+    then = msgspec.structs.replace(asked("go"), thinking="off")
+    known = "429826d638c64977060980cab95d53178ada15afcf3414b7e4975e2da6928d3b"
+    assert fingerprint(then) == known
+    assert fingerprint(asked("go")) == known
+    assert fingerprint(msgspec.structs.replace(then, thinking="low")) != known
+
+
 async def test_an_unknown_request_is_refused_with_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "rec.jsonl"
     await play(RecordingModel(ScriptedModel(["a"]), path), asked("go"))

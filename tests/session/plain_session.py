@@ -61,7 +61,7 @@ class PlainSession:
     """What was set."""
     is_mode_trusted: bool = True
     """It was set in this process, so `bypass` holds."""
-    thinking: str = "off"
+    thinking: str = "default"
     last_reason: str | None = None
 
     # -- reading

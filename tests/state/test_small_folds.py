@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.pen import A
 from weft.errors import StaleInput
@@ -38,6 +43,7 @@ from weft.state import (
     Turn,
     inputs,
 )
+from weft.thinking import THINKING_LEVELS
 
 # --- settings
 
@@ -71,6 +77,26 @@ def test_a_permission_mode_of_a_newer_program_counts_as_default() -> None:
     assert settings_after(SettingChanged(name="permission_mode", value="plan")).permission_mode == (
         "plan"
     )
+
+
+words = st.sampled_from([None, *THINKING_LEVELS[1:], "ultra", 3, ["high"]])
+
+
+@given(values=st.lists(words, max_size=6), created=words, data=st.data())
+def test_a_session_thinks_as_it_was_told_last_wherever_the_log_is_cut(
+    values: list[Any], created: Any, data: st.DataObject
+) -> None:
+    """Nothing, and a word that only a newer program knows, mean the vendor's default."""
+    first = SessionCreated(settings={} if created is None else {"thinking": created})
+    log: list[Fact] = [first, *(SettingChanged(name="thinking", value=each) for each in values)]
+    cut = data.draw(st.integers(0, len(log)))
+    whole, parts = settings_after(*log), settings_after(*log[:cut])
+    parts = msgspec.json.decode(msgspec.json.encode(parts), type=Settings)
+    for fact in log[cut:]:
+        parts.apply(fact)
+    assert parts == whole
+    last = [created, *values][-1]
+    assert whole.thinking == (last if last in THINKING_LEVELS else "default")
 
 
 def test_settings_never_write_into_the_fact_they_came_from() -> None:

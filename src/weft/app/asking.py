@@ -110,7 +110,7 @@ class Counted:
 
 async def ask(text: str, *, model: Model, system: str, counted: Counted) -> Answer:
     """`query` for those who keep a ledger: `counted` holds what was used also when it fails or is cancelled."""
-    question = _question(text, system, None, {})
+    question = _question(text, system, None, {"thinking": "off"})  # as for a compaction
     return await _Asking(model, question, _silent, counted).answer()
 
 
@@ -136,7 +136,7 @@ def stream(
 class _Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output_tokens: int | None = None
     temperature: float | None = None
-    thinking: ThinkingLevel = "off"
+    thinking: ThinkingLevel = "default"
     stop: tuple[str, ...] = ()
     retries: int = Limits().retries
 

@@ -435,6 +435,8 @@ def _settings(given: dict[str, Any], **named: Any) -> dict[str, Any]:
     kept = {**given, **named}
     if kept.get("tools") == "all":
         del kept["tools"]
+    if kept.get("thinking") == "default":
+        del kept["thinking"]
     return {name: value for name, value in kept.items() if value not in (None, "", False)}
 
 

@@ -44,7 +44,7 @@ from weft.messages import Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
 from weft.state import SessionState
-from weft.thinking import THINKING_LEVELS
+from weft.thinking import THINKING_LEVELS, ThinkingLevel, thinking_level
 from weft.tools import (
     COMPANIONS,
     FunctionTool,
@@ -229,7 +229,7 @@ class SessionWorkshop(Workshop):
             self._models.check(self.model_name(state, wishes))
         if "tools" in wishes:
             self._tools_of(state, wishes)
-        if wishes.get("thinking", "off") not in THINKING_LEVELS:
+        if wishes.get("thinking", "default") not in THINKING_LEVELS:
             known = ", ".join(THINKING_LEVELS)
             raise UsageError(f"no thinking level {wishes['thinking']!r}; there are {known}")
         self._limits(state, wishes)
@@ -283,7 +283,7 @@ class SessionWorkshop(Workshop):
             sleep=self._sleep,
             redact=self._redact,
             limits=self._limits(state, options),
-            thinking=str(options.get("thinking", state.settings.thinking)),
+            thinking=_thinking(state, options),
             submit=_submit_in(tools),
             hooks=self._hooks,
             unclaimed=self._unclaimed,
@@ -295,7 +295,7 @@ class SessionWorkshop(Workshop):
         """A turn's environment with what was set while it ran; what was asked for this one message stays."""
         state = environment.journal.state
         name = self.model_name(state, options)
-        thinking = str(options.get("thinking", state.settings.thinking))
+        thinking = _thinking(state, options)
         limits = self._limits(state, options)
         if name == environment.model_name:
             if (thinking, limits) == (environment.thinking, environment.limits):
@@ -418,6 +418,11 @@ class SessionWorkshop(Workshop):
 def _options(state: SessionState) -> Mapping[str, Any]:
     """The options of the open turn."""
     return state.turn.open.options if state.turn.open is not None else {}
+
+
+def _thinking(state: SessionState, options: Mapping[str, Any]) -> ThinkingLevel:
+    """How hard a turn thinks: as its message asks, else as the session is set."""
+    return thinking_level(options.get("thinking")) or state.settings.thinking
 
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:

@@ -52,7 +52,6 @@ from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import File, Image, Part, Text
 from weft.state import SessionState
 from weft.store import Store
-from weft.thinking import THINKING_LEVELS
 from weft.tree import Place
 
 PAGE: Final = 2_000
@@ -210,8 +209,8 @@ class _Gathered:
         )
 
     def _thinking(self) -> str:
-        level = self._state.settings.get("thinking")
-        return level if level in THINKING_LEVELS else ""
+        level = self._state.settings.thinking
+        return "" if level == "default" else level
 
     def _node(self, fact: NewMessage) -> Node:
         node = fact.node

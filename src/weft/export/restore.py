@@ -168,7 +168,7 @@ def _other_facts(document: Export) -> list[Fact]:
     facts += [SubtreeDeleted(node=node) for node in document.deleted]
     if document.todos:
         facts.append(TodoChanged(items=document.todos))
-    if document.session.thinking:
+    if document.session.thinking not in ("", "default"):
         facts.append(SettingChanged(name="thinking", value=document.session.thinking))
     facts.append(HeadMoved(node=document.head))
     return facts

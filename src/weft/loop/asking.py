@@ -189,7 +189,7 @@ class Asking(Spending):
             messages=composed.messages,
             system=prefix.prefix.system,
             tools=self._specs(),
-            thinking=self._env.thinking,  # type: ignore[arg-type]  # checked when it was set
+            thinking=self._env.thinking,
             session_id=self._env.journal.state.session_id,
             scratch=self._scratch,
         )

@@ -18,6 +18,7 @@ from weft.messages import Usage
 from weft.permissions import Action, Decision
 from weft.providers import Model
 from weft.state import SessionState
+from weft.thinking import ThinkingLevel
 from weft.tools import SubmitTool, Tool, ToolContext, Touched
 
 
@@ -189,7 +190,7 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
     limits: Limits = Limits()
-    thinking: str = "off"
+    thinking: ThinkingLevel = "default"
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
     purse: Purse | None = None

@@ -237,6 +237,8 @@ def _model_request(environment: TurnEnvironment, told: str, focus: str) -> Model
                 parts=(Text(text=f"<conversation>\n{told}\n</conversation>\n\n{asked}"),),
             ),
         ),
+        # A summary needs no thought of its own; a model that cannot do without has its least.
+        thinking="off",
         session_id=environment.journal.state.session_id,
     )
 

@@ -63,7 +63,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int | None = None
     temperature: float | None = None
-    thinking: ThinkingLevel = "off"
+    thinking: ThinkingLevel = "default"
+    """What is wanted; `ModelInfo.level` is the nearest that the model has."""
     schema: dict[str, Any] | None = None
     """When set, the answer is JSON that fits it."""
     session_id: str = ""

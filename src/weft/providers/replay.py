@@ -291,6 +291,8 @@ def comparable(request: ModelRequest) -> dict[str, Any]:
     """The request as plain data, without what differs from run to run."""
     plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(request, scratch={}))
     del plain["session_id"], plain["scratch"]
+    if plain["thinking"] == "default":
+        plain["thinking"] = "off"  # as files have it that were recorded before there was a default
     numbers: dict[str, str] = {}
     for message in plain["messages"]:
         for part in (*message.get("parts", ()), *message.get("results", ())):

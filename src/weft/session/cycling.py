@@ -30,6 +30,5 @@ def next_model(rotation: Sequence[str], settings: Settings) -> tuple[str, str]:
 
 def next_thinking(settings: Settings) -> str:
     """One level harder than the present one, and after the hardest the first."""
-    level = settings.thinking
-    place = THINKING_LEVELS.index(level) if level in THINKING_LEVELS else -1
+    place = THINKING_LEVELS.index(settings.thinking)
     return THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]

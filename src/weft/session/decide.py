@@ -181,7 +181,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case BringOver(node=node, text=text):
             return _bring_over(node, text, state)
         case CycleModel(rotation=rotation):
-            return _cycle_model(rotation, state)
+            return _cycle_model(rotation, state, moment)
         case CycleThinking():
             harder = next_thinking(state.settings)
             return Plan(facts=_set_thinking(harder, state, moment), answer=harder)
@@ -454,11 +454,11 @@ def _bring_over(node: NodeId, text: str, state: SessionState) -> Plan:
     return Plan(facts=_add_note(note, "info", True, state).facts, answer=cleaned)
 
 
-def _cycle_model(rotation: Sequence[str], state: SessionState) -> Plan:
+def _cycle_model(rotation: Sequence[str], state: SessionState, moment: Moment) -> Plan:
     model, thinking = next_model(rotation, state.settings)
     facts: list[Fact] = [SettingChanged(name="model", value=model)]
     if thinking:
-        facts.append(SettingChanged(name="thinking", value=thinking))
+        facts += _set_thinking(thinking, state, moment)
     return Plan(facts=tuple(facts), answer=model)
 
 
@@ -555,9 +555,9 @@ def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> Pla
 
 
 def _set_thinking(level: str, state: SessionState, moment: Moment) -> tuple[Fact, ...]:
-    """The level; where the model has none, somebody says so."""
-    changed = SettingChanged(name="thinking", value=level)
-    if level == "off" or moment.model_thinks:
+    """The level; where the model has none, a note says so.  The vendor's default is what holds where none is set."""
+    changed = SettingChanged(name="thinking", value=None if level == "default" else level)
+    if level in ("default", "off") or moment.model_thinks:
         return (changed,)
     said = f"{state.settings.model} has no thinking to set; it counts with a model that has."
     return (changed, SystemNote(text=said, node=tip_after(state, ())))

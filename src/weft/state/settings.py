@@ -8,6 +8,7 @@ import msgspec
 
 from weft.events import AnyFact, ModeChanged, SessionCreated, SettingChanged
 from weft.permissions import MODES, Mode
+from weft.thinking import ThinkingLevel, thinking_level
 
 
 class Settings(msgspec.Struct):
@@ -49,8 +50,9 @@ class Settings(msgspec.Struct):
         return str(self.values.get("mode", "normal"))
 
     @property
-    def thinking(self) -> str:
-        return str(self.values.get("thinking", "off"))
+    def thinking(self) -> ThinkingLevel:
+        """What was set; `default` where nothing was, and for a level that only a newer program knows."""
+        return thinking_level(self.values.get("thinking")) or "default"
 
     @property
     def permission_mode(self) -> Mode:

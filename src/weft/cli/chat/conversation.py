@@ -32,7 +32,7 @@ class Conversation:
         return Live(
             model=wanted.model or self.app.sessions.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
-            effort=wanted.effort or "off",
+            effort=wanted.effort or "default",
             is_architect=wanted.architect,
         )
 

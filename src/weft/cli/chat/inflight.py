@@ -80,7 +80,7 @@ def status_line(live: Live, *, width: int, notice: str = "") -> Fragments:
     mode_style = {"default": "class:status", "bypass": "class:danger"}.get(live.mode, "class:mode")
     model = clean_line(live.model)
     short = model.partition(":")[2].rpartition("/")[2] or model
-    effort = f" {live.effort}" if live.effort not in ("off", "") else ""
+    effort = f" {live.effort}" if live.effort not in ("default", "") else ""
     parts = [model + effort, _context(live), _cost(live)]
     if len(f" {mode} · {' · '.join(parts)}") > width:
         parts[0] = short + effort

@@ -140,7 +140,7 @@ class Live(msgspec.Struct, kw_only=True):
     model: str = ""
     mode: str = "default"
     is_architect: bool = False
-    effort: str = "off"
+    effort: str = "default"
     title: str = ""
     context_used: int = 0
     context_window: int = 0
@@ -413,7 +413,7 @@ class Story:
             case "permission_mode":
                 live.mode = str(event.value)
             case "thinking":
-                live.effort = str(event.value)
+                live.effort = str(event.value or "default")
             case "title":
                 live.title = str(event.value)
             case _:
