@@ -26,7 +26,7 @@ from weft.app.treeview import TreeView
 from weft.app.trust import TrustQuestion
 from weft.events import Event, Origin, PermissionAction, Status, Todo
 from weft.ids import SessionId
-from weft.messages import Content
+from weft.messages import Content, ModelName
 from weft.providers import Model, ModelInfo
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import Boundary, Entry, TouchedFile
@@ -221,6 +221,7 @@ class SessionManager:
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any: ...
     def now(self) -> float: ...
     def shape(self, wanted: Any) -> Shape: ...
+    def model_named(self, model: str | Model) -> ModelName: ...
     def normal_model(self, model: str | Model) -> str: ...
     def start_session(
         self,

@@ -148,6 +148,27 @@ async def test_an_agent_that_does_not_finish_is_an_error_that_says_why(world: Wo
         assert ended.reason == "max_turns"
 
 
+@pytest.mark.parametrize(
+    ("front", "arguments", "level"),
+    [
+        ("", {}, "high"),
+        ("model: scripted:script:low", {}, "low"),
+        ("model: scripted/script", {}, "high"),
+        ("model: scripted:script:low", {"model": "scripted:script:max"}, "max"),
+    ],
+)
+async def test_an_agent_thinks_as_hard_as_its_models_name_says_or_as_its_session(
+    world: World, front: str, arguments: dict[str, str], level: str
+) -> None:
+    world.write(".weft/agents/counter.md", f"---\nname: counter\n{front}\n---\nCount.\n")
+    call = hand("count", agent="counter", **arguments)
+    model = cast({"ask": [call, "Done."], "count": ["3"]})
+    async with world.open(model) as app:
+        session = await start(app, thinking="high")
+        await session.send_message("ask somebody")
+    assert [request.thinking for request in model.requests] == ["high", level, "high"]
+
+
 async def test_an_unknown_agent_and_a_wrong_model_are_told_to_the_model(world: World) -> None:
     model = cast(
         {"ask": [hand("x", agent="nobody"), hand("x", model="no model"), "I see."]},

@@ -124,6 +124,39 @@ async def test_a_plan_is_made_by_one_model_and_carried_out_by_the_other(world: W
         assert {file.path for file in await session.touched_files()} == {"1.txt", "2.txt"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "options", "levels"),
+    [
+        ({}, {}, ("default", "default")),
+        ({"thinking": "low"}, {}, ("low", "low")),
+        ({"plan_model": "scripted:script:max", "thinking": "low"}, {}, ("max", "low")),
+        ({}, {"edit_model": "scripted/fast:off", "thinking": "high"}, ("high", "off")),
+        ({"thinking": "off"}, {"plan_model": "scripted:script:default"}, ("default", "off")),
+    ],
+)
+async def test_planner_and_editor_think_as_hard_as_their_names_say(
+    world: World, settings: dict[str, Any], options: dict[str, Any], levels: tuple[str, str]
+) -> None:
+    strong, fast = planner(submit(step(1))), editor()
+    async with world.open(strong, fast, config=FAST) as app:
+        session = await start(app, auto_approve=True, **settings)
+        await session.send_message("make it", **options)
+    assert [request.thinking for request in strong.requests] == [levels[0]]
+    assert {request.thinking for request in fast.requests} == {levels[1]}
+
+
+async def test_the_configured_planner_and_editor_think_as_hard_as_their_names_say(
+    world: World,
+) -> None:
+    strong, fast = planner(submit(step(1))), editor()
+    config = {"model.architect": "scripted:script:high", "model.editor": "scripted/fast:minimal"}
+    async with world.open(strong, fast, config=config) as app:
+        session = await start(app, auto_approve=True)
+        await session.send_message("make it")
+    assert {request.thinking for request in strong.requests} == {"high"}
+    assert {request.thinking for request in fast.requests} == {"minimal"}
+
+
 async def test_the_planner_can_change_nothing_and_a_step_sees_nothing_but_itself(
     world: World,
 ) -> None:

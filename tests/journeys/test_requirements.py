@@ -21,6 +21,7 @@ FOR_HOSTS = {
     *(
         "local_port",
         "model",
+        "model_named",
         "normal_model",
         "now",
         "port",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
 import weft
 from tests.journeys.compacting import Teller
 from tests.journeys.world import World, facts
+from tests.providers.loopback import Line, serving
+from tests.providers.vendor_worlds import VOICES, say
 from weft.app import Session
 from weft.events import SessionCreated, SettingChanged
 from weft.providers.base import ModelInfo
+from weft.providers.script import Answer, SayText
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -99,3 +105,97 @@ async def test_a_query_thinks_at_the_vendors_default(options: dict[str, str], le
     async for _ in weft.stream("?", model=asked, **options):
         pass
     assert asked.last_request.thinking == level
+
+
+# --- an effort behind a model's name -----------------------------------------------------
+
+
+def named(name: str, *answers: str) -> ScriptedModel:
+    return ScriptedModel([*answers], info=ModelInfo(provider="scripted", name=name, thinks=True))
+
+
+async def set_to(session: Session) -> tuple[str, str]:
+    """Model and level of a session."""
+    seen = await session.editor_snapshot()
+    return seen.model, seen.thinking
+
+
+async def test_a_session_is_started_with_the_effort_behind_the_models_name(world: World) -> None:
+    async with world.open(model(), named("other")) as app:
+        start = app.sessions.start_session
+        assert await set_to(await start(model="scripted/other:high")) == ("scripted:other", "high")
+        given = await start(model="scripted:other:high", thinking="low")
+        assert await set_to(given) == ("scripted:other", "low")
+        assert await set_to(await start(model="scripted:other")) == ("scripted:other", "default")
+        late = await start(session_id="late")
+        again = await start(session_id="late", model="scripted:other:max")
+        assert late.id == again.id
+        assert await set_to(again) == ("scripted:other", "max")
+
+
+async def test_the_effort_behind_the_configured_model_is_the_one_of_new_sessions(
+    world: World,
+) -> None:
+    config = {"model.default": "scripted/script:low"}
+    async with world.open(model(), named("other"), config=config) as app:
+        assert await set_to(await app.sessions.start_session()) == ("scripted:script", "low")
+        other = await app.sessions.start_session(model="scripted:other")
+        assert await set_to(other) == ("scripted:other", "default")
+        assert app.sessions.default_model() == "scripted:script"
+
+
+async def test_a_model_is_changed_with_its_effort_in_one_step(world: World) -> None:
+    async with world.open(model(), named("other")) as app:
+        session = await app.sessions.start_session()
+        before = (await session.editor_snapshot()).seq
+        await session.update_model("scripted/other:xhigh", input_id="once")
+        await session.update_model("scripted/other:xhigh", input_id="once")
+        assert await set_to(session) == ("scripted:other", "xhigh")
+        assert (await session.editor_snapshot()).seq == before + 2
+        await session.set_model("scripted:script")
+        assert await set_to(session) == ("scripted:script", "xhigh")
+        await session.set_model("scripted:script:default")
+        assert await set_to(session) == ("scripted:script", "default")
+
+
+async def test_one_message_may_name_a_model_with_its_effort(world: World) -> None:
+    asked, other = model("a"), named("other", "b", "c")
+    async with world.open(asked, other) as app:
+        session = await app.sessions.start_session(thinking="low")
+        await session.send_message("x", model="scripted:other:max")
+        await session.send_message("x", model="scripted:other:max", thinking="off")
+        assert [request.thinking for request in other.requests] == ["max", "off"]
+        assert await thinks_at(session, asked) == "low"
+
+
+async def test_the_rotation_knows_its_place_whatever_is_written(world: World) -> None:
+    config = {"model.rotation": ["scripted/script:high", "scripted:other", "scripted:script"]}
+    async with world.open(model(), named("other"), config=config) as app:
+        session = await app.sessions.start_session()
+        assert await session.cycle_model() == "scripted:script"
+        assert await set_to(session) == ("scripted:script", "high")
+        assert await session.cycle_model() == "scripted:other"
+        assert await session.cycle_model() == "scripted:script"
+        assert await set_to(session) == ("scripted:script", "high")
+
+
+@pytest.mark.parametrize("name", ["gpt-oss:20b:high", "gpt-oss:20b"])
+async def test_a_query_takes_the_effort_behind_the_models_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    async def handler(line: Line) -> None:
+        while await line.request():
+            await say(line, VOICES["ollama"](), Answer(steps=(SayText(text="hi"),)))
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    async with serving(handler) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        await weft.query("?", model=f"ollama:{name}")
+        await weft.query("?", model=f"ollama/{name}", thinking="low")
+        async for _ in weft.stream("?", model=f"ollama:{name}"):
+            pass
+        sent = [msgspec.json.decode(asked.body) for asked in server.asked]
+    assert {body["model"] for body in sent} == {"gpt-oss:20b"}
+    effort = "high" if name.endswith("high") else None
+    assert [body.get("think") for body in sent] == [effort, "low", effort]

@@ -12,7 +12,7 @@ from scripts.refresh_catalogue import CATALOGUE, refreshed, written
 
 from weft.errors import UsageError
 from weft.messages import Usage
-from weft.providers.catalogue import Catalogue, Entry, Vendor, shipped, split
+from weft.providers.catalogue import Catalogue, Entry, Vendor, shipped
 from weft.providers.vendors import ADAPTERS
 
 
@@ -47,21 +47,6 @@ def test_a_long_request_costs_its_own_price() -> None:
     own = Entry(price=(1.0, 2.0), long=(5, 3.0, 4.0))
     asked = Catalogue({}, {"acme": {"a": own}}).info("acme", "a")
     assert asked.cost(Usage(input_tokens=3, cache_read_tokens=3)) == pytest.approx(18 / 1e6)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("anthropic:claude-sonnet-4-6", ("anthropic", "claude-sonnet-4-6")),
-        ("anthropic/claude-sonnet-4-6", ("anthropic", "claude-sonnet-4-6")),
-        ("ollama:qwen3:8b", ("ollama", "qwen3:8b")),
-        ("openrouter:anthropic/claude-opus-4.6", ("openrouter", "anthropic/claude-opus-4.6")),
-        ("local:/models/x.gguf", ("local", "/models/x.gguf")),
-        ("anthropic", ("anthropic", "")),
-    ],
-)
-def test_a_name_is_cut_at_its_first_mark(name: str, expected: tuple[str, str]) -> None:
-    assert split(name) == expected
 
 
 def test_a_dated_name_has_the_price_and_an_unknown_relative_has_none() -> None:

@@ -65,7 +65,7 @@ from weft.loop import (
     settle_open_calls,
     tip_after,
 )
-from weft.messages import Node, Text, ToolResult
+from weft.messages import ModelName, Node, Text, ToolResult
 from weft.permissions import Action
 from weft.session import SetBoundary
 from weft.state import PlanState, SessionState
@@ -77,7 +77,7 @@ ENDS_ALL: Final[frozenset[FinishReason]] = frozenset({"max_budget", "auth_error"
 class Editor(msgspec.Struct, frozen=True, kw_only=True):
     """Who carries out the steps."""
 
-    model: str
+    model: ModelName
     max_turns: int
     tools: tuple[str, ...]
     """What the session itself may use."""

@@ -13,6 +13,7 @@ from weft.agents.family import Family
 from weft.events import Fact, Origin, PermissionResolved, QuestionAnswered, Status
 from weft.ids import RequestId, SessionId
 from weft.loop import Build
+from weft.messages import ModelName
 from weft.permissions import Mode
 from weft.session import Abort, AbortReceipt, Command, Subscription
 from weft.state import SessionState
@@ -56,7 +57,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     child: SessionId
     origin: Origin
     title: str
-    model: str
+    model: ModelName
+    """With the effort it thinks with; without one, at its vendor's default."""
     tools: tuple[str, ...]
     """Of those that the parent has."""
     permission_mode: Mode
@@ -92,8 +94,8 @@ class Household(Protocol):
         ...
 
     @property
-    def model(self) -> str:
-        """The model of its present turn."""
+    def model(self) -> ModelName:
+        """The model of its present turn, and the effort with which it thinks."""
         ...
 
     @property
@@ -118,8 +120,8 @@ class Household(Protocol):
         """The agents that may be used."""
         ...
 
-    def normal_model(self, name: str) -> str:
-        """The name that the log has for a model.
+    def model_named(self, name: str) -> ModelName:
+        """The model that is meant, and the effort that is named with it.
 
         Raises:
             UsageError: it names none.

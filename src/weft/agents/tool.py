@@ -21,7 +21,7 @@ from weft.errors import FinalToolError, UsageError, WeftError
 from weft.events import ChildStarted, Effect, Fact, InputQueued, Origin
 from weft.ids import EntryId, SessionId, new_id, new_session_id
 from weft.loop import Commit
-from weft.messages import Text
+from weft.messages import ModelName, Text
 from weft.permissions import MODES, Action
 from weft.state import SessionState
 from weft.tools import Arguments, Delegate, Outcome, Prepared, ToolContext, parse, schema_of
@@ -144,11 +144,17 @@ class AgentTool(Delegate):
             facts=home.inherited(),
         )
 
-    def _model(self, given: str, definition: Definition) -> str:
+    def _model(self, given: str, definition: Definition) -> ModelName:
+        """The model that is named; without an effort of its own it thinks as hard as the turn that asks."""
+        own = self._home.model
+        named = given or definition.model
+        if not named:
+            return own
         try:
-            return self._home.normal_model(given or definition.model or self._home.model)
+            found = self._home.model_named(named)
         except UsageError as error:
             raise FinalToolError(str(error)) from error
+        return found._replace(effort=found.effort or own.effort)
 
     # -- running
 

@@ -91,8 +91,8 @@ async def query(
         UsageError: the model's name, the schema or an option is wrong.
     """
     question = _question(prompt, system, schema, options)
-    async with _resolved(model) as found:
-        return await _Asking(found, question, _silent).answer()
+    async with _resolved(model) as (found, effort):
+        return await _Asking(found, question.at(effort), _silent).answer()
 
 
 class Counted:
@@ -136,7 +136,7 @@ def stream(
 class _Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output_tokens: int | None = None
     temperature: float | None = None
-    thinking: ThinkingLevel = "default"
+    thinking: ThinkingLevel | None = None
     stop: tuple[str, ...] = ()
     retries: int = Limits().retries
 
@@ -145,6 +145,15 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     request: ModelRequest
     shape: Shape | None
     limits: Limits
+    is_told: bool = False
+    """The call itself says how hard to think."""
+
+    def at(self, effort: ThinkingLevel | None) -> _Question:
+        """The same question, with the effort that is named with the model; what the call itself says goes before it."""
+        if self.is_told or effort is None:
+            return self
+        request = msgspec.structs.replace(self.request, thinking=effort)
+        return msgspec.structs.replace(self, request=request)
 
 
 def _question(prompt: Content, system: str | None, schema: Any, options: Any) -> _Question:
@@ -163,10 +172,15 @@ def _question(prompt: Content, system: str | None, schema: Any, options: Any) ->
         schema=shape.arguments if shape is not None and not shape.has_open_maps else None,
         max_output_tokens=given.max_output_tokens,
         temperature=given.temperature,
-        thinking=given.thinking,
+        thinking=given.thinking or "default",
         stop=given.stop,
     )
-    return _Question(request=request, shape=shape, limits=Limits(retries=given.retries))
+    return _Question(
+        request=request,
+        shape=shape,
+        limits=Limits(retries=given.retries),
+        is_told=given.thinking is not None,
+    )
 
 
 def _system(system: str, shape: Shape | None) -> str:
@@ -178,16 +192,17 @@ def _system(system: str, shape: Shape | None) -> str:
 
 
 @asynccontextmanager
-async def _resolved(model: str | Model) -> AsyncIterator[Model]:
-    """The model, and its provider closed afterwards; a model object stays its owner's."""
+async def _resolved(model: str | Model) -> AsyncIterator[tuple[Model, ThinkingLevel | None]]:
+    """The model and the effort named with it, and its provider closed afterwards; a model object stays its owner's."""
     if not isinstance(model, str):
-        yield model
+        yield model, None
         return
     from weft.app.providers import default_providers  # the vendors' code, only where one is named
 
     models = Models(default_providers(os.environ))
     try:
-        yield models.resolve(models.normal(model))
+        named = models.named(model)
+        yield models.resolve(named.name), named.effort
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await models.aclose()
@@ -426,8 +441,8 @@ async def _produce(
     """Ask, and hand out the pieces; a reader that has gone ends it."""
     async with send:
         try:
-            async with _resolved(model) as found:
-                outcome.answer = await _Asking(found, question, send.send).answer()
+            async with _resolved(model) as (found, effort):
+                outcome.answer = await _Asking(found, question.at(effort), send.send).answer()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
         except Exception as error:

@@ -42,13 +42,13 @@ KEYS: dict[str, Key] = {
     "model.default": Key(
         kind=str,
         default="",
-        about="The model of new sessions, as provider:model; empty takes the provider whose key is there, else local.",
+        about="The model of new sessions, as provider:model or provider:model:effort; empty takes the provider whose key is there, else local.",
         safe=True,
     ),
     "model.rotation": Key(
         kind=list[str],
         default=[],
-        about="Models that cycle_model goes through, as provider:model or provider:model:thinking.",
+        about="Models that cycle_model goes through, as provider:model or provider:model:effort.",
         safe=True,
     ),
     "model.architect": Key(

@@ -25,7 +25,7 @@ from weft.errors import SessionStopped
 from weft.events import BoundaryChanged, Fact, Origin, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
 from weft.loop import Build, Commit, Limits, child_finished
-from weft.messages import Usage
+from weft.messages import ModelName, Usage
 from weft.permissions import Mode
 from weft.session import Abort, SessionActor
 from weft.state import SessionState
@@ -50,8 +50,8 @@ class Turns(Protocol):
         """The tools of the turn that runs."""
         ...
 
-    def model_now(self, state: SessionState) -> str:
-        """The model of the turn that runs."""
+    def model_now(self, state: SessionState) -> ModelName:
+        """The model of the turn that runs, and the effort with which it thinks."""
         ...
 
     def limits_now(self, state: SessionState) -> Limits:
@@ -273,7 +273,7 @@ class Desk:
         return self._turns.tool_names(self.state)
 
     @property
-    def model(self) -> str:
+    def model(self) -> ModelName:
         return self._turns.model_now(self.state)
 
     @property
@@ -302,8 +302,8 @@ class Desk:
         found = self._families.definitions(project)
         return f"# Agents\n\nThe tool `agent` knows these:\n{found.listing()}"
 
-    def normal_model(self, name: str) -> str:
-        return self._families.models.normal(name)
+    def model_named(self, name: str) -> ModelName:
+        return self._families.models.named(name)
 
     def inherited(self) -> tuple[Fact, ...]:
         return tuple(

@@ -13,6 +13,7 @@ from weft.app.port import UNLOADED, Port
 from weft.app.skills import Skills
 from weft.errors import SessionStopped, UsageError
 from weft.ids import InputId, SessionId
+from weft.messages import ModelName
 from weft.providers import Model, ModelInfo
 from weft.session import Attach, ChangeSetting, Command, Subscription
 from weft.store import SessionRow
@@ -62,7 +63,7 @@ class Host(Protocol):
 
     def now(self) -> float: ...
 
-    def normal_model(self, model: Any) -> str: ...
+    def model_named(self, model: Any) -> ModelName: ...
 
     def model(self, name: str) -> Model: ...
 
@@ -137,8 +138,13 @@ class Handle:
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Options as the log keeps them."""
         kept = {name: value for name, value in options.items() if value is not None}
-        for name in kept.keys() & {"model", "plan_model", "edit_model"}:
-            kept[name] = self._host.normal_model(kept[name])
+        for name in kept.keys() & {"plan_model", "edit_model"}:
+            kept[name] = str(self._host.model_named(kept[name]))
+        if "model" in kept:
+            named = self._host.model_named(kept["model"])
+            kept["model"] = named.name
+            if named.effort is not None:
+                kept.setdefault("thinking", named.effort)
         if "tools" in kept:
             kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
         if "schema" in kept:

@@ -20,6 +20,7 @@ from weft.app.skills import Skills
 from weft.app.workshop import as_tool
 from weft.errors import SessionNotFound, UsageError
 from weft.ids import SessionId
+from weft.messages import ModelName
 from weft.providers import Model, ModelInfo
 from weft.store import Store
 from weft.tools import Shape
@@ -71,8 +72,11 @@ class Hosting:
 
     def default_model(self) -> str:
         """The model of a new session that names none."""
+        return self._default_named().name
+
+    def _default_named(self) -> ModelName:
         configured = self._equipment.config.get("model.default")
-        return self.normal_model(configured or self._equipment.models.default())
+        return self.model_named(configured or self._equipment.models.default())
 
     def model(self, name: str) -> Model:
         """The model that a session's log names."""
@@ -148,17 +152,22 @@ class Hosting:
         """
         return self._registry.shapes.add(wanted)
 
-    def normal_model(self, model: str | Model) -> str:
-        """The name that the log has for a model; a model object becomes known by it.
+    def model_named(self, model: str | Model) -> ModelName:
+        """The model that is meant, and the effort that is named with it; a model object becomes known by its name.
 
         Raises:
             UsageError: the name is not right.
         """
+        models = self._equipment.models
         if isinstance(model, str):
-            return self._equipment.models.normal(model)
+            return models.named(model)
         if not isinstance(getattr(model, "info", None), ModelInfo):
             raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
-        return self._equipment.models.register(model)
+        return models.named(models.register(model))
+
+    def normal_model(self, model: str | Model) -> str:
+        """The name that the log has for a model; otherwise as `model_named`."""
+        return self.model_named(model).name
 
 
 def write_private(path: Path, text: str) -> None:

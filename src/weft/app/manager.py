@@ -23,7 +23,7 @@ from weft.app.workshop import tool_table
 from weft.errors import AmbiguousId, UsageError, WeftError
 from weft.events import ForkPoint, Origin, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
-from weft.messages import clean_text, clean_value
+from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
 from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
@@ -106,20 +106,21 @@ class SessionManager(Hosting):
                 f"no permission mode {permission_mode!r}; there are {', '.join(MODES)}"
             )
         table, wanted = tool_table(tools)
-        name = self.normal_model(model) if model is not None else None
+        named = self.model_named(model) if model is not None else None
         chosen = SessionId(session_id) if session_id else new_session_id(self.now())
         _check_id(chosen)
         path = self._equipment.resolve_path(str(project_path or self._equipment.project_path))
         settings = clean_value(settings)
-        self._check_settings(settings, path, table, name)
+        self._check_settings(settings, path, table, named)
+        chosen_model = named or self._default_named()
         seeds = seed_facts(messages or (), self.now())
         created = SessionCreated(
             project_path=path,
             title=clean_text(title or "")
             or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
-            model=name or self.default_model(),
+            model=chosen_model.name,
             settings=_settings(
-                settings,
+                {"thinking": chosen_model.effort, **settings},
                 tools=wanted,
                 system_prompt=clean_text(system_prompt) if system_prompt else None,
                 permission_mode=permission_mode or self._equipment.config.get("permissions.mode"),
@@ -138,7 +139,7 @@ class SessionManager(Hosting):
                     self._registry.leave[chosen] = Leave(trusted_mode=True)
                     await self._registry.create(chosen, (created, *seeds))
             if is_known:
-                return await self._resume(chosen, name, permission_mode, resume)
+                return await self._resume(chosen, named, permission_mode, resume)
         return Session(chosen, self, self._registry.ports[chosen])
 
     async def _refuse_missing(self, path: str) -> None:
@@ -146,7 +147,11 @@ class SessionManager(Hosting):
             raise UsageError(f"there is no folder {path!r} to work in")
 
     def _check_settings(
-        self, settings: dict[str, Any], path: str, table: Mapping[str, Tool], model: str | None
+        self,
+        settings: dict[str, Any],
+        path: str,
+        table: Mapping[str, Tool],
+        model: ModelName | None,
     ) -> None:
         """Refuse settings that no turn could work with."""
         budget = settings.get("budget") or {}
@@ -154,20 +159,22 @@ class SessionManager(Hosting):
             raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {budget!r}")
         wishes = {**settings, **budget}
         if model is not None:
-            wishes["model"] = model
+            wishes["model"] = model.name
         self._registry.check(path, table, wishes)
 
     async def _resume(
         self,
         session_id: SessionId,
-        model: str | None,
+        model: ModelName | None,
         permission_mode: str | None,
         resume: Literal["ask", "auto"],
     ) -> Session:
         port = await self.port(session_id)
         session = Session(session_id, self, port)
-        if model is not None and model != port.state.settings.model:
-            await port.call(ChangeSetting(name="model", value=model))
+        settings = port.state.settings
+        is_new = model is not None and model.name != settings.model
+        if model is not None and (is_new or model.effort not in (None, settings.thinking)):
+            await port.call(ChangeSetting(name="model", value=str(model)))
         if permission_mode is not None:
             await port.call(ChangeSetting(name="permission_mode", value=permission_mode))
         if resume == "auto" and port.status == "interrupted":

@@ -1,4 +1,4 @@
-"""Models by name: `provider:model` (or `provider/model`) to something that streams."""
+"""Models by name: `provider:model` (or `provider/model`, with an effort behind it or not) to something that streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from weft.app.providers import Providers
 from weft.errors import UsageError, did_you_mean
+from weft.messages import ModelName, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
@@ -33,8 +34,8 @@ class Models:
         if name in self._given:
             return self._given[name]
         self.check(name)
-        provider, model = split(name)
-        return self._providers[provider].model(model)
+        named = self.named(name)
+        return self._providers[named.provider].model(named.model)
 
     def check(self, name: str) -> None:
         """Refuse a name that could be no model's here; whether the vendor has it, only the vendor knows.
@@ -42,7 +43,7 @@ class Models:
         Raises:
             UsageError: the name has no provider, or there is no such provider.
         """
-        provider, _ = split(name)
+        provider = self.named(name).provider
         if name not in self._given and provider not in self._providers:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))
@@ -54,11 +55,25 @@ class Models:
             return self._providers.default_model()
         return FALLBACK
 
+    def named(self, name: str) -> ModelName:
+        """The model that is meant, and the effort that is named with it.
+
+        Raises:
+            UsageError: no model is named.
+        """
+        if name in self._given:
+            provider, _, model = name.partition(":")
+            return ModelName(provider, model)
+        found = parse_model_name(name)
+        if not found.model:
+            raise UsageError(
+                f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-5-5"
+            )
+        return found
+
     def normal(self, name: str) -> str:
         """The name as sessions store it: `provider:model`."""
-        if name in self._given:
-            return name
-        return ":".join(split(name))
+        return self.named(name).name
 
     async def available(self) -> list[ModelInfo]:
         """Every model that a provider lists."""
@@ -74,14 +89,3 @@ class Models:
             return
         for provider in self._providers.values():
             await provider.aclose()
-
-
-def split(name: str) -> tuple[str, str]:
-    """Provider and model of `provider:model` or `provider/model`."""
-    places = [place for mark in ":/" if (place := name.find(mark)) > 0]
-    if not places or min(places) == len(name) - 1:
-        raise UsageError(
-            f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-5-5"
-        )
-    cut = min(places)
-    return name[:cut], name[cut + 1 :]

@@ -251,12 +251,13 @@ class Registry:
             "permission_mode": wanted.permission_mode,
             "max_turns": wanted.max_turns,
             "depth": wanted.depth,
+            "thinking": wanted.model.effort if wanted.model.effort != "default" else None,
         }
         created = SessionCreated(
             project_path=wanted.project_path or about.project_path,
             project_id=about.project_id,
             title=wanted.title,
-            model=wanted.model,
+            model=wanted.model.name,
             settings={name: value for name, value in settings.items() if value not in (None, "")},
             parent=wanted.origin,
         )

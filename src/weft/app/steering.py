@@ -34,7 +34,6 @@ from weft.session import (
     SwitchSkill,
     UndoCompaction,
     digest,
-    split_thinking,
 )
 from weft.state import Boundary, SessionState
 
@@ -46,8 +45,8 @@ class Steering(Handle):
     """Which model works, how, within what, and with what in mind."""
 
     async def update_model(self, model: Any, *, input_id: str | None = None) -> None:
-        """Use another model from the next call on; history stays."""
-        await self._set("model", self._host.normal_model(model), input_id)
+        """Use another model from the next call on, with the effort that is named with it, if one is; history stays."""
+        await self._set("model", str(self._host.model_named(model)), input_id)
 
     set_model = update_model
 
@@ -73,13 +72,8 @@ class Steering(Handle):
         Raises:
             UsageError: no rotation is configured.
         """
-        rotation = tuple(self._normal(each) for each in self._host.rotation())
+        rotation = tuple(str(self._host.model_named(each)) for each in self._host.rotation())
         return str(await self._call(CycleModel(rotation=rotation, **self._by(input_id))))
-
-    def _normal(self, name: str) -> str:
-        """A model of the rotation as the log names it."""
-        model, thinking = split_thinking(name)
-        return ":".join(filter(None, (self._host.normal_model(model), thinking)))
 
     async def cycle_thinking_level(self, *, input_id: str | None = None) -> str:
         """Think one level harder, and after the hardest not at all; returns the level."""

@@ -40,11 +40,11 @@ from weft.loop import (
     Work,
     touched_facts,
 )
-from weft.messages import Usage
+from weft.messages import ModelName, Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
 from weft.state import SessionState
-from weft.thinking import THINKING_LEVELS, ThinkingLevel, thinking_level
+from weft.thinking import THINKING_LEVELS, thinking_level
 from weft.tools import (
     COMPANIONS,
     FunctionTool,
@@ -115,19 +115,29 @@ class SessionWorkshop(Workshop):
 
     def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
         """The model of a turn: its own option, the session's, or the configured default; the planner's, where a plan is made."""
+        return self._model(state, options).name
+
+    def _model(self, state: SessionState, options: Mapping[str, Any]) -> ModelName:
+        """The model of a turn, and the effort with which it thinks."""
         if _is_planned(options):
             return self._role_model("plan_model", "model.architect", state, options)
         name = options.get("model") or state.settings.model or self._models.default()
-        return self._models.normal(str(name))
+        effort = thinking_level(options.get("thinking")) or state.settings.thinking
+        return self._models.named(str(name))._replace(effort=effort)
 
     def _role_model(
         self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]
-    ) -> str:
-        """The model of the planner or of the editor: named for the message, the session or everywhere; else the session's own."""
+    ) -> ModelName:
+        """The model of the planner or of the editor: named for the message, the session or everywhere; else the session's own.
+
+        Without an effort of its own it thinks as hard as the session.
+        """
         given = options.get(setting) or state.settings.get(setting) or self._config.get(key)
-        if given:
-            return self._models.normal(str(given))
-        return self.model_name(state, {**options, "mode": "normal"})
+        own = self._model(state, {**options, "mode": "normal"})
+        if not given:
+            return own
+        named = self._models.named(str(given))
+        return named._replace(effort=named.effort or own.effort)
 
     def _tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
         if not self._can_call_tools(state, options):
@@ -175,9 +185,9 @@ class SessionWorkshop(Workshop):
         """The tools of the turn that runs, as its agents may have them."""
         return list(self._own_tools(state, _options(state)))
 
-    def model_now(self, state: SessionState) -> str:
-        """The model of the turn that runs."""
-        return self.model_name(state, {**_options(state), "mode": "normal"})
+    def model_now(self, state: SessionState) -> ModelName:
+        """The model of the turn that runs, and the effort with which it thinks."""
+        return self._model(state, {**_options(state), "mode": "normal"})
 
     def limits_now(self, state: SessionState) -> Limits:
         """The limits of the turn that runs, or of the session."""
@@ -267,13 +277,13 @@ class SessionWorkshop(Workshop):
     def _turn_environment(
         self, state: SessionState, options: Mapping[str, Any], journal: Journal, gate: Gate
     ) -> TurnEnvironment:
-        name = self.model_name(state, options)
+        model = self._model(state, options)
         tools = self._tools_of(state, options)
         self._door.follow(lambda: journal.state, gate)
         return TurnEnvironment(
             journal=journal,
-            model=self._models.resolve(name),
-            model_name=name,
+            model=self._models.resolve(model.name),
+            model_name=model.name,
             prefix=self.prefix(state, options),
             tools=tools,
             tool_context=lambda call_uid: self._tool_context(call_uid, journal),
@@ -283,7 +293,7 @@ class SessionWorkshop(Workshop):
             sleep=self._sleep,
             redact=self._redact,
             limits=self._limits(state, options),
-            thinking=_thinking(state, options),
+            thinking=model.effort or "default",
             submit=_submit_in(tools),
             hooks=self._hooks,
             unclaimed=self._unclaimed,
@@ -294,8 +304,8 @@ class SessionWorkshop(Workshop):
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
         """A turn's environment with what was set while it ran; what was asked for this one message stays."""
         state = environment.journal.state
-        name = self.model_name(state, options)
-        thinking = _thinking(state, options)
+        named = self._model(state, options)
+        name, thinking = named.name, named.effort or "default"
         limits = self._limits(state, options)
         if name == environment.model_name:
             if (thinking, limits) == (environment.thinking, environment.limits):
@@ -418,11 +428,6 @@ class SessionWorkshop(Workshop):
 def _options(state: SessionState) -> Mapping[str, Any]:
     """The options of the open turn."""
     return state.turn.open.options if state.turn.open is not None else {}
-
-
-def _thinking(state: SessionState, options: Mapping[str, Any]) -> ThinkingLevel:
-    """How hard a turn thinks: as its message asks, else as the session is set."""
-    return thinking_level(options.get("thinking")) or state.settings.thinking
 
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:

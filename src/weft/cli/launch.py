@@ -10,7 +10,7 @@ from weft.app import App, ExportFormat, Session, open_app
 from weft.cli.parse import Arguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
-from weft.thinking import THINKING_LEVELS
+from weft.messages import parse_model_name
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
@@ -169,10 +169,9 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
     """`provider:model:high` is a model and an effort."""
     if given is None:
         return None, None
-    name, _, last = given.rpartition(":")
-    if last in THINKING_LEVELS and name and (":" in name or "/" in name):
-        return name, last
-    return given, None
+    named = parse_model_name(given)
+    # What names no model is left as it is written, for the sentence that refuses it.
+    return (named.name, named.effort) if named.effort is not None else (given, None)
 
 
 def _tools(arguments: Arguments) -> list[str] | None:

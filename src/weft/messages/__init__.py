@@ -4,6 +4,7 @@ Pure values.  This folder knows no facts, no store and no provider.
 """
 
 from weft.messages.conversation import Message, Result, Results, Said
+from weft.messages.model_name import ModelName, parse_model_name
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
 from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text, clean_value
 from weft.messages.usage import NOTHING_USED, Usage
@@ -14,6 +15,7 @@ __all__ = [
     "File",
     "Image",
     "Message",
+    "ModelName",
     "Node",
     "Part",
     "Result",
@@ -28,4 +30,5 @@ __all__ = [
     "as_parts",
     "clean_text",
     "clean_value",
+    "parse_model_name",
 ]

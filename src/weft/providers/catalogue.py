@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from weft.errors import UsageError
+from weft.messages import parse_model_name
 from weft.providers.base import ModelInfo
 from weft.thinking import ThinkingLevel
 
@@ -132,8 +133,8 @@ class Catalogue:
         Raises:
             UsageError: the provider is not listed and no model is named.
         """
-        provider, model = split(name)
-        return self.info(provider, model or self.default(provider))
+        named = parse_model_name(name)
+        return self.info(named.provider, named.model or self.default(named.provider))
 
     def _listed(self, vendor: Vendor) -> Mapping[str, Entry]:
         return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models
@@ -162,15 +163,6 @@ class Catalogue:
         if not near:
             return vendor.family, False
         return listed[near], _STAMP.fullmatch(name[len(near) :]) is not None
-
-
-def split(name: str) -> tuple[str, str]:
-    """Provider and model; the model is empty where only a provider is named."""
-    places = [place for mark in ":/" if (place := name.find(mark)) > 0]
-    if not places:
-        return name, ""
-    cut = min(places)
-    return name[:cut], name[cut + 1 :]
 
 
 @cache

@@ -57,7 +57,6 @@ from weft.session.commands import (
     checked,
     digest,
 )
-from weft.session.cycling import split_thinking
 from weft.session.environment import FoundFile, SessionEnvironment, Workshop
 from weft.session.follow import Subscription
 from weft.session.gate import Leave
@@ -132,6 +131,5 @@ __all__ = [
     "load_state",
     "load_with_snapshot",
     "node_at",
-    "split_thinking",
     "unspill_entries",
 ]

@@ -381,8 +381,8 @@ class SessionActor:
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.workshop.check(self.state, value if name == "budget" else {name: value})
             case CycleModel(rotation=rotation):
-                model, _ = next_model(rotation, self.state.settings)
-                self._env.workshop.check(self.state, {"model": model})
+                following = next_model(rotation, self.state.settings)
+                self._env.workshop.check(self.state, {"model": following.name})
             case _:
                 pass
 

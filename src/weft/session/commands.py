@@ -248,7 +248,7 @@ class CycleModel(CommandBase, frozen=True, tag="cycle_model"):
     """Go on with the next model of a rotation; answers its name."""
 
     rotation: tuple[str, ...]
-    """Each `provider:model`, or `provider:model:thinking`."""
+    """Each `provider:model[:effort]`."""
 
 
 class CycleThinking(CommandBase, frozen=True, tag="cycle_thinking"):

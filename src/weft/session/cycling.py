@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.errors import UsageError
+from weft.messages import ModelName, parse_model_name
 from weft.state import Settings
 from weft.thinking import THINKING_LEVELS
 
 
-def split_thinking(name: str) -> tuple[str, str]:
-    """`provider:model:thinking` as model and thinking level; the level is empty when none is named."""
-    model, _, level = name.rpartition(":")
-    return (model, level) if level in THINKING_LEVELS and ":" in model else (name, "")
-
-
-def next_model(rotation: Sequence[str], settings: Settings) -> tuple[str, str]:
-    """The model after the present one, and the thinking level it is to have (empty: as it is).
+def next_model(rotation: Sequence[str], settings: Settings) -> ModelName:
+    """The model after the present one; without an effort, it thinks as hard as the present one.
 
     Raises:
         UsageError: there is no rotation.
     """
     if not rotation:
         raise UsageError("no rotation is configured; set model.rotation to a list of models")
-    present = [settings.model, f"{settings.model}:{settings.thinking}"]
-    place = next((i for i, each in enumerate(rotation) if each in present), -1)
-    return split_thinking(rotation[(place + 1) % len(rotation)])
+    models = [parse_model_name(each) for each in rotation]
+    place = next((i for i, each in enumerate(models) if _is_present(each, settings)), -1)
+    return models[(place + 1) % len(models)]
+
+
+def _is_present(model: ModelName, settings: Settings) -> bool:
+    return model.name == settings.model and model.effort in (None, settings.thinking)
 
 
 def next_thinking(settings: Settings) -> str:

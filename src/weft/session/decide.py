@@ -42,7 +42,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, EntryId, NodeId, RequestId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
-from weft.messages import File, Image, Node, Part, Text, clean_text
+from weft.messages import File, Image, ModelName, Node, Part, Text, clean_text, parse_model_name
 from weft.permissions import MODES
 from weft.session import branching
 from weft.session.commands import (
@@ -151,6 +151,8 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _answer_question(command, state)
         case AddNote(text=text, level=level, to_model=to_model):
             return _add_note(text, level, to_model, state)
+        case ChangeSetting(name="model", value=str(named)):
+            return Plan(facts=_set_model(parse_model_name(named), state, moment))
         case ChangeSetting(name="thinking", value=str(wanted)) if wanted in THINKING_LEVELS:
             return Plan(facts=_set_thinking(wanted, state, moment))
         case ChangeSetting(name=name, value=value):
@@ -455,11 +457,8 @@ def _bring_over(node: NodeId, text: str, state: SessionState) -> Plan:
 
 
 def _cycle_model(rotation: Sequence[str], state: SessionState, moment: Moment) -> Plan:
-    model, thinking = next_model(rotation, state.settings)
-    facts: list[Fact] = [SettingChanged(name="model", value=model)]
-    if thinking:
-        facts += _set_thinking(thinking, state, moment)
-    return Plan(facts=tuple(facts), answer=model)
+    following = next_model(rotation, state.settings)
+    return Plan(facts=_set_model(following, state, moment), answer=following.name)
 
 
 # --- the tree --------------------------------------------------------------------------
@@ -552,6 +551,14 @@ def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> Pla
         text=clean_text(text), level=level, to_model=to_model, node=tip_after(state, ())
     )
     return Plan(facts=(note,))
+
+
+def _set_model(model: ModelName, state: SessionState, moment: Moment) -> tuple[Fact, ...]:
+    """The model, and how hard it thinks where that is named with it."""
+    changed = SettingChanged(name="model", value=model.name)
+    if model.effort is None:
+        return (changed,)
+    return (changed, *_set_thinking(model.effort, state, moment))
 
 
 def _set_thinking(level: str, state: SessionState, moment: Moment) -> tuple[Fact, ...]:

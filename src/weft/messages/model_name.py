@@ -1,0 +1,48 @@
+"""Model names: `provider:model`, `provider/model`, and behind either the effort with which it is to think.
+
+Names of models hold colons of their own (`qwen3:8b`, `qwen3:free`, `claude-v1:0`), so that the last part is an effort only
+if it is the word of a thinking level, and only if a model stands before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from weft.thinking import ThinkingLevel, thinking_level
+
+
+class ModelName(NamedTuple):
+    """A model as somebody named it; `model` is empty where only a provider was."""
+
+    provider: str
+    model: str
+    effort: ThinkingLevel | None = None
+    """None: none was named."""
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, as logs have it."""
+        return f"{self.provider}:{self.model}"
+
+    def __str__(self) -> str:
+        return self.name if self.effort is None else f"{self.name}:{self.effort}"
+
+
+def parse_model_name(text: str) -> ModelName:
+    """What `provider:model[:effort]` or `provider/model[:effort]` means."""
+    cut = next((place for place, letter in enumerate(text) if letter in ":/"), 0)
+    if cut == 0:
+        return ModelName(text, "")
+    model, effort = _split_effort(text[cut + 1 :])
+    return ModelName(text[:cut], model, effort)
+
+
+def _split_effort(model: str) -> tuple[str, ThinkingLevel | None]:
+    """Cut off every level that stands at the end, so that what is left is a name by itself; the last one counts."""
+    effort: ThinkingLevel | None = None
+    while True:
+        name, _, word = model.rpartition(":")
+        level = thinking_level(word)
+        if level is None or not name:
+            return model, effort
+        model, effort = name, effort or level
