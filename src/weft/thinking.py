@@ -14,6 +14,8 @@ ThinkingLevel: TypeAlias = Literal[
 ]
 THINKING_LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 """From the least to the most; `default`, which leaves it to the vendor, stands before them all."""
+KnownLevels: TypeAlias = tuple[ThinkingLevel, ...] | None
+"""What is known of a model: the levels that it takes, none if it does not think; None when they are not known."""
 
 
 def thinking_level(word: object) -> ThinkingLevel | None:
@@ -34,3 +36,16 @@ def nearest_level(wanted: ThinkingLevel, available: Sequence[ThinkingLevel]) -> 
     order = THINKING_LEVELS.index
     thinking = [level for level in available if level != "off"] or available
     return min(thinking, key=lambda level: (abs(order(level) - order(wanted)), order(level)))
+
+
+def level_note(model: str, wanted: ThinkingLevel, levels: KnownLevels) -> str:
+    """What to tell the user about `wanted` with a model of these levels; empty when it is just what they get."""
+    if wanted == "default" or levels is None or wanted in levels:
+        return ""
+    if not levels:
+        says = f"{model} has no thinking to set; it counts with a model that has."
+        return "" if wanted == "off" else says
+    used = nearest_level(wanted, levels)
+    if wanted == "off":
+        return f"{model} cannot be switched off: it thinks at {used}, the least that it has."
+    return f"{model} has no level {wanted}: it thinks at {used} (it has {', '.join(levels)})."

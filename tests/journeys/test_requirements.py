@@ -19,6 +19,7 @@ FOR_HOSTS = {
     *("aclose", "available_models", "children", "command_names", "commands", "continue_and_wait"),
     *("default_model", "expand_command", "keep_handover", "lend_tools", "list_commands"),
     *(
+        "levels_of",
         "local_port",
         "model",
         "model_named",

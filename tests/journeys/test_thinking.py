@@ -13,10 +13,11 @@ from tests.journeys.world import World, facts
 from tests.providers.loopback import Line, serving
 from tests.providers.vendor_worlds import VOICES, say
 from weft.app import Session
-from weft.events import SessionCreated, SettingChanged
+from weft.events import SessionCreated, SettingChanged, SystemNote
 from weft.providers.base import ModelInfo
 from weft.providers.script import Answer, SayText
 from weft.providers.scripted import ScriptedModel
+from weft.thinking import ThinkingLevel
 
 pytestmark = pytest.mark.anyio
 
@@ -199,3 +200,109 @@ async def test_a_query_takes_the_effort_behind_the_models_name(
     assert {body["model"] for body in sent} == {"gpt-oss:20b"}
     effort = "high" if name.endswith("high") else None
     assert [body.get("think") for body in sent] == [effort, "low", effort]
+
+
+# --- levels that a model lacks -----------------------------------------------------------
+
+
+LOW_TO_HIGH = ("low", "medium", "high")
+
+
+def geared(*levels: ThinkingLevel, name: str = "script", answers: int = 4) -> ScriptedModel:
+    """A model that has these levels."""
+    info = ModelInfo(provider="scripted", name=name, thinks=bool(levels), levels=levels)
+    return ScriptedModel(["ok"] * answers, info=info)
+
+
+async def notes(session: Session) -> list[str]:
+    return [note.text for note in await facts(session, SystemNote)]
+
+
+@pytest.mark.requirement("session:set_thinking_level")
+@pytest.mark.parametrize(
+    ("levels", "wanted", "said"),
+    [
+        (LOW_TO_HIGH, "high", []),
+        (LOW_TO_HIGH, "default", []),
+        (
+            LOW_TO_HIGH,
+            "minimal",
+            ["scripted:script has no level minimal: it thinks at low (it has low, medium, high)."],
+        ),
+        (
+            LOW_TO_HIGH,
+            "off",
+            ["scripted:script cannot be switched off: it thinks at low, the least that it has."],
+        ),
+        (
+            ("off", "high"),
+            "max",
+            ["scripted:script has no level max: it thinks at high (it has off, high)."],
+        ),
+        ((), "off", []),
+        ((), "low", ["scripted:script has no thinking to set; it counts with a model that has."]),
+    ],
+)
+async def test_a_level_that_the_model_lacks_is_the_nearest_and_a_note_says_so(
+    plain_world: World, levels: tuple[ThinkingLevel, ...], wanted: str, said: list[str]
+) -> None:
+    async with plain_world.open(geared(*levels)) as app:
+        session = await app.sessions.start_session()
+        await session.set_thinking_level(wanted)
+        assert await notes(session) == said
+        assert (await session.editor_snapshot()).thinking == wanted
+        begun = await app.sessions.start_session(thinking=wanted)
+        assert await notes(begun) == said
+        behind = await app.sessions.start_session(model=f"scripted:script:{wanted}")
+        assert await notes(behind) == said
+
+
+async def test_another_model_says_what_it_makes_of_the_level(plain_world: World) -> None:
+    one, two = geared("off", "minimal", "low"), geared("high", name="two")
+    config = {"model.rotation": ["scripted:script", "scripted:two"]}
+    async with plain_world.open(one, two, config=config) as app:
+        session = await app.sessions.start_session(thinking="minimal")
+        assert await notes(session) == []
+        told = "scripted:two has no level minimal: it thinks at high (it has high)."
+        await session.update_model("scripted:two")
+        assert await notes(session) == [told]
+        await session.update_model("scripted:script")
+        assert await notes(session) == [told]
+        assert await session.cycle_model() == "scripted:two"
+        assert await notes(session) == [told, told]
+        await session.update_model("scripted:two:default")
+        assert await notes(session) == [told, told]
+
+
+async def test_a_message_of_its_own_says_what_it_makes_of_the_level(plain_world: World) -> None:
+    one, two = geared("off", "minimal", "low"), geared("high", name="two")
+    async with plain_world.open(one, two) as app:
+        session = await app.sessions.start_session(thinking="low")
+        await session.send_message("a")
+        await session.send_message("b", thinking="minimal")
+        assert await notes(session) == []
+        await session.send_message("c", thinking="max")
+        await session.send_message("d", model="scripted:two")
+        assert await notes(session) == [
+            "scripted:script has no level max: it thinks at low (it has off, minimal, low).",
+            "scripted:two has no level low: it thinks at high (it has high).",
+        ]
+
+
+@pytest.mark.requirement("session:cycle_thinking_level")
+async def test_the_levels_go_round_among_those_that_the_model_has(plain_world: World) -> None:
+    async with plain_world.open(geared("low", "high"), geared(name="none")) as app:
+        session = await app.sessions.start_session()
+        seen = [await session.cycle_thinking_level() for _ in range(4)]
+        assert seen == ["low", "high", "default", "low"]
+        await session.set_thinking_level("max")  # which is high here
+        assert await session.cycle_thinking_level() == "default"
+        assert len(await notes(session)) == 1
+
+
+async def test_a_model_whose_levels_are_not_known_is_asked_as_wanted(plain_world: World) -> None:
+    asked = model("a")
+    async with plain_world.open(asked) as app:
+        session = await app.sessions.start_session(thinking="minimal")
+        assert await notes(session) == []
+        assert await thinks_at(session, asked) == "minimal"

@@ -23,6 +23,7 @@ from weft.ids import SessionId
 from weft.messages import ModelName
 from weft.providers import Model, ModelInfo
 from weft.store import Store
+from weft.thinking import KnownLevels
 from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
@@ -81,6 +82,10 @@ class Hosting:
     def model(self, name: str) -> Model:
         """The model that a session's log names."""
         return self._equipment.models.resolve(name)
+
+    def levels_of(self, model: str) -> KnownLevels:
+        """The thinking levels that a model has; none if it does not think, None when they are not known."""
+        return self._equipment.models.levels(model)
 
     def skills(self, project_path: str) -> Skills:
         """The skills of a project."""

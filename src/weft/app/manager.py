@@ -21,13 +21,14 @@ from weft.app.session import Session
 from weft.app.stores import WantedStore
 from weft.app.workshop import tool_table
 from weft.errors import AmbiguousId, UsageError, WeftError
-from weft.events import ForkPoint, Origin, SessionCreated, Status
+from weft.events import ForkPoint, Origin, SessionCreated, Status, SystemNote
 from weft.ids import SessionId, new_session_id
 from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
 from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
 from weft.store import SessionRow
+from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -137,10 +138,19 @@ class SessionManager(Hosting):
                 if not is_known:
                     await self._refuse_missing(path)
                     self._registry.leave[chosen] = Leave(trusted_mode=True)
-                    await self._registry.create(chosen, (created, *seeds))
+                    told = self._told_of_level(created)
+                    await self._registry.create(chosen, (created, *seeds, *told))
             if is_known:
                 return await self._resume(chosen, named, permission_mode, resume)
         return Session(chosen, self, self._registry.ports[chosen])
+
+    def _told_of_level(self, created: SessionCreated) -> tuple[SystemNote, ...]:
+        """A note where the model lacks the thinking level that the session starts with."""
+        level = thinking_level(created.settings.get("thinking")) or "default"
+        if level == "default":
+            return ()
+        said = level_note(created.model, level, self.levels_of(created.model))
+        return (SystemNote(text=said),) if said else ()
 
     async def _refuse_missing(self, path: str) -> None:
         if not await anyio.Path(path).is_dir():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.app.providers import Providers
-from weft.errors import UsageError, did_you_mean
+from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
+from weft.thinking import KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
 
@@ -48,6 +49,14 @@ class Models:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
+
+    def levels(self, name: str) -> KnownLevels:
+        """The thinking levels of the model called `name`; not known of one that cannot be had, which is said where it is asked."""
+        try:
+            info = self.resolve(name).info
+        except WeftError:
+            return None
+        return (info.levels or None) if info.thinks else ()
 
     def default(self) -> str:
         """The model to take where none is configured: of the provider that has a key here, else the embedded one."""

@@ -44,7 +44,7 @@ from weft.messages import ModelName, Usage
 from weft.redact import Redactor
 from weft.session import FoundFile, Workshop
 from weft.state import SessionState
-from weft.thinking import THINKING_LEVELS, thinking_level
+from weft.thinking import THINKING_LEVELS, KnownLevels, level_note, thinking_level
 from weft.tools import (
     COMPANIONS,
     FunctionTool,
@@ -217,7 +217,8 @@ class SessionWorkshop(Workshop):
     def opening(self, state: SessionState, started: TurnStarted) -> Commit:
         if _is_planned(started.options) and started.continued and not self._plans_next(state):
             return Commit(facts=())  # a plan goes on, and no model is asked first
-        name = self.model_name(state, started.options)
+        model = self._model(state, started.options)
+        name = model.name
         self._models.resolve(name)
         self._system = None  # instructions may have changed since the last turn
         rendered = self.prefix(state, started.options)
@@ -227,10 +228,21 @@ class SessionWorkshop(Workshop):
             model=name,
             prefix=rendered.id,
         )
+        told = self._told_of_level(model, state, started)
         if rendered.id == state.prefix:
-            return Commit(facts=(call,))
+            return Commit(facts=(*told, call))
         frozen = PrefixFrozen(prefix=rendered.id, reason="first call" if not state.prefix else "")
-        return Commit(facts=(frozen, call), blobs={rendered.id: rendered.data})
+        return Commit(facts=(*told, frozen, call), blobs={rendered.id: rendered.data})
+
+    def _told_of_level(
+        self, model: ModelName, state: SessionState, started: TurnStarted
+    ) -> tuple[Fact, ...]:
+        """A note where the model of this one turn lacks the level asked for; of the session's own it was said when it was set."""
+        settings = state.settings
+        if (model.name, model.effort) == (settings.model, settings.thinking):
+            return ()
+        said = level_note(model.name, model.effort or "default", self._models.levels(model.name))
+        return (SystemNote(text=said, node=started.node),) if said else ()
 
     def check(self, state: SessionState, wishes: Mapping[str, Any]) -> None:
         if not isinstance(wishes, Mapping):
@@ -246,11 +258,8 @@ class SessionWorkshop(Workshop):
         if _is_planned(wishes) and "schema" in wishes:
             raise UsageError("in architect mode the result is the plan; leave out the schema")
 
-    def thinks(self, state: SessionState) -> bool:
-        try:
-            return self._models.resolve(self.model_name(state, {})).info.thinks
-        except WeftError:
-            return True  # what is wrong with the model is said where it is asked
+    def levels(self, state: SessionState, model: str) -> KnownLevels:
+        return self._models.levels(self.model_name(state, {"model": model}))
 
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
         options = _options(state)

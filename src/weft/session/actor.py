@@ -49,7 +49,6 @@ from weft.session.commands import (
     Compact,
     ContinueTurn,
     CycleModel,
-    CycleThinking,
     Detach,
     EditNode,
     Queued,
@@ -63,7 +62,7 @@ from weft.session.commands import (
     UndoRewind,
     digest,
 )
-from weft.session.cycling import next_model
+from weft.session.cycling import model_after, next_model
 from weft.session.decide import decide
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow import Subscription
@@ -337,9 +336,9 @@ class SessionActor:
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:
         self._check_wishes(command)
         moment = self._turns.moment(await self._file_of(command))
-        if _is_about_thinking(command):
-            thinks = self._env.workshop.thinks(self.state)
-            moment = msgspec.structs.replace(moment, model_thinks=thinks)
+        if (model := model_after(command, self.state)) is not None:
+            levels = self._env.workshop.levels(self.state, model)
+            moment = msgspec.structs.replace(moment, levels=levels)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
@@ -463,9 +462,3 @@ class SessionActor:
                     envelope.fail(error)
             else:
                 envelope.fail(SessionStopped(self.session_id, "it is being stopped"))
-
-
-def _is_about_thinking(command: Command) -> bool:
-    return isinstance(command, CycleThinking) or (
-        isinstance(command, ChangeSetting) and command.name == "thinking"
-    )

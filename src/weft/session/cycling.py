@@ -1,4 +1,4 @@
-"""Going round: the next model of a rotation, the next level of thinking."""
+"""The rotation of models and of thinking levels: which one comes next, and whose levels a command is about."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from weft.errors import UsageError
 from weft.messages import ModelName, parse_model_name
-from weft.state import Settings
-from weft.thinking import THINKING_LEVELS
+from weft.session.commands import ChangeSetting, Command, CycleModel, CycleThinking
+from weft.state import SessionState, Settings
+from weft.thinking import THINKING_LEVELS, KnownLevels, ThinkingLevel, nearest_level
 
 
 def next_model(rotation: Sequence[str], settings: Settings) -> ModelName:
@@ -27,7 +28,27 @@ def _is_present(model: ModelName, settings: Settings) -> bool:
     return model.name == settings.model and model.effort in (None, settings.thinking)
 
 
-def next_thinking(settings: Settings) -> str:
-    """One level harder than the present one, and after the hardest the first."""
-    place = THINKING_LEVELS.index(settings.thinking)
-    return THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]
+def next_thinking(settings: Settings, levels: KnownLevels) -> ThinkingLevel:
+    """One level harder than the present one, among those that the model has, and after the hardest the vendor's default.
+
+    Of a model that has none, or of which that is not known, all levels are gone through: they count with another model.
+    """
+    if not levels:
+        place = THINKING_LEVELS.index(settings.thinking)
+        return THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]
+    round_: tuple[ThinkingLevel, ...] = ("default", *levels)
+    place = round_.index(nearest_level(settings.thinking, levels))
+    return round_[(place + 1) % len(round_)]
+
+
+def model_after(command: Command, state: SessionState) -> str | None:
+    """The model whose thinking levels a command is about; None for one that is not about them."""
+    match command:
+        case CycleThinking() | ChangeSetting(name="thinking"):
+            return state.settings.model
+        case ChangeSetting(name="model", value=str(named)):
+            return parse_model_name(named).name
+        case CycleModel(rotation=rotation) if rotation:
+            return next_model(rotation, state.settings).name
+        case _:
+            return None

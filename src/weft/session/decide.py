@@ -92,7 +92,13 @@ from weft.session.commands import (
 from weft.session.cycling import next_model, next_thinking
 from weft.session.environment import FoundFile
 from weft.state import Entry, Request, SessionState
-from weft.thinking import THINKING_LEVELS
+from weft.thinking import (
+    THINKING_LEVELS,
+    KnownLevels,
+    ThinkingLevel,
+    level_note,
+    thinking_level,
+)
 
 LONGEST_QUEUE = 500
 """Messages that may wait; one more is refused."""
@@ -119,8 +125,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """A turn of this process is at work."""
     file: FoundFile | None = None
     """The file that the command names."""
-    model_thinks: bool = True
-    """The session's model has levels of thinking; looked at for commands that set one."""
+    levels: KnownLevels = None
+    """The thinking levels of the model that the session then has; looked at for commands about either."""
 
 
 def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
@@ -153,7 +159,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _add_note(text, level, to_model, state)
         case ChangeSetting(name="model", value=str(named)):
             return Plan(facts=_set_model(parse_model_name(named), state, moment))
-        case ChangeSetting(name="thinking", value=str(wanted)) if wanted in THINKING_LEVELS:
+        case ChangeSetting(name="thinking", value=word) if wanted := thinking_level(word):
             return Plan(facts=_set_thinking(wanted, state, moment))
         case ChangeSetting(name=name, value=value):
             return _change_setting(name, value)
@@ -185,7 +191,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case CycleModel(rotation=rotation):
             return _cycle_model(rotation, state, moment)
         case CycleThinking():
-            harder = next_thinking(state.settings)
+            harder = next_thinking(state.settings, moment.levels)
             return Plan(facts=_set_thinking(harder, state, moment), answer=harder)
         case StopBackground(child=child):
             if _can_be_ended(child, state):
@@ -557,17 +563,27 @@ def _set_model(model: ModelName, state: SessionState, moment: Moment) -> tuple[F
     """The model, and how hard it thinks where that is named with it."""
     changed = SettingChanged(name="model", value=model.name)
     if model.effort is None:
-        return (changed,)
-    return (changed, *_set_thinking(model.effort, state, moment))
+        level = state.settings.thinking
+        return (changed, *_told_of_level(model.name, level, state, moment))
+    named = _set_thinking(model.effort, state, moment, model=model.name)
+    return (changed, *named)
 
 
-def _set_thinking(level: str, state: SessionState, moment: Moment) -> tuple[Fact, ...]:
-    """The level; where the model has none, a note says so.  The vendor's default is what holds where none is set."""
+def _set_thinking(
+    level: ThinkingLevel, state: SessionState, moment: Moment, *, model: str = ""
+) -> tuple[Fact, ...]:
+    """The level, of the session's model or of the one that it then has.  The vendor's default is what holds where none is set."""
     changed = SettingChanged(name="thinking", value=None if level == "default" else level)
-    if level in ("default", "off") or moment.model_thinks:
-        return (changed,)
-    said = f"{state.settings.model} has no thinking to set; it counts with a model that has."
-    return (changed, SystemNote(text=said, node=tip_after(state, ())))
+    told = _told_of_level(model or state.settings.model, level, state, moment)
+    return (changed, *told)
+
+
+def _told_of_level(
+    model: str, level: ThinkingLevel, state: SessionState, moment: Moment
+) -> tuple[Fact, ...]:
+    """A note where the model lacks the level."""
+    said = level_note(model, level, moment.levels)
+    return (SystemNote(text=said, node=tip_after(state, ())),) if said else ()
 
 
 def _change_setting(name: str, value: Any) -> Plan:

@@ -16,6 +16,7 @@ from weft.permissions import Mode, Rule
 from weft.session.gate import Leave
 from weft.session.restoring import FileDoor
 from weft.state import SessionState
+from weft.thinking import KnownLevels
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +48,8 @@ class Workshop(Protocol):
         """
         ...
 
-    def thinks(self, state: SessionState) -> bool:
-        """Whether the session's model has levels of thinking."""
+    def levels(self, state: SessionState, model: str) -> KnownLevels:
+        """The thinking levels of a model; of the session's own where none is named."""
         ...
 
     def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
