@@ -252,8 +252,6 @@ async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
 )
 async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told: str) -> None:
     async with talking(app, "Hello.") as talk:
-        if typed == "/effort wild":
-            await talk.say("hi")
         talk.screen.typed(typed)
         await talk.screen.until(lambda: [n for n in talk.screen.of(Note) if n.level == "error"])
         assert told in talk.screen.of(Note)[-1].text

@@ -322,7 +322,7 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
         await talk.screen.until(lambda: talk.screen.live.is_busy)
         talk.screen.typed("/effort")
         question = await talk.screen.choice()
-        assert question.title == "How hard should it think?"
+        assert question.title == "How hard should it think? (now default)"
         await talk.screen.until(lambda: talk.screen.live.requests)
         assert talk.screen.question is question
         talk.screen.answer(THINKING_LEVELS.index("high"))

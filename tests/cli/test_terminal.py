@@ -456,6 +456,15 @@ def test_a_simple_terminal_gets_plain_lines(weft: Weft, terminal: Terminal, how:
     assert "weft -r" in terminal.screen()
 
 
+def test_a_chat_says_at_its_start_which_thinking_level_is_used(
+    weft: Weft, terminal: Terminal
+) -> None:
+    info = {"provider": "scripted", "name": "m", "thinks": True, "levels": ["low", "high"]}
+    terminal.start("--plain", "-m", weft.script("Hello.", info=info), "--effort", "off", "hi")
+    screen = terminal.wait_for("Hello.")
+    assert screen.count("cannot be switched off: it thinks at low") == 1
+
+
 def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     weft: Weft, terminal: Terminal
 ) -> None:

@@ -17,7 +17,14 @@ from weft import events
 FOR_HOSTS = {
     *("agents", "list_agents", "tree"),
     *("aclose", "available_models", "children", "command_names", "commands", "continue_and_wait"),
-    *("default_model", "expand_command", "keep_handover", "lend_tools", "list_commands"),
+    *(
+        "default_effort",
+        "default_model",
+        "expand_command",
+        "keep_handover",
+        "lend_tools",
+        "list_commands",
+    ),
     *(
         "levels_of",
         "local_port",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from tests.journeys.world import World, facts
 from tests.providers.loopback import Line, serving
 from tests.providers.vendor_worlds import VOICES, say
 from weft.app import Session
+from weft.errors import UsageError
 from weft.events import SessionCreated, SettingChanged, SystemNote
 from weft.providers.base import ModelInfo
 from weft.providers.script import Answer, SayText
@@ -306,3 +308,56 @@ async def test_a_model_whose_levels_are_not_known_is_asked_as_wanted(plain_world
         session = await app.sessions.start_session(thinking="minimal")
         assert await notes(session) == []
         assert await thinks_at(session, asked) == "minimal"
+
+
+# --- the setting --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "level"),
+    [
+        ({"model.effort": "high"}, {}, "high"),
+        ({"model.effort": "default"}, {}, "default"),
+        ({"model.effort": "high"}, {"thinking": "low"}, "low"),
+        ({"model.effort": "high"}, {"thinking": "default"}, "default"),
+        ({"model.effort": "high"}, {"model": "scripted:script"}, "high"),
+        ({"model.effort": "high"}, {"model": "scripted:script:off"}, "off"),
+        ({"model.effort": "high", "model.default": "scripted:script:max"}, {}, "max"),
+        ({"model.effort": "high", "model.default": "scripted:script:default"}, {}, "default"),
+    ],
+)
+async def test_new_sessions_think_as_hard_as_is_configured(
+    plain_world: World, config: dict[str, str], settings: dict[str, Any], level: str
+) -> None:
+    asked = model("a")
+    async with plain_world.open(asked, config=config) as app:
+        session = await app.sessions.start_session(**settings)
+        assert await thinks_at(session, asked) == level
+
+
+async def test_the_configured_effort_is_of_new_sessions_only(world: World) -> None:
+    asked = model("a", "b")
+    async with world.open(asked) as app:
+        await app.sessions.start_session(session_id="s")
+    async with world.open(asked, config={"model.effort": "max"}) as app:
+        assert await thinks_at(await app.sessions.start_session(session_id="s"), asked) == "default"
+
+
+async def test_a_configured_effort_says_nothing_of_models_that_do_not_think(
+    plain_world: World,
+) -> None:
+    """It is meant for those that do; of one that lacks the level it says so all the same."""
+    models = (geared(), geared("high", name="two"))
+    async with plain_world.open(*models, config={"model.effort": "low"}) as app:
+        assert await notes(await app.sessions.start_session()) == []
+        other = await app.sessions.start_session(model="scripted:two")
+        assert await notes(other) == [
+            "scripted:two has no level low: it thinks at high (it has high)."
+        ]
+
+
+async def test_an_effort_that_is_none_is_refused_with_the_words_that_are(
+    plain_world: World,
+) -> None:
+    with pytest.raises(UsageError, match=r"model\.effort .*'hard'.*default, off, minimal, low"):
+        plain_world.open(model(), config={"model.effort": "hard"})

@@ -12,11 +12,12 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
 from weft.errors import UsageError, did_you_mean
+from weft.thinking import ThinkingLevel
 
 PROJECT_SETTINGS: Final = ".weft/config.toml"
 PROJECT_HOOKS: Final = ".weft/hooks.json"
@@ -43,6 +44,12 @@ KEYS: dict[str, Key] = {
         kind=str,
         default="",
         about="The model of new sessions, as provider:model or provider:model:effort; empty takes the provider whose key is there, else local.",
+        safe=True,
+    ),
+    "model.effort": Key(
+        kind=ThinkingLevel,
+        default="default",
+        about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, high, xhigh or max; an effort named with a model goes before it.",
         safe=True,
     ),
     "model.rotation": Key(
@@ -387,4 +394,6 @@ def _converted(name: str, value: Any, source: str) -> Any:
     try:
         return msgspec.convert(value, key.kind, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name} in {source} is not right: {error}") from error
+        words = get_args(key.kind) if get_origin(key.kind) is Literal else ()
+        known_words = f"; there are {', '.join(words)}" if words else ""
+        raise UsageError(f"{name} in {source} is not right: {error}{known_words}") from error

@@ -23,7 +23,7 @@ from weft.ids import SessionId
 from weft.messages import ModelName
 from weft.providers import Model, ModelInfo
 from weft.store import Store
-from weft.thinking import KnownLevels
+from weft.thinking import KnownLevels, ThinkingLevel
 from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
@@ -74,6 +74,12 @@ class Hosting:
     def default_model(self) -> str:
         """The model of a new session that names none."""
         return self._default_named().name
+
+    def default_effort(self, model: str | None = None) -> ThinkingLevel:
+        """How hard a new session thinks that names this model, or none, and says no more."""
+        named = self.model_named(model) if model else self._default_named()
+        configured: ThinkingLevel = self._equipment.config.get("model.effort")
+        return named.effort or configured
 
     def _default_named(self) -> ModelName:
         configured = self._equipment.config.get("model.default")

@@ -114,6 +114,7 @@ class SessionManager(Hosting):
         settings = clean_value(settings)
         self._check_settings(settings, path, table, named)
         chosen_model = named or self._default_named()
+        asked_level = settings.get("thinking") or chosen_model.effort
         seeds = seed_facts(messages or (), self.now())
         created = SessionCreated(
             project_path=path,
@@ -121,7 +122,7 @@ class SessionManager(Hosting):
             or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
             model=chosen_model.name,
             settings=_settings(
-                {"thinking": chosen_model.effort, **settings},
+                {**settings, "thinking": asked_level or self._equipment.config.get("model.effort")},
                 tools=wanted,
                 system_prompt=clean_text(system_prompt) if system_prompt else None,
                 permission_mode=permission_mode or self._equipment.config.get("permissions.mode"),
@@ -138,18 +139,22 @@ class SessionManager(Hosting):
                 if not is_known:
                     await self._refuse_missing(path)
                     self._registry.leave[chosen] = Leave(trusted_mode=True)
-                    told = self._told_of_level(created)
+                    told = self._told_of_level(created, is_asked=bool(asked_level))
                     await self._registry.create(chosen, (created, *seeds, *told))
             if is_known:
                 return await self._resume(chosen, named, permission_mode, resume)
         return Session(chosen, self, self._registry.ports[chosen])
 
-    def _told_of_level(self, created: SessionCreated) -> tuple[SystemNote, ...]:
-        """A note where the model lacks the thinking level that the session starts with."""
+    def _told_of_level(self, created: SessionCreated, *, is_asked: bool) -> tuple[SystemNote, ...]:
+        """A note where the model lacks the thinking level that the session starts with.
+
+        A level that was not asked for here is one for all models: of one that does not think there is nothing to say.
+        """
         level = thinking_level(created.settings.get("thinking")) or "default"
         if level == "default":
             return ()
-        said = level_note(created.model, level, self.levels_of(created.model))
+        levels = self.levels_of(created.model)
+        said = level_note(created.model, level, levels if levels or is_asked else None)
         return (SystemNote(text=said),) if said else ()
 
     async def _refuse_missing(self, path: str) -> None:

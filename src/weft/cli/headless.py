@@ -16,7 +16,14 @@ from weft.cli import output
 from weft.cli.answers import GOOD, answer_text, read_schema, write_file
 from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
 from weft.cli.garbage import collect_garbage_again
-from weft.cli.launch import chosen_id, make_app, message_options, open_session, wanted_of
+from weft.cli.launch import (
+    chosen_id,
+    make_app,
+    message_options,
+    note_of_level,
+    open_session,
+    wanted_of,
+)
 from weft.cli.parse import Arguments
 from weft.cli.prompts import Said, compose, read_piped
 from weft.cli.sinks import make_sink
@@ -120,6 +127,9 @@ class _Run:
         )
         self._is_new = existing is None
         snapshot = await session.editor_snapshot()
+        model, level = snapshot.model, snapshot.thinking
+        if said := note_of_level(self._app, self._wanted, model, level, begins=self._is_new):
+            output.complain(said)
         brought = await self._brought(session)
         self._sink.start(
             session.id, lambda: {**describe(self._app, self._wanted.tools, snapshot), **brought}

@@ -11,6 +11,7 @@ from weft.cli.parse import Arguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
 from weft.messages import parse_model_name
+from weft.thinking import level_note, thinking_level
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
@@ -172,6 +173,20 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
     named = parse_model_name(given)
     # What names no model is left as it is written, for the sentence that refuses it.
     return (named.name, named.effort) if named.effort is not None else (given, None)
+
+
+def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: bool) -> str:
+    """What to say of the level that a session begins with, or was just told to have; empty when its model has it.
+
+    The session's own note was written before anybody listened.  Where nobody asked for the level here it is one for all models:
+    of one that does not think there is nothing to say.
+    """
+    named = thinking_level(level)
+    is_told = wanted.effort is not None or wanted.model is not None
+    if named is None or named == "default" or not (begins or is_told):
+        return ""
+    levels = app.sessions.levels_of(model)
+    return level_note(model, named, levels if levels or wanted.effort is not None else None)
 
 
 def _tools(arguments: Arguments) -> list[str] | None:

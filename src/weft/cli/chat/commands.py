@@ -15,7 +15,6 @@ from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.messages import Usage
-from weft.thinking import THINKING_LEVELS
 
 MODES = {
     "default": "asks before files are changed and commands are run",
@@ -207,7 +206,10 @@ class Commands(Group):
             words = chosen
         await chat.conversation.set_model(words)
         chat.live.model = chat.conversation.app.sessions.normal_model(words)
+        if chat.conversation.session is None:
+            chat.live.effort = chat.conversation.blank().effort
         self._say(f"the model is {chat.live.model} from the next step on")
+        self._say_of_level()
         chat.screen.refresh()
 
     async def _pick_model(self) -> str | None:
@@ -226,13 +228,28 @@ class Commands(Group):
         return None if chosen is None else names[chosen]
 
     async def _effort(self, words: str) -> None:
-        level = words or await self._pick_word("How hard should it think?", THINKING_LEVELS)
+        conversation, live = self._chat.conversation, self._chat.live
+        level: str | None = words
+        if not words:
+            levels = conversation.levels(live.model)
+            if not levels:
+                self._say(f"{live.model} has no thinking levels; /model picks another one")
+                return
+            title = f"How hard should it think? (now {live.effort})"
+            level = await self._pick_word(title, tuple(levels), levels)
         if level is None:
             return
-        await self._chat.conversation.set_effort(level)
-        self._chat.live.effort = level
+        await conversation.set_effort(level)
+        live.effort = level
         self._say(f"effort: {level}")
+        self._say_of_level()
         self._chat.screen.refresh()
+
+    def _say_of_level(self) -> None:
+        """Say it where the model lacks the level; a session does so by itself."""
+        conversation = self._chat.conversation
+        if conversation.session is None and (said := conversation.note_of_level):
+            self._say(said)
 
     async def _mode(self, words: str) -> None:
         names = tuple(MODES)

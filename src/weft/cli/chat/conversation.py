@@ -11,9 +11,17 @@ from typing import Any
 from weft.app import App, EditorSnapshot, Session
 from weft.cli.chat.story import Live, live_of
 from weft.cli.embedded import notice
-from weft.cli.launch import Wanted, message_options, model_and_effort, open_session
+from weft.cli.launch import (
+    Wanted,
+    message_options,
+    model_and_effort,
+    note_of_level,
+    open_session,
+)
+from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.messages import Content
+from weft.thinking import THINKING_LEVELS, thinking_level
 
 
 class Conversation:
@@ -32,9 +40,26 @@ class Conversation:
         return Live(
             model=wanted.model or self.app.sessions.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
-            effort=wanted.effort or "default",
+            effort=wanted.effort or self.app.sessions.default_effort(wanted.model),
             is_architect=wanted.architect,
         )
+
+    @property
+    def note_of_level(self) -> str:
+        """What to say of the thinking level that the next conversation begins with; empty when the model has it."""
+        blank = self.blank()
+        return note_of_level(self.app, self._wanted, blank.model, blank.effort, begins=True)
+
+    def levels(self, model: str) -> dict[str, str]:
+        """The thinking levels that can be picked for a model, each with what is to be said of it."""
+        sessions = self.app.sessions
+        known = sessions.levels_of(model)
+        if not known:
+            return dict.fromkeys(THINKING_LEVELS if known is None else (), "")
+        own = sessions.model(model).info.default_level
+        return {
+            "default": f"the vendor's own: {own}" if own else "the vendor's own"
+        } | dict.fromkeys(known, "")
 
     @property
     def stands_in(self) -> str:
@@ -116,7 +141,13 @@ class Conversation:
             await self.set_effort(effort)
 
     async def set_effort(self, level: str) -> None:
-        """How hard the model thinks."""
+        """How hard the model thinks.
+
+        Raises:
+            UsageError: there is no such level.
+        """
+        if thinking_level(level) is None:
+            raise UsageError(f"no thinking level {level!r}; there are {', '.join(THINKING_LEVELS)}")
         if self.session is not None:
             await self.session.set_thinking_level(level)
         self._wanted = self._wanted._replace(effort=level)

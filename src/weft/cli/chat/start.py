@@ -128,6 +128,8 @@ class _Start:
         )
         if begins and (said := chat.conversation.stands_in):
             chat.screen.show(Note(text=said, level="warning"))
+        if begins and (said := chat.conversation.note_of_level):
+            chat.screen.show(Note(text=said))
 
     def _make_screen(self) -> Screen:
         columns = _columns()
