@@ -44,7 +44,7 @@ def test_a_level_that_the_model_has_is_used_as_it_is(
 
 
 @given(one=levels, two=levels, has=available)
-def test_whoever_asks_for_more_never_gets_less(
+def test_asking_for_more_never_gives_less(
     one: ThinkingLevel, two: ThinkingLevel, has: tuple[ThinkingLevel, ...]
 ) -> None:
     less, more = sorted((one, two), key=order)

@@ -1,7 +1,8 @@
-"""Thinking levels: the one list of how hard a model may think, and the nearest of those that a model has.
+"""Thinking levels: how hard a model may think, and the nearest level that a model has.
 
-Vendors call it effort, thinking level or thinking budget, and each model takes its own few words.  Everywhere above
-the vendors' encoders there is only this list; an encoder translates the level that `nearest_level` gives it.
+Vendors call it effort, thinking level or thinking budget, and each model takes a few words of its
+own.  Above the vendors' encoders there is only this list; an encoder translates the level that
+`nearest_level` gives it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ThinkingLevel: TypeAlias = Literal[
 THINKING_LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 """From the least to the most; `default`, which leaves it to the vendor, stands before them all."""
 KnownLevels: TypeAlias = tuple[ThinkingLevel, ...] | None
-"""What is known of a model: the levels that it takes, none if it does not think; None when they are not known."""
+"""The levels that a model takes; none if it does not think, None when they are not known."""
 
 
 def thinking_level(word: object) -> ThinkingLevel | None:
@@ -26,8 +27,9 @@ def thinking_level(word: object) -> ThinkingLevel | None:
 def nearest_level(wanted: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:
     """The level to use for `wanted` with a model that has only `available`.
 
-    Where nothing is known of a model, the vendor's default is all that is sure to be accepted.  Being asked to think, it
-    never means `off`; between two that are equally near it is the lower one, so that nobody pays for more than they asked for.
+    Where no levels are known, the vendor's default is all that is sure to be accepted.  A level that
+    asks to think never becomes `off`.  Of two levels that are equally near it is the lower one, so
+    that the user does not pay for more than was asked for.
     """
     if wanted == "default" or not available:
         return "default"
@@ -39,7 +41,7 @@ def nearest_level(wanted: ThinkingLevel, available: Sequence[ThinkingLevel]) -> 
 
 
 def level_note(model: str, wanted: ThinkingLevel, levels: KnownLevels) -> str:
-    """What to tell the user about `wanted` with a model of these levels; empty when it is just what they get."""
+    """What to tell the user where a model lacks the level `wanted`; empty when it has it."""
     if wanted == "default" or levels is None or wanted in levels:
         return ""
     if not levels:

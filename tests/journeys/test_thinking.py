@@ -1,4 +1,4 @@
-"""How hard a model thinks, through a whole session: the vendor's default unless somebody says otherwise."""
+"""How hard a model thinks, through a whole session: the vendor's default unless a level is set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from weft.thinking import ThinkingLevel
 pytestmark = pytest.mark.anyio
 
 
-def model(*answers: str, **known: object) -> ScriptedModel:
-    info = ModelInfo(provider="scripted", name="script", thinks=True, **known)  # type: ignore[arg-type]  # as given
+def model(*answers: str) -> ScriptedModel:
+    info = ModelInfo(provider="scripted", name="script", thinks=True)
     return ScriptedModel([*answers], info=info)
 
 
@@ -361,3 +361,35 @@ async def test_an_effort_that_is_none_is_refused_with_the_words_that_are(
 ) -> None:
     with pytest.raises(UsageError, match=r"model\.effort .*'hard'.*default, off, minimal, low"):
         plain_world.open(model(), config={"model.effort": "hard"})
+
+
+# --- over the wire ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"thinking": "off"}, {"thinking": "minimal"}])
+async def test_the_default_google_model_answers_and_is_compacted(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """Gemini 3.8 Flash refuses `minimal`, which was the least level of all Flash models once."""
+
+    async def handler(line: Line) -> None:
+        while asked := await line.request():
+            config = msgspec.json.decode(asked.body).get("generationConfig", {})
+            level = config.get("thinkingConfig", {}).get("thinkingLevel")
+            if level in (None, "low", "medium", "high"):
+                await say(line, VOICES["google"](), Answer(steps=(SayText(text="hi"),)))
+            else:
+                await line.reply(b'{"error": {"code": 400, "message": "bad level"}}', status=400)
+
+    async with serving(handler) as server:
+        environ = {
+            "HOME": str(tmp_path),
+            "GEMINI_API_KEY": "k",
+            "GOOGLE_GEMINI_BASE_URL": server.url,
+        }
+        async with weft.open(tmp_path, "memory", environ=environ) as app:
+            session = await app.sessions.start_session(tools=[], **settings)
+            assert (await session.metadata()).model == "google:gemini-3.8-flash"
+            assert (await session.send_message("hello")).text == "hi"
+            assert (await session.compact()).summary == "hi"
+            assert (await session.summarize())[0] == "hi"

@@ -1,7 +1,8 @@
 """Which words for thinking each vendor's models accept.
 
-From the vendors' pages and from what their services answer to a wrong word ("Unsupported value: 'minimal' is not
-supported with the 'gpt-5.1' model. Supported values are: …").  Kept apart from our catalogue, so that it can judge it.
+From the vendors' pages and from what their services answer to a wrong word ("Unsupported value:
+'minimal' is not supported with the 'gpt-5.1' model. Supported values are: …").  Kept apart from our
+catalogue, so that it can judge it.
 """
 
 from __future__ import annotations

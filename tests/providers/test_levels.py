@@ -1,4 +1,4 @@
-"""Every model of the catalogue, at every thinking level: what is sent is a word that this model takes, in its vendor's form.
+"""Every model of the catalogue at every thinking level: it is told only words that it takes.
 
 What a model takes is judged by `tests.legality.efforts`, which does not know our catalogue.
 """
@@ -49,7 +49,7 @@ def body_of(info: ModelInfo, level: ThinkingLevel, *tools: ToolSpec) -> dict[str
 
 
 def words_in(info: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
-    """All that a body says about thinking, by the vendor's own names; showing it is not among it."""
+    """All that a body says about how hard to think, by the vendor's own names."""
     config = body.get("generationConfig", {}).get("thinkingConfig", {})
     thinking = {k: v for k, v in body.get("thinking", {}).items() if k != "display"}
     said = {
@@ -95,7 +95,7 @@ def test_each_level_of_a_model_is_told_and_differs_from_the_others(info: ModelIn
 
 @pytest.mark.parametrize("info", MODELS)
 def test_the_vendors_default_is_asked_for_by_saying_nothing(info: ModelInfo) -> None:
-    """Claude's `adaptive` is the same as saying nothing, and what asks for its thoughts to be shown stands in it."""
+    """Claude's `adaptive` is the same as saying nothing; in it thoughts are asked to be shown."""
     words = words_in(info, body_of(info, "default"))
     assert words in ({}, {"thinking": {"type": "adaptive"}})
     assert info.default_level in (None, *info.levels)
@@ -138,7 +138,7 @@ def test_levels_stand_in_the_one_order() -> None:
         ),
         ("ollama", "qwen3-vl:8b", ()),
         ("openai-chat", "gpt-6-sol", ("off", "low", "medium", "high", "xhigh")),
-        ("openai-chat", "somebodys-own", ()),
+        ("openai-chat", "a-name-of-ones-own", ()),
     ],
 )
 def test_of_a_model_that_is_not_listed_only_common_levels_are_assumed(

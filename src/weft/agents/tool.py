@@ -145,7 +145,7 @@ class AgentTool(Delegate):
         )
 
     def _model(self, given: str, definition: Definition) -> ModelName:
-        """The model that is named; without an effort of its own it thinks as hard as the turn that asks."""
+        """The named model; without an effort of its own it thinks as hard as the turn that asks."""
         own = self._home.model
         named = given or definition.model
         if not named:

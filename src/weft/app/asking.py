@@ -149,7 +149,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     """The call itself says how hard to think."""
 
     def at(self, effort: ThinkingLevel | None) -> _Question:
-        """The same question, with the effort that is named with the model; what the call itself says goes before it."""
+        """The same question with the effort of the model's name, unless the call has its own."""
         if self.is_told or effort is None:
             return self
         request = msgspec.structs.replace(self.request, thinking=effort)
@@ -193,7 +193,10 @@ def _system(system: str, shape: Shape | None) -> str:
 
 @asynccontextmanager
 async def _resolved(model: str | Model) -> AsyncIterator[tuple[Model, ThinkingLevel | None]]:
-    """The model and the effort named with it, and its provider closed afterwards; a model object stays its owner's."""
+    """The model and the effort named with it; its provider is closed afterwards.
+
+    A model object stays its owner's.
+    """
     if not isinstance(model, str):
         yield model, None
         return

@@ -43,19 +43,21 @@ KEYS: dict[str, Key] = {
     "model.default": Key(
         kind=str,
         default="",
-        about="The model of new sessions, as provider:model or provider:model:effort; empty takes the provider whose key is there, else local.",
+        about="The model of new sessions, as provider:model[:effort]; "
+        "empty takes the provider whose key is there, else local.",
         safe=True,
     ),
     "model.effort": Key(
         kind=ThinkingLevel,
         default="default",
-        about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, high, xhigh or max; an effort named with a model goes before it.",
+        about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, "
+        "high, xhigh or max; an effort named with a model goes before it.",
         safe=True,
     ),
     "model.rotation": Key(
         kind=list[str],
         default=[],
-        about="Models that cycle_model goes through, as provider:model or provider:model:effort.",
+        about="Models that cycle_model goes through, as provider:model[:effort].",
         safe=True,
     ),
     "model.architect": Key(

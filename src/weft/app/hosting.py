@@ -90,7 +90,7 @@ class Hosting:
         return self._equipment.models.resolve(name)
 
     def levels_of(self, model: str) -> KnownLevels:
-        """The thinking levels that a model has; none if it does not think, None when they are not known."""
+        """The thinking levels of a model; none if it does not think, None when not known."""
         return self._equipment.models.levels(model)
 
     def skills(self, project_path: str) -> Skills:
@@ -164,7 +164,9 @@ class Hosting:
         return self._registry.shapes.add(wanted)
 
     def model_named(self, model: str | Model) -> ModelName:
-        """The model that is meant, and the effort that is named with it; a model object becomes known by its name.
+        """The model that is meant, and the effort that is named with it.
+
+        A model object becomes known by its name.
 
         Raises:
             UsageError: the name is not right.

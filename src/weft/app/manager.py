@@ -148,7 +148,7 @@ class SessionManager(Hosting):
     def _told_of_level(self, created: SessionCreated, *, is_asked: bool) -> tuple[SystemNote, ...]:
         """A note where the model lacks the thinking level that the session starts with.
 
-        A level that was not asked for here is one for all models: of one that does not think there is nothing to say.
+        A configured level is meant for all models: of one that does not think it says nothing.
         """
         level = thinking_level(created.settings.get("thinking")) or "default"
         if level == "default":

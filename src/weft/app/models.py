@@ -1,4 +1,4 @@
-"""Models by name: `provider:model` (or `provider/model`, with an effort behind it or not) to something that streams."""
+"""Models by name: `provider:model[:effort]` (or `provider/model…`) to something that streams."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Models:
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
 
     def levels(self, name: str) -> KnownLevels:
-        """The thinking levels of the model called `name`; not known of one that cannot be had, which is said where it is asked."""
+        """The thinking levels of a model; not known where it cannot be had, which its use will say."""
         try:
             info = self.resolve(name).info
         except WeftError:

@@ -45,13 +45,20 @@ class Steering(Handle):
     """Which model works, how, within what, and with what in mind."""
 
     async def update_model(self, model: Any, *, input_id: str | None = None) -> None:
-        """Use another model from the next call on, with the effort that is named with it, if one is; history stays."""
+        """Use another model, and the effort that is named with it, from the next call on.
+
+        History stays.
+        """
         await self._set("model", str(self._host.model_named(model)), input_id)
 
     set_model = update_model
 
     async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
-        """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.  Of a model that has none a note says so; the level stays for others."""
+        """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.
+
+        A model that lacks the level thinks at the nearest that it has, and a note says so; the level
+        stays set for other models.
+        """
         await self._set("thinking", level, input_id)
 
     async def set_mode(self, mode: str, *, input_id: str | None = None) -> None:

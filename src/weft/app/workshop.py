@@ -128,9 +128,10 @@ class SessionWorkshop(Workshop):
     def _role_model(
         self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]
     ) -> ModelName:
-        """The model of the planner or of the editor: named for the message, the session or everywhere; else the session's own.
+        """The model of the planner or of the editor, as message, session or config name it.
 
-        Without an effort of its own it thinks as hard as the session.
+        Where none of them does, it is the session's own.  Without an effort of its own it thinks as
+        hard as the session.
         """
         given = options.get(setting) or state.settings.get(setting) or self._config.get(key)
         own = self._model(state, {**options, "mode": "normal"})
@@ -237,7 +238,10 @@ class SessionWorkshop(Workshop):
     def _told_of_level(
         self, model: ModelName, state: SessionState, started: TurnStarted
     ) -> tuple[Fact, ...]:
-        """A note where the model of this one turn lacks the level asked for; of the session's own it was said when it was set."""
+        """A note where the model of this one turn lacks the level that is asked for.
+
+        Of the session's own model and level it was said when they were set.
+        """
         settings = state.settings
         if (model.name, model.effort) == (settings.model, settings.thinking):
             return ()

@@ -176,10 +176,10 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
 
 
 def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: bool) -> str:
-    """What to say of the level that a session begins with, or was just told to have; empty when its model has it.
+    """What to say of the level that a session begins with, or was just given; empty when it has it.
 
-    The session's own note was written before anybody listened.  Where nobody asked for the level here it is one for all models:
-    of one that does not think there is nothing to say.
+    The session's own note is written before the command line subscribes.  A configured level is meant
+    for all models: of one that does not think it says nothing.
     """
     named = thinking_level(level)
     is_told = wanted.effort is not None or wanted.model is not None

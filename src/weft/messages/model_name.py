@@ -1,7 +1,7 @@
-"""Model names: `provider:model`, `provider/model`, and behind either the effort with which it is to think.
+"""Model names: `provider:model[:effort]` and `provider/model[:effort]`.
 
-Names of models hold colons of their own (`qwen3:8b`, `qwen3:free`, `claude-v1:0`), so that the last part is an effort only
-if it is the word of a thinking level, and only if a model stands before it.
+Names of models hold colons of their own (`qwen3:8b`, `qwen3:free`, `claude-v1:0`).  So the last part
+is an effort only if it is the word of a thinking level, and only if a model stands before it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from weft.thinking import ThinkingLevel, thinking_level
 
 
 class ModelName(NamedTuple):
-    """A model as somebody named it; `model` is empty where only a provider was."""
+    """A model by its parts; `model` is empty where only a provider is named."""
 
     provider: str
     model: str
     effort: ThinkingLevel | None = None
-    """None: none was named."""
+    """None where none is named."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ def parse_model_name(text: str) -> ModelName:
 
 
 def _split_effort(model: str) -> tuple[str, ThinkingLevel | None]:
-    """Cut off every level that stands at the end, so that what is left is a name by itself; the last one counts."""
+    """Cut off every level at the end, so that no level ends what is left; the last one counts."""
     effort: ThinkingLevel | None = None
     while True:
         name, _, word = model.rpartition(":")

@@ -147,8 +147,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Input, output, and where there are such, read from and written to the cache."""
     thinks: bool = False
     levels: tuple[ThinkingLevel, ...] = ()
-    """The thinking levels that it takes, from the least on; `off` is among them only if it can be switched off.  Of a model that
-    thinks and names none, they are not known."""
+    """The thinking levels that it takes, from the least on; `off` only if it can be switched off.
+
+    Of a model that thinks and lists none, they are not known.
+    """
     default_level: ThinkingLevel | None = None
     """The level that it thinks at when it is told none; None where that is not known."""
     sees_images: bool = False

@@ -2,8 +2,9 @@
 
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
 that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
-known family only its abilities.  Where a price changes with the hour or the season, the dearer one is listed.  Of a model
-that is not listed only those thinking levels are assumed that all models of its vendor take.
+known family only its abilities.  Where a price changes with the hour or the season, the dearer one
+is listed.  Of a model that is not listed only those thinking levels are assumed that all models of
+its vendor take: one too many has every request refused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     long: tuple[float, ...] = ()
     """From how many tokens on a request is dearer, and its prices then, in the same order."""
     levels: tuple[ThinkingLevel, ...] = ()
-    """The thinking levels that it takes, from the least on; `off` is among them only if it can be switched off."""
+    """The thinking levels that it takes, from the least on; `off` only if it can be switched off."""
     default: ThinkingLevel | None = None
     """The level that it thinks at when it is told none; None where that is not known."""
     sees: bool = False
@@ -142,7 +143,7 @@ class Catalogue:
     def _levels(
         self, vendor: Vendor, entry: Entry, *, is_itself: bool
     ) -> tuple[ThinkingLevel, ...]:
-        """The levels of an entry that hold for a model of this vendor, which is the listed one or a relative of it."""
+        """The levels of an entry that hold for the listed model itself, or for a relative of it."""
         common = self.vendor(vendor.same_as).family if vendor.same_as else vendor.family
         return tuple(
             level
@@ -151,7 +152,7 @@ class Catalogue:
         )
 
     def _find(self, provider: str, name: str) -> tuple[Entry, bool]:
-        """The entry, and whether it is of this very model; if not, its price and its finer abilities cannot be trusted."""
+        """The entry, and whether it is of this very model; if not, its price cannot be trusted."""
         own = self._more.get(provider, {})
         if name in own:
             return own[name], True

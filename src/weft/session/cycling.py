@@ -1,4 +1,4 @@
-"""The rotation of models and of thinking levels: which one comes next, and whose levels a command is about."""
+"""The rotation of models and of thinking levels: which comes next, and whose levels are meant."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def _is_present(model: ModelName, settings: Settings) -> bool:
 
 
 def next_thinking(settings: Settings, levels: KnownLevels) -> ThinkingLevel:
-    """One level harder than the present one, among those that the model has, and after the hardest the vendor's default.
+    """The model's next harder level, and after its hardest the vendor's default.
 
-    Of a model that has none, or of which that is not known, all levels are gone through: they count with another model.
+    Where the model has none, or they are not known, all levels are gone through: they count with
+    another model.
     """
     if not levels:
         place = THINKING_LEVELS.index(settings.thinking)

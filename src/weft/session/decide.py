@@ -126,7 +126,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     file: FoundFile | None = None
     """The file that the command names."""
     levels: KnownLevels = None
-    """The thinking levels of the model that the session then has; looked at for commands about either."""
+    """Of the model that the session has after a command about its model or its thinking level."""
 
 
 def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
@@ -572,7 +572,10 @@ def _set_model(model: ModelName, state: SessionState, moment: Moment) -> tuple[F
 def _set_thinking(
     level: ThinkingLevel, state: SessionState, moment: Moment, *, model: str = ""
 ) -> tuple[Fact, ...]:
-    """The level, of the session's model or of the one that it then has.  The vendor's default is what holds where none is set."""
+    """The level, with a note where `model` (or else the session's own) lacks it.
+
+    The vendor's default is what holds where none is set, so setting it takes the setting away.
+    """
     changed = SettingChanged(name="thinking", value=None if level == "default" else level)
     told = _told_of_level(model or state.settings.model, level, state, moment)
     return (changed, *told)

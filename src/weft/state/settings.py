@@ -51,7 +51,7 @@ class Settings(msgspec.Struct):
 
     @property
     def thinking(self) -> ThinkingLevel:
-        """What was set; `default` where nothing was, and for a level that only a newer program knows."""
+        """What was set; `default` where nothing was, or only a newer program knows the word."""
         return thinking_level(self.values.get("thinking")) or "default"
 
     @property

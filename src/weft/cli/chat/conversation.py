@@ -46,12 +46,12 @@ class Conversation:
 
     @property
     def note_of_level(self) -> str:
-        """What to say of the thinking level that the next conversation begins with; empty when the model has it."""
+        """What to say of the next conversation's thinking level; empty when its model has it."""
         blank = self.blank()
         return note_of_level(self.app, self._wanted, blank.model, blank.effort, begins=True)
 
     def levels(self, model: str) -> dict[str, str]:
-        """The thinking levels that can be picked for a model, each with what is to be said of it."""
+        """The thinking levels to pick from for a model, each with a detail to show beside it."""
         sessions = self.app.sessions
         known = sessions.levels_of(model)
         if not known:

@@ -4,11 +4,12 @@ Rules that shape this file: messages alternate and begin with the user; results 
 calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, in the order in
 which it came, and never ends a message; a failed result holds only text; at most four cache marks.
 
-Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget of tokens; from 4.6 on
-it is the effort of adaptive thinking.  Before 5 a model that is told nothing does not think; from 5 on it does, and leaving
-`thinking` out is the same as asking for `adaptive`.  From 4.7 on its text is left out unless it is asked for.  From 5.1 on
-reasoning is bound to all that stood before it, and compaction or another system prompt would have the request refused, were
-the service not told to drop what no longer fits.
+Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget
+of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is told nothing
+does not think; from 5 on it does, and leaving `thinking` out is the same as asking for `adaptive`.
+From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning is bound to all that
+stood before it, and compaction or another system prompt would have the request refused, were the
+service not told to drop what no longer fits.
 """
 
 from __future__ import annotations

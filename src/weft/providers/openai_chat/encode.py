@@ -107,7 +107,8 @@ def _thinking(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> Json:
     level = info.level(request.thinking)
     if request.tools and not dialect.effort_beside_tools:
         is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
-        # It must be said even where nothing was: by default they think.  One that cannot do without has no tools here.
+        # Said even at the default, for by default they think.  A model without `off` has no tools
+        # here, whatever it is told.
         level = info.level("off") if is_new and "off" in info.levels else level
     if level == "default":
         return {}
