@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Weft, call, kinds, lines, text
-
-FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json")
-
-
-def user(said: str) -> str:
-    return json.dumps({"type": "user", "message": {"role": "user", "content": said}})
-
-
-def control(request_id: str, **request: Any) -> str:
-    return json.dumps({"type": "control_request", "request_id": request_id, "request": request})
-
-
-class Driver:
-    """The program on the other side."""
-
-    def __init__(self, weft: Weft, *arguments: str) -> None:
-        self._running = weft.start(*FLAGS, *arguments, stdin=subprocess.PIPE)
-
-    def send(self, *said: str) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.write("".join(f"{line}\n" for line in said).encode())
-        self._running.stdin.flush()
-
-    def until(self, kind: str) -> list[dict[str, Any]]:
-        """Lines up to and including the first of this kind."""
-        assert self._running.stdout is not None
-        seen: list[dict[str, Any]] = []
-        while line := self._running.stdout.readline():
-            seen.append(json.loads(line))
-            if kinds(seen[-1:])[0].startswith(kind):
-                return seen
-        raise AssertionError(f"the output ended without {kind!r}: {kinds(seen)}")
-
-    def end(self) -> int:
-        """Close the input, read the rest, return the exit code."""
-        self._running.communicate(timeout=10)
-        return self._running.returncode
+from tests.cli.driver import PRINT, Driver, answer, control, user
 
 
 def test_several_messages_are_several_turns_in_one_session(weft: Weft) -> None:
-    done = weft.run(*FLAGS, "-m", weft.script("One.", "Two."), stdin=f"{user('a')}\n{user('b')}\n")
+    done = weft.run(*PRINT, "-m", weft.script("One.", "Two."), stdin=f"{user('a')}\n{user('b')}\n")
     told = lines(done.stdout)
     assert done.returncode == 0
     assert kinds(told) == [
@@ -67,7 +30,7 @@ def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: Weft) -> None:
         '{"type":"user","message":{"content":[{"type":"video"}]}}',
         "",
     ]
-    done = weft.run(*FLAGS, "-m", weft.script("One."), stdin="\n".join([*wrong, user("a")]))
+    done = weft.run(*PRINT, "-m", weft.script("One."), stdin="\n".join([*wrong, user("a")]))
     told = kinds(lines(done.stdout))
     assert told.count("system/error") == 3
     assert told[-1] == "result/success"
@@ -76,7 +39,7 @@ def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: Weft) -> None:
 
 def test_a_message_that_fails_is_a_result_and_the_next_one_works(weft: Weft) -> None:
     model = weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}], "Fine.")
-    done = weft.run(*FLAGS, "-m", model, stdin=f"{user('')}\n{user('a')}\n{user('b')}\n")
+    done = weft.run(*PRINT, "-m", model, stdin=f"{user('')}\n{user('a')}\n{user('b')}\n")
     results = [each for each in lines(done.stdout) if each["type"] == "result"]
     assert [each["is_error"] for each in results[:2]] == [True, True]
     assert "empty" in results[0]["error"]
@@ -152,11 +115,6 @@ def test_model_and_mode_can_be_changed_on_the_way(weft: Weft) -> None:
 STEP = {"action": "create", "file": "1.txt", "description": "make it", "details": "It holds 1."}
 PLAN = [call("submit", summary="Make a file.", steps=[STEP])]
 ASKS = ("--permission-prompt-tool", "stdio", "--permission-mode", "acceptEdits", "--architect")
-
-
-def answer(asked: dict[str, Any], **response: Any) -> str:
-    told = {"subtype": "success", "request_id": asked["request_id"], "response": response}
-    return json.dumps({"type": "control_response", "response": told})
 
 
 def planned(weft: Weft) -> tuple[Driver, dict[str, Any]]:
