@@ -138,6 +138,34 @@ def test_tools_can_be_chosen_and_taken_away(weft: Weft) -> None:
     assert tools("--tools", "read,Bash") == ["read", "shell"]
     assert "shell" not in tools("--disallowedTools", "Bash")
     assert "shell" in tools("--disallowedTools", "Bash(rm -rf /)")
+    assert not {"edit", "multi_edit"} & set(tools("--disallowedTools", "Edit"))
+
+
+@pytest.mark.parametrize("rule", ["Bash(rm:*)", "shell(rm *)"])
+def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: Weft, rule: str) -> None:
+    done = weft.run("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
+    assert done.returncode == 2
+    assert f"the rule {rule!r} cannot be held to" in done.stderr
+
+
+def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: Weft) -> None:
+    (weft.project / ".env").write_text("SECRET=hunter22\n")
+    model = weft.script([call("read", path=".env")], "No.")
+    done = weft.run(
+        *("-p", "-m", model, "--yolo", "--output-format", "stream-json"),
+        *("--disallowedTools", "Read(./.env)", "hi"),
+    )
+    assert "hunter22" not in done.stdout
+    assert lines(done.stdout)[-1]["permission_denials"]
+
+
+def test_agents_are_taken_away_by_the_name_that_other_agents_have_for_them(weft: Weft) -> None:
+    model = weft.script([call("agent", prompt="Look around.")], "No.")
+    done = weft.run(
+        *("-p", "-m", model, "--yolo", "--output-format", "stream-json"),
+        *("--set", "permissions.deny=Task", "hi"),
+    )
+    assert "system/task_started" not in kinds(lines(done.stdout))
 
 
 def test_an_added_folder_is_open_to_it(weft: Weft, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from weft.agents.frontmatter import split_front_matter
 from weft.errors import UsageError
-from weft.permissions import MODES, Mode
+from weft.permissions import MODES, Mode, our_tool_name
 
 PROJECT_FOLDERS: Final = (".weft/agents", ".claude/agents", ".opencode/agents")
 LARGEST_FILE: Final = 256 * 1024
@@ -25,15 +25,6 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 ALL_TOOLS: Final = "*"
 
 GENERAL: Final = "general"
-_FOREIGN_TOOLS: Final = {
-    "bash": "shell",
-    "glob": "find",
-    "ls": "list",
-    "multiedit": "multi_edit",
-    "todowrite": "todo",
-    "task": "agent",
-    "askuserquestion": "ask",
-}
 _FOREIGN_MODES: Final[dict[str, Mode]] = {
     "acceptEdits": "accept_edits",
     "bypassPermissions": "bypass",
@@ -193,8 +184,7 @@ def _names(given: Any, path: str) -> tuple[str, ...]:
 def _tool(name: Any) -> str:
     """Our name for a tool; `Bash(git *)` is the tool alone, for rules about it are the person's."""
     plain = str(name).partition("(")[0].strip()
-    lowered = plain.lower()
-    return plain if plain.startswith("mcp__") else _FOREIGN_TOOLS.get(lowered, lowered)
+    return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
 
 
 def _model(given: Any) -> str:

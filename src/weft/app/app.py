@@ -258,6 +258,7 @@ class App:
                 user_agents=self.places.config / "agents",
                 worktrees=self.places.home / "worktrees",
                 saved_rules=SavedRules(self.places.config),
+                home=str(self.places.user),
                 project_path=self.project_path,
                 resolve_path=absolute,
             )

@@ -57,5 +57,7 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """Where copies of projects for isolated agents are made."""
     saved_rules: SavedRules
     """What the person allowed for good."""
+    home: str
+    """The user's home folder."""
     project_path: str
     resolve_path: Callable[[str], str]

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import UsageError, did_you_mean
+from weft.permissions import spellings_of
 
 EVENTS: Final = (
     "SessionStart",
@@ -33,21 +34,6 @@ VETO: Final = frozenset({"PreToolUse", "UserPromptSubmit"})
 """Moments at which a hook that breaks blocks: it may be there to keep something from happening."""
 DEFAULT_SECONDS: Final = 60.0
 LONGEST_SECONDS: Final = 600.0
-
-KNOWN_ELSEWHERE: Final = {
-    "shell": "Bash",
-    "read": "Read",
-    "write": "Write",
-    "edit": "Edit",
-    "multi_edit": "MultiEdit",
-    "find": "Glob",
-    "grep": "Grep",
-    "list": "LS",
-    "todo": "TodoWrite",
-    "agent": "Task",
-    "fetch": "WebFetch",
-}
-"""Our tools by the names that matchers written for other agents know."""
 
 _Seconds = Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)]
 
@@ -76,8 +62,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         """True when the hook wants to hear of this tool (or trigger, source, agent)."""
         if self.matcher in ("", "*"):
             return True
-        names = (subject, KNOWN_ELSEWHERE.get(subject, subject))
-        return any(re.fullmatch(self.matcher, name) for name in names)
+        return any(re.fullmatch(self.matcher, name) for name in spellings_of(subject))
 
 
 class _Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -24,7 +24,7 @@ from weft.events import Fact, Origin, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import Hooks
 from weft.messages import Usage
-from weft.permissions import Rule, Verdict
+from weft.permissions import Rule, Verdict, read_rule
 from weft.session import (
     Leave,
     SessionActor,
@@ -355,7 +355,10 @@ class Registry:
             files=files,
             history_bytes=files.kept_bytes,
             clock=equipment.clock,
-            rules=(*rules_of(equipment.config), *equipment.saved_rules.of(project_path)),
+            rules=(
+                *rules_of(equipment.config, equipment.home),
+                *equipment.saved_rules.of(project_path),
+            ),
             keep_rule=lambda text: anyio.to_thread.run_sync(
                 equipment.saved_rules.add, project_path, text
             ),
@@ -419,18 +422,16 @@ def _with_agent(table: Mapping[str, Tool], home: Desk) -> Mapping[str, Tool]:
     return table if AGENT in table else {**table, AGENT: home.entry}
 
 
-def rules_of(config: Config) -> tuple[Rule, ...]:
-    """The standing rules that the settings name."""
-    rules: list[Rule] = []
-    for verdict in ("allow", "ask", "deny"):
-        for layer in config.layers(f"permissions.{verdict}"):
-            rules += [_rule(verdict, text, layer.source) for text in layer.value]
-    return tuple(rules)
-
-
-def _rule(verdict: Verdict, text: str, source: str) -> Rule:
-    tool, _, rest = text.partition("(")
-    return Rule(verdict=verdict, tool=tool.strip(), pattern=rest.removesuffix(")"), source=source)
+def rules_of(config: Config, home: str) -> tuple[Rule, ...]:
+    """The standing rules that the settings name; `home` is the folder that `~` means in them."""
+    verdicts: tuple[Verdict, ...] = ("allow", "ask", "deny")
+    return tuple(
+        rule
+        for verdict in verdicts
+        for layer in config.layers(f"permissions.{verdict}")
+        for text in layer.value
+        for rule in read_rule(verdict, text, source=layer.source, home=home)
+    )
 
 
 def title_of(state: SessionState) -> str:

@@ -11,18 +11,11 @@ from weft.cli.parse import Arguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
 from weft.messages import parse_model_name
+from weft.permissions import our_tool_name, taken_away, why_unenforceable
 from weft.thinking import level_note, thinking_level
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
-_TOOL_NAMES = {
-    "bash": "shell",
-    "multiedit": "multi_edit",
-    "glob": "find",
-    "ls": "list",
-    "todowrite": "todo",
-}
-"""Names that people know from elsewhere."""
 
 
 class Wanted(NamedTuple):
@@ -77,7 +70,7 @@ def make_app(arguments: Arguments) -> App:
     store = "memory" if arguments.flag("ephemeral") else None
     rules = {
         "permissions.allow": _rules(arguments.many("allowedTools")),
-        "permissions.deny": _rules(arguments.many("disallowedTools")),
+        "permissions.deny": _restrictions(arguments),
     }
     more = {name: found for name, found in rules.items() if found}
     if more:
@@ -102,12 +95,19 @@ def _added(path: str) -> str:
 
 
 def _rules(given: Iterable[str]) -> list[str]:
-    """Rules by our names, from texts with several of them."""
-    rules: list[str] = []
-    for text in given:
-        for rule in _split_rules(text):
-            tool, bracket, rest = rule.partition("(")
-            rules.append(f"{tool_name(tool)}{bracket}{rest}")
+    """The rules of texts with several of them, as they are written."""
+    return [rule for text in given for rule in _split_rules(text)]
+
+
+def _restrictions(arguments: Arguments) -> list[str]:
+    """The rules of --disallowedTools.
+
+    Raises:
+        UsageError: one of them could not be held to; left out in silence it would be a veto that is missing.
+    """
+    rules = _rules(arguments.many("disallowedTools"))
+    if why := next(filter(None, map(why_unenforceable, rules)), ""):
+        raise UsageError(f"--disallowedTools: {why}")
     return rules
 
 
@@ -122,12 +122,6 @@ def _split_rules(text: str) -> list[str]:
         else:
             rule += letter
     return [each for each in [*rules, rule] if each]
-
-
-def tool_name(name: str) -> str:
-    """Our name of a tool, which people may know by another."""
-    lowered = name.strip().lower()
-    return _TOOL_NAMES.get(lowered, lowered if lowered.isalpha() else name.strip())
 
 
 def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
@@ -191,17 +185,17 @@ def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: b
 
 def _tools(arguments: Arguments) -> list[str] | None:
     """The tools that the model has; None for all of them."""
-    given, denied = arguments.many("tools"), _rules(arguments.many("disallowedTools"))
-    bare = [rule for rule in denied if "(" not in rule]
-    if not given and not bare:
+    given = arguments.many("tools")
+    denied = {name for rule in _restrictions(arguments) for name in taken_away(rule)}
+    if not given and not denied:
         return None
     if given:
-        names = [tool_name(name) for text in given for name in _split_rules(text)]
+        names = [our_tool_name(name) for text in given for name in _split_rules(text)]
     else:
         from weft.app.workshop import tool_table  # only to take one away
 
         names = list(tool_table("all")[0])
-    return [name for name in names if name not in bare]
+    return [name for name in names if name not in denied]
 
 
 def _text_or_file(arguments: Arguments, key: str) -> str | None:

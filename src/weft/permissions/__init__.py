@@ -17,8 +17,16 @@ from weft.permissions.policy import (
     with_hook,
 )
 from weft.permissions.protected import is_git_record, is_protected
+from weft.permissions.rule_text import read_rule, split_rule, taken_away, why_unenforceable
+from weft.permissions.tool_names import (
+    CLAUDE_NAMES,
+    claude_tool_name,
+    our_tool_name,
+    spellings_of,
+)
 
 __all__ = [
+    "CLAUDE_NAMES",
     "MODES",
     "Action",
     "ActionKind",
@@ -27,9 +35,16 @@ __all__ = [
     "Mode",
     "Rule",
     "Verdict",
+    "claude_tool_name",
     "decide",
     "grant_pattern",
     "is_git_record",
     "is_protected",
+    "our_tool_name",
+    "read_rule",
+    "spellings_of",
+    "split_rule",
+    "taken_away",
+    "why_unenforceable",
     "with_hook",
 ]

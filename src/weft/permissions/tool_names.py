@@ -1,0 +1,65 @@
+"""Names of tools: ours, and those that settings, agents and programs written for Claude Code know.
+
+One table for all who read such names.  A name that is not understood is a rule, a matcher or a list that silently misses its tool,
+so whatever takes names of tools takes both spellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "read": "Read",
+        "write": "Write",
+        "edit": "Edit",
+        "multi_edit": "MultiEdit",
+        "list": "LS",
+        "find": "Glob",
+        "grep": "Grep",
+        "shell": "Bash",
+        "shell_output": "BashOutput",
+        "shell_stop": "KillShell",
+        "todo": "TodoWrite",
+        "ask": "AskUserQuestion",
+        "agent": "Task",
+        "skill": "Skill",
+        "fetch": "WebFetch",
+    }
+)
+"""Our name of a tool → the one that Claude Code has for it."""
+
+_LATER: Final = {
+    "agent": "agent",
+    "killbash": "shell_stop",
+    "taskoutput": "shell_output",
+    "taskstop": "shell_stop",
+}
+"""Further names that its versions had or have for the same tools, in lower case."""
+
+_OURS: Final = {
+    **{name: name for name in CLAUDE_NAMES},
+    **{theirs.lower(): ours for ours, theirs in CLAUDE_NAMES.items()},
+    **_LATER,
+}
+
+
+def our_tool_name(name: str) -> str:
+    """Our name of a tool, which may be written in either spelling and any case; an unknown name stays as it is."""
+    plain = name.strip()
+    return _OURS.get(plain.lower(), plain)
+
+
+def claude_tool_name(name: str) -> str:
+    """The name that Claude Code has for our tool; a tool that it has none for keeps its own."""
+    return CLAUDE_NAMES.get(name, name)
+
+
+def spellings_of(name: str) -> tuple[str, ...]:
+    """Every name under which a matcher may mean our tool, its own first."""
+    theirs = CLAUDE_NAMES.get(name)
+    if theirs is None:
+        return (name,)
+    return (name, theirs, "Agent") if name == "agent" else (name, theirs)
