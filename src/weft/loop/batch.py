@@ -8,7 +8,6 @@ their own work on run together too, once all of them are intended.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +22,6 @@ from weft.actors import no_strays
 from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
 from weft.events import (
     Fact,
-    PermissionRequest,
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
@@ -36,30 +34,21 @@ from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
 from weft.loop.hooks import Hooks, Ruling
 from weft.loop.notebook import Notebook
+from weft.loop.permission_ask import PermissionAsk, Ready
 from weft.loop.results import refused, settled, sound_outcome, sound_preparation
 from weft.messages import ToolCall, ToolResult, clean_text
-from weft.permissions import Decision, grant_pattern, with_hook
-from weft.state import Answered, SessionState
+from weft.permissions import Decision, with_hook
 from weft.tools import Delegate, Outcome, Prepared, Question, Tool
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ASK = Boundary("loop.ask")
 _INTENT = Boundary("loop.intent")
 _QUESTION = Boundary("loop.question")
 _TOOL_STARTS = faults.point("loop.tool.before_run")
 _TOOL_ENDED = faults.point("loop.tool.after_run")
 _BETWEEN = faults.point("loop.tool.between")
-
-
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """A call with leave to run."""
-
-    call: ToolCall
-    tool: Tool
-    prepared: Prepared
 
 
 class Batch:
@@ -69,6 +58,7 @@ class Batch:
         self._env = environment
         self._notebook = notebook
         self._node = node
+        self._permission = PermissionAsk(environment, notebook, node)
         self.invalid = 0
         """Calls that could not be acted on: unknown tools, malformed arguments."""
         self.ran = 0
@@ -260,7 +250,7 @@ class Batch:
                 return await self._person_allows(ready, decision)
 
     async def _person_allows(self, ready: Ready, decision: Decision) -> bool:
-        resolved = await self._ask(ready, decision)
+        resolved = await self._permission.ask(ready, decision)
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
             return True
         reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
@@ -270,89 +260,6 @@ class Batch:
             text = "Denied by the person." + (f" They said: {reason}" if reason else "")
         self._refuse(ready.call, text, status="denied")
         return False
-
-    async def _ask(self, ready: Ready, decision: Decision) -> PermissionResolved | QuestionAnswered:
-        """An answer to exactly this request: one on record from before a crash, or a new one."""
-        journal = self._env.journal
-        shown = _shown_hash(ready)
-        answered = journal.state.turn.answers.get(ready.call.call_uid)
-        if answered is not None and _is_for(answered, shown):
-            return answered.answer
-        request_id = self._open_request(ready, shown)
-        if request_id is None:
-            request_id = RequestId(new_id("req", self._env.clock.now()))
-            self._notebook.note(
-                PermissionRequest(
-                    request_id=request_id,
-                    call_uid=ready.call.call_uid,
-                    node=self._node,
-                    tool_name=ready.call.name,
-                    tool_path=ready.prepared.action.target,
-                    preview=ready.prepared.preview,
-                    shown_hash=shown,
-                    always_pattern=grant_pattern(ready.prepared.action),
-                    reason=decision.reason,
-                )
-            )
-            await self._notebook.commit(_ASK)
-        journal.status("awaiting_permission")
-        try:
-            return await self._answer(request_id)
-        finally:
-            journal.status("executing_tool")
-
-    async def _answer(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        """The answer, or the denial that stands for it when none comes in time.  Of the two the first on record counts."""
-        seconds = self._env.limits.ask_seconds
-        if seconds is None:
-            return await self._env.journal.resolution(request_id)
-        if (answer := await self._answer_within(seconds, request_id)) is not None:
-            return answer
-
-        def expired(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            if request_id not in state.turn.requests:
-                return []
-            reason = f"nobody answered within {seconds:g} seconds"
-            return [
-                PermissionResolved(request_id=request_id, action="deny", by="weft", reason=reason)
-            ]
-
-        await self._notebook.commit(_ASK, expired)
-        return await self._env.journal.resolution(request_id)
-
-    async def _answer_within(
-        self, seconds: float, request_id: RequestId
-    ) -> PermissionResolved | QuestionAnswered | None:
-        answers: list[PermissionResolved | QuestionAnswered] = []
-
-        async def wait(group: anyio.abc.TaskGroup) -> None:
-            answers.append(await self._env.journal.resolution(request_id))
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait, group)
-            await self._env.sleep(seconds)
-            group.cancel_scope.cancel()
-        return answers[0] if answers else None
-
-    def _open_request(self, ready: Ready, shown: str) -> RequestId | None:
-        """The request that was open before a crash, if it showed the very same; another one is void."""
-        for request in self._env.journal.state.turn.requests.values():
-            if not isinstance(request, PermissionRequest):
-                continue
-            if request.call_uid != ready.call.call_uid:
-                continue
-            if request.shown_hash == shown:
-                return request.request_id
-            self._notebook.note(
-                PermissionResolved(
-                    request_id=request.request_id,
-                    action="deny",
-                    by="weft",
-                    reason="what was shown has changed meanwhile",
-                )
-            )
-        return None
 
     # -- asking questions
 
@@ -493,14 +400,3 @@ class Batch:
         hint = did_you_mean(name, self._env.tools)
         known = ", ".join(sorted(self._env.tools)) or "none"
         return f"There is no tool {name!r}{hint or '.'} The tools are: {known}."
-
-
-def _shown_hash(ready: Ready) -> str:
-    action = ready.prepared.action
-    shown = "\0".join((action.tool, action.target, ready.prepared.preview))
-    return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()
-
-
-def _is_for(answered: Answered, shown: str) -> bool:
-    request = answered.request
-    return isinstance(request, PermissionRequest) and request.shown_hash == shown
