@@ -43,6 +43,7 @@ from weft.events import (
     TurnFinished,
 )
 from weft.providers import ScriptedModel
+from weft.providers.script import CallTool
 
 pytestmark = pytest.mark.anyio
 
@@ -294,6 +295,36 @@ async def test_a_hook_may_end_the_turn(place: Place) -> None:
     assert "enough for today" in finished.detail
     assert len(model.requests) == 1
     assert not (place.project / "made").exists()
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
+async def test_a_hook_that_ends_the_turn_lets_no_later_call_run(place: Place, event: str) -> None:
+    place.on(event, says({"continue": False, "stopReason": "enough"}), matcher="shell|list")
+    later = [*write("later.txt"), CallTool(name="read", args={"path": "kept.txt"})]
+    place.write("kept.txt", "what was kept")
+    for first in (shell("true"), [CallTool(name="list", args={})]):
+        model = ScriptedModel([[*first, *later], "never said"])
+        async with place.open() as app:
+            session = await app.sessions.start_session(model=model, permission_mode="bypass")
+            reply = await session.send_message("go")
+            done = await facts(session, ToolComplete)
+        assert reply.finish_reason == "halted"
+        assert not (place.project / "later.txt").exists()
+        assert [each.result.status for each in done[1:]] == ["aborted", "aborted"]
+        assert "what was kept" not in done[2].result.text
+
+
+async def test_a_hook_that_ends_the_turn_stops_calls_that_had_permission_already(
+    place: Place,
+) -> None:
+    place.on("PreToolUse", says({"continue": False, "stopReason": "enough"}), matcher="list")
+    place.write("kept.txt", "what was kept")
+    together = [CallTool(name="read", args={"path": "kept.txt"}), CallTool(name="list", args={})]
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel([together, "never said"]))
+        await session.send_message("go")
+        done = {each.result.status for each in await facts(session, ToolComplete)}
+    assert done == {"aborted", "denied"}
 
 
 async def test_what_a_hook_says_holds_no_secret_that_we_hold(place: Place) -> None:

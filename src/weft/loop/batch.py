@@ -35,7 +35,7 @@ from weft.loop.base import TurnEnvironment
 from weft.loop.hooks import Hooks, Ruling
 from weft.loop.notebook import Notebook
 from weft.loop.permission_ask import PermissionAsk, Ready
-from weft.loop.results import refused, settled, sound_outcome, sound_preparation
+from weft.loop.results import NOT_RUN, refused, settled, sound_outcome, sound_preparation
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import Decision, with_hook
 from weft.tools import Delegate, Outcome, Prepared, Question, Tool
@@ -96,12 +96,13 @@ class Batch:
     # -- one after the other
 
     async def _run_alone(self, call: ToolCall) -> None:
-        ready = await self._make_ready(call)
-        if ready is None:
-            return
+        for ready in await self._all_ready([call]):
+            await self._run_intended(ready)
+
+    async def _run_intended(self, ready: Ready) -> None:
         await self._intend(ready)
         outcome, duration_ms = await self._execute(ready)
-        self._record(call, outcome, duration_ms)
+        self._record(ready.call, outcome, duration_ms)
         await self._tell_hooks([ready])
 
     async def _intend(self, *ready: Ready) -> None:
@@ -131,11 +132,10 @@ class Batch:
     # -- side by side
 
     async def _run_together(self, calls: list[ToolCall]) -> None:
-        ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
-        await self._run_all(ready)
+        await self._run_all(await self._all_ready(calls))
 
     async def _run_beside(self, calls: list[ToolCall]) -> None:
-        ready = [each for call in calls if (each := await self._make_ready(call)) is not None]
+        ready = await self._all_ready(calls)
         if not ready:
             return
         await self._intend(*ready)
@@ -159,6 +159,20 @@ class Batch:
                 group.start_soon(run_one, each)
 
     # -- checking and leave
+
+    async def _all_ready(self, calls: list[ToolCall]) -> list[Ready]:
+        """The calls that may run.  Once the turn is to end none may, also of those that had permission before."""
+        ready: list[Ready] = []
+        for call in calls:
+            if self.halted:
+                self._refuse(call, NOT_RUN, status="aborted")
+            elif (each := await self._make_ready(call)) is not None:
+                ready.append(each)
+        if not self.halted:
+            return ready
+        for each in ready:
+            self._refuse(each.call, NOT_RUN, status="aborted")
+        return []
 
     async def _make_ready(self, call: ToolCall) -> Ready | None:
         """A call that may run; None when it has been settled otherwise."""
