@@ -374,6 +374,23 @@ async def test_a_check_passes_the_gate_like_any_command(world: World) -> None:
         assert (world.project / "checked.txt").exists()
 
 
+async def test_a_check_is_not_run_when_the_answer_gives_it_another_command(world: World) -> None:
+    strong = planner(submit(step(1, check="touch checked.txt")), submit(summary="Unchecked, then."))
+    async with world.open(strong, editor(), config=FAST) as app:
+        session = await start(app, permission_mode="accept_edits")
+        await session.send_prompt("make it")
+        await until_status(session, "awaiting_permission")
+        await session.approve_plan()
+        asked = await until(session, PermissionRequest)
+        assert asked.args == {"command": "touch checked.txt"}
+        await session.respond_to_permission(
+            "allow_once", meta={"input": {"command": "touch other.txt"}}
+        )
+        await until(session, ArchitectPlan, after=asked.seq)
+        assert "edit the plan instead" in told(strong.last_request)[-1]
+        assert not {"checked.txt", "other.txt"} & {each.name for each in world.project.iterdir()}
+
+
 async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_done(
     world: World,
 ) -> None:

@@ -131,6 +131,7 @@ class Check:
                 shown_hash=shown,
                 always_pattern=grant_pattern(prepared.action),
                 reason=reason,
+                args={"command": self._command},
             )
             await self._commit(request)
         journal.status("awaiting_permission")
@@ -140,6 +141,8 @@ class Check:
             journal.status("executing_tool")
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
             return None
+        if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
+            return "a check cannot be given another command in the answer; edit the plan instead"
         said = resolved.reason if isinstance(resolved, PermissionResolved) else ""
         return "denied by the person" + (f", who said: {said}" if said else "")
 

@@ -11,7 +11,7 @@ are interrupted, and go on together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 import msgspec
@@ -86,6 +86,8 @@ class Errand:
         self._forwarded: set[str] = set()
         self._text = ""
         self._files: list[FileTouched] = []
+        self._inputs: dict[CallUid, dict[str, Any]] = {}
+        """What the child's calls were given, for requests about them."""
 
     @property
     def child(self) -> SessionId:
@@ -190,6 +192,7 @@ class Errand:
                 self._text = ""
             case NewMessage(node=node) if node.role == "assistant":
                 self._text = node.text or self._text
+                self._inputs = {call.call_uid: call.args for call in node.calls}
                 for call in node.calls:
                     self._emit(f"{self._label} ▸ {call.name}\n")
             case FileTouched():
@@ -247,7 +250,8 @@ class Errand:
         )
         if isinstance(copied, PermissionRequest):
             name = f"{self._label} ▸ {copied.tool_name}"
-            return (msgspec.structs.replace(copied, tool_name=name),)
+            args = copied.args if copied.args is not None else self._inputs.get(copied.call_uid)
+            return (msgspec.structs.replace(copied, tool_name=name, args=args),)
         return (copied,)
 
     async def _take_back(self, answer: PermissionResolved | QuestionAnswered) -> None:
@@ -260,7 +264,7 @@ class Errand:
                 answer, session_id=SessionId(""), seq=0, at=0.0, cause=None
             )
             if isinstance(plain, PermissionResolved):
-                plain = msgspec.structs.replace(plain, pattern="")
+                plain = msgspec.structs.replace(plain, pattern="", rules=())
             return Commit(facts=(plain,))
 
         if answer.request_id in self._home.state.turn.requests:
@@ -297,7 +301,10 @@ def _handed_on(
     if isinstance(answer, QuestionAnswered):
         return AnswerQuestion(request_id=answer.request_id, answer=answer.answer)
     return RespondToPermission(
-        action=answer.action, request_id=answer.request_id, reason=answer.reason
+        action=answer.action,
+        request_id=answer.request_id,
+        reason=answer.reason,
+        instead=answer.instead,
     )
 
 

@@ -265,10 +265,17 @@ class Registry:
         return await self.create(child, (created, *wanted.facts), store=store)
 
     def leave_for_fork(self, source: SessionId) -> Leave:
-        """A fork inherits no grants; the mode holds only if it holds for its source, here and now."""
+        """A fork inherits what was denied and no grants; the mode holds only if it holds for its source, here and now."""
         port = self.ports.get(source)
-        is_trusted = isinstance(port, LocalPort) and port.actor.gate.leave.trusted_mode
-        return Leave(trusted_mode=is_trusted)
+        if not isinstance(port, LocalPort):
+            return Leave()
+        leave = port.actor.gate.leave
+        return Leave(trusted_mode=leave.trusted_mode, rules=leave.restrictions)
+
+    def _restrictions_of(self, parent: Origin | None) -> tuple[Rule, ...]:
+        """What the session that a child works for was told to ask about or to deny."""
+        port = self.ports.get(parent.session_id) if parent is not None else None
+        return port.actor.gate.restrictions if isinstance(port, LocalPort) else ()
 
     # -- what they are handed
 
@@ -364,6 +371,7 @@ class Registry:
             ),
             asking=self.asking.get(session_id, "wait"),
             ceiling=self.families.ceiling(parent),
+            inherited=lambda: self._restrictions_of(parent),
             leave=self.leave.pop(session_id, Leave()),
             stop_command=home.stop_command,
             title=title_of,

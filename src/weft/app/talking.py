@@ -337,24 +337,39 @@ class Talking(Handle):
         meta: dict[str, Any] | None = None,
         input_id: str | None = None,
     ) -> None:
-        """Answer a request for leave.  `meta` may carry a `reason` for the model; with `{"save": True}` what is allowed always is kept as a rule.
+        """Answer a request for permission.  `meta` may carry more:
 
-        A rule that is kept covers exactly what was shown, in this project, for every session that is opened from then on.
+        - `reason`: told to the model.
+        - `save`: what is allowed always is kept as a rule.  It covers exactly what was shown, in this project, for every session that
+          is opened from then on.
+        - `input`, with `allow_once`: the call runs with this input in the place of the one that was shown, if it passes rules, hooks and
+          boundaries as well.
+        - `rules`: `Rule`s that hold in this session from now on, as long as the process lives.
+        - `interrupt`, with `deny`: the turn ends.
 
         Raises:
             NoPendingRequest: it is not open (any more); nothing was approved.
-            UsageError: several are open and none was named, or the rule cannot be kept; nothing was approved.
+            UsageError: several are open and none was named, the rule cannot be kept, or the answer contradicts itself; nothing
+                was approved.
         """
+        more = meta or {}
         if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
             raise UsageError(
                 f"no answer {action!r}; there are allow_once, allow_turn, allow_always and deny"
             )
+        given = more.get("input")
+        if given is not None and action != "allow_once":
+            raise UsageError(f"another input can be allowed once; it cannot go with {action!r}")
         await self._call(
             RespondToPermission(
-                action=action,
+                # What was shown is not allowed: one who knows nothing of other inputs must not run it.
+                action=action if given is None else "deny",
                 request_id=RequestId(request_id) if request_id else None,
-                reason=str((meta or {}).get("reason", "")),
-                save=bool((meta or {}).get("save", False)),
+                reason=str(more.get("reason", "")),
+                save=bool(more.get("save", False)),
+                instead=given,
+                rules=tuple(more.get("rules", ())),
+                interrupt=bool(more.get("interrupt", False)),
                 **self._by(input_id),
             )
         )

@@ -13,6 +13,7 @@ import msgspec
 from weft.events.base import FactBase
 from weft.ids import BlobId, CallUid, EntryId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Node, Part, ToolResult, Usage
+from weft.permissions import Rule
 
 Delivery: TypeAlias = Literal["steering", "follow_up"]
 Effect: TypeAlias = Literal["pure", "checkable", "unknown"]
@@ -373,6 +374,8 @@ class PermissionRequest(FactBase, frozen=True, tag="permission_request"):
     """The child session that asks; the answer is handed on to it."""
     outlives_turn: bool = False
     """A background child asks: the request stays open when the turn ends."""
+    args: dict[str, Any] | None = None
+    """The input that is asked about, where no call of `node` says it: a hook changed it, or a child asks."""
 
 
 class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
@@ -386,6 +389,10 @@ class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
     """What `allow_turn` and `allow_always` grant."""
     saved: bool = False
     """It was also kept as a rule, for later sessions on the project."""
+    instead: dict[str, Any] | None = None
+    """Of a `deny`: another input that the call may run with, once it has been judged like any other."""
+    rules: tuple[Rule, ...] = ()
+    """What the answer allows, asks or denies from now on, for the session in this process."""
 
 
 class QuestionAsked(FactBase, frozen=True, tag="question_asked"):

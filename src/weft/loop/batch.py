@@ -35,7 +35,7 @@ from weft.loop.base import TurnEnvironment
 from weft.loop.hooks import Hooks, Ruling
 from weft.loop.notebook import Notebook
 from weft.loop.permission_ask import PermissionAsk, Ready
-from weft.loop.results import NOT_RUN, refused, settled, sound_outcome, sound_preparation
+from weft.loop.results import NOT_RUN, denial, refused, settled, sound_outcome, sound_preparation
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import Decision, with_hook
 from weft.tools import Delegate, Outcome, Prepared, Question, Tool
@@ -49,6 +49,22 @@ _QUESTION = Boundary("loop.question")
 _TOOL_STARTS = faults.point("loop.tool.before_run")
 _TOOL_ENDED = faults.point("loop.tool.after_run")
 _BETWEEN = faults.point("loop.tool.between")
+
+
+CHANGES = 5
+"""How often the input of one call may be changed; hooks and answers that never agree must come to an end."""
+A_HOOK = "A hook"
+THE_USER = "The user"
+
+
+class Instead(msgspec.Struct, frozen=True, kw_only=True):
+    """Another input for a call."""
+
+    args: dict[str, Any]
+    by: str
+    """Who wants it, as the model is told."""
+    is_leave: bool = False
+    """Whoever gives it may also allow it: it is judged, but not asked about."""
 
 
 class Batch:
@@ -210,68 +226,98 @@ class Batch:
         return prepared
 
     async def _with_leave(self, ready: Ready) -> Ready | None:
-        """Ask the gate, the hooks, and a person where one of them says so; None when there is no leave."""
+        """Ask the gate, the hooks, and a person where one of them says so; None when there is no leave.
+
+        A call whose input is changed on the way is another call: it is prepared and judged from the beginning, so that neither a rule
+        nor a hook is got round.
+        """
+        given: dict[str, Any] | None = None
+        for _ in range(CHANGES):
+            judged = await self._judged(ready)
+            if judged is None:
+                return None
+            ready, decision = judged
+            if decision.verdict == "ask" and ready.call.args == given:
+                return ready  # the person gave this very input, so they need not be asked about it
+            answer = await self._answered(ready, decision)
+            if isinstance(answer, bool):
+                return ready if answer else None
+            changed = await self._with_other_arguments(ready, answer.args, answer.by)
+            if changed is None:
+                return None
+            ready, given = changed, answer.args if answer.is_leave else None
+        self._refuse(
+            ready.call,
+            "Denied: its input was changed again and again, so that nobody could judge it.",
+            status="denied",
+        )
+        return None
+
+    async def _judged(self, ready: Ready) -> tuple[Ready, Decision] | None:
+        """What the gate and the hooks before the call say to it, as they want it; None when that cannot be prepared."""
         decision = self._env.gate.decide(ready.prepared.action)
+        if self._env.hooks is None or decision.verdict == "deny":
+            return ready, decision
+        ruling = self._taken(await self._env.hooks.before_tool(ready.call))
+        if ruling.args is not None and ruling.args != ready.call.args:
+            changed = await self._with_other_arguments(ready, ruling.args, A_HOOK)
+            if changed is None:
+                return None
+            ready, decision = changed, self._env.gate.decide(changed.prepared.action)
+        return ready, with_hook(decision, ruling.verdict, ruling.reason)
+
+    async def _answered(self, ready: Ready, decision: Decision) -> bool | Instead:
+        """Whether the call may run, or another input that is to be judged in its place."""
         hooks = self._env.hooks
-        if hooks is not None and decision.verdict != "deny":
-            ruling = self._taken(await hooks.before_tool(ready.call))
-            if ruling.args is not None and ruling.args != ready.call.args:
-                changed = await self._with_other_arguments(ready, ruling.args)
-                if changed is None:
-                    return None
-                ready, decision = changed, self._env.gate.decide(changed.prepared.action)
-            decision = with_hook(decision, ruling.verdict, ruling.reason)
         if hooks is not None and decision.verdict == "ask" and self._env.gate.when_asking != "yes":
             ruling = self._taken(await hooks.before_asking(ready.call, decision.reason))
+            if ruling.args is not None and ruling.args != ready.call.args:
+                return Instead(args=ruling.args, by=A_HOOK)
             decision = with_hook(decision, ruling.verdict, ruling.reason)
-        return ready if await self._has_leave(ready, decision) else None
+        return await self._has_leave(ready, decision)
 
-    async def _with_other_arguments(self, ready: Ready, args: dict[str, Any]) -> Ready | None:
-        """The call as a hook wants it, prepared anew; the model and the person are told what is run in its place."""
+    async def _with_other_arguments(
+        self, ready: Ready, args: dict[str, Any], by: str
+    ) -> Ready | None:
+        """The call as somebody else wants it, prepared anew; the model and the person are told what is run in its place."""
         call = msgspec.structs.replace(ready.call, args=args)
         shown = msgspec.json.encode(args).decode()
-        self._say(f"A hook changed the input of the call of {call.name} to {shown}")
+        self._say(f"{by} changed the input of the call of {call.name} to {shown}")
         prepared = await self._prepare(call, ready.tool)
         if prepared is None:
             return None
-        return Ready(call=call, tool=ready.tool, prepared=prepared)
+        return Ready(call=call, tool=ready.tool, prepared=prepared, is_changed=True)
 
-    async def _has_leave(self, ready: Ready, decision: Decision) -> bool:
+    async def _has_leave(self, ready: Ready, decision: Decision) -> bool | Instead:
         if decision.verdict == "allow":
             return True
         if decision.verdict == "deny":
-            self._refuse(ready.call, f"Denied: {decision.reason}.", status="denied")
-            return False
+            return self._denied(ready, f"Denied: {decision.reason}.")
         match self._env.gate.when_asking:
             case "yes" if ready.prepared.action.escapes:
                 # Yes to everything is meant for what the sandbox holds.
-                self._refuse(
-                    ready.call,
+                return self._denied(
+                    ready,
                     "Denied: only a person can let a command out of the sandbox, and nobody is asked.",
-                    status="denied",
                 )
-                return False
             case "yes":
                 return True
             case "no":
-                self._refuse(
-                    ready.call,
-                    "Denied: this needs somebody's leave, and nobody is there to give it.",
-                    status="denied",
+                return self._denied(
+                    ready, "Denied: this needs somebody's leave, and nobody is there to give it."
                 )
-                return False
             case "wait":
                 return await self._person_allows(ready, decision)
 
-    async def _person_allows(self, ready: Ready, decision: Decision) -> bool:
+    async def _person_allows(self, ready: Ready, decision: Decision) -> bool | Instead:
         resolved = await self._permission.ask(ready, decision)
+        if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
+            return Instead(args=resolved.instead, by=THE_USER, is_leave=True)
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
             return True
-        reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
-        if resolved.by == "weft":
-            text = f"Denied: {reason}."
-        else:
-            text = "Denied by the person." + (f" They said: {reason}" if reason else "")
+        return self._denied(ready, denial(resolved))
+
+    def _denied(self, ready: Ready, text: str) -> bool:
         self._refuse(ready.call, text, status="denied")
         return False
 

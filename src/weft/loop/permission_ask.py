@@ -32,6 +32,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     call: ToolCall
     tool: Tool
     prepared: Prepared
+    is_changed: bool = False
+    """The input is another than the model gave."""
 
 
 class PermissionAsk:
@@ -63,6 +65,7 @@ class PermissionAsk:
                     shown_hash=shown,
                     always_pattern=grant_pattern(ready.prepared.action),
                     reason=decision.reason,
+                    args=ready.call.args if ready.is_changed else None,
                 )
             )
             await self._notebook.commit(_ASK)

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.events import Fact, FileTouched, SystemNote, TodoChanged, ToolComplete
+from weft.events import (
+    Fact,
+    FileTouched,
+    PermissionResolved,
+    QuestionAnswered,
+    SystemNote,
+    TodoChanged,
+    ToolComplete,
+)
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.tools import Outcome, Prepared, Touched, as_outcome
@@ -110,6 +118,14 @@ def refused(
     return ToolComplete(
         call_uid=call_uid, node=node, result=result, is_error=True, duration_ms=duration_ms
     )
+
+
+def denial(resolved: PermissionResolved | QuestionAnswered) -> str:
+    """What the model reads of a call that was not allowed."""
+    reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
+    if resolved.by == "weft":
+        return f"Denied: {reason}."
+    return "Denied by the person." + (f" They said: {reason}" if reason else "")
 
 
 def _within(text: str, limit: int) -> tuple[str, bytes | None]:

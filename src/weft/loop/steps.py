@@ -17,7 +17,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, NodeId, TurnId, new_node_id
 from weft.loop.answer import Answer
-from weft.loop.results import NOT_RUN, STOPPED_WHILE_RUNNING, refused
+from weft.loop.results import NOT_RUN, STOPPED_WHILE_RUNNING, denial, refused
 from weft.messages import Node, Usage
 from weft.state import Entry, SessionState
 
@@ -117,10 +117,22 @@ def settle_open_calls(
                 )
             )
     for call_uid, node in open_calls(state, before):
+        if (denied := _denial_on_record(state, call_uid)) is not None:
+            facts.append(refused(call_uid, node, denial(denied), status="denied"))
+            continue
         running = call_uid in state.turn.intents
         text = STOPPED_WHILE_RUNNING if running else NOT_RUN
         facts.append(refused(call_uid, node, text, status="aborted"))
     return facts
+
+
+def _denial_on_record(state: SessionState, call_uid: CallUid) -> PermissionResolved | None:
+    """The answer that denied a call, when the turn ends before the call could be settled by it."""
+    answered = state.turn.answers.get(call_uid)
+    answer = answered.answer if answered is not None else None
+    if not isinstance(answer, PermissionResolved) or answer.action != "deny":
+        return None
+    return answer if answer.instead is None else None
 
 
 def open_calls(state: SessionState, before: Sequence[Fact]) -> list[tuple[CallUid, NodeId]]:

@@ -44,7 +44,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return self.escapes or (self.protected and self.has_effect)
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A standing answer: `Tool` or `Tool(pattern)`."""
 
     verdict: Verdict

@@ -52,6 +52,7 @@ from weft.session.commands import (
     Detach,
     EditNode,
     Queued,
+    RespondToPermission,
     Rewind,
     RewindPlan,
     Say,
@@ -121,6 +122,7 @@ class SessionActor:
             asking=environment.asking,
             leave=environment.leave,
             ceiling=environment.ceiling,
+            inherited=environment.inherited,
         )
         self._worker = Worker(self._mailbox, supervisor, environment.abort_seconds)
         self._comeback = Comeback(self.log, store, environment)
@@ -331,6 +333,9 @@ class SessionActor:
                 answer = await self._decide_and_commit(command, asked)
                 if isinstance(command, StopBackground):
                     self._env.stop_command(command.child)
+                if isinstance(command, RespondToPermission) and command.interrupt:
+                    # Here and not by a second command: what the turn would do next has to pass this mailbox first.
+                    await self._abort(command.reason or "a call was denied")
                 return answer
 
     async def _decide_and_commit(self, command: Command, asked: str) -> Any:

@@ -15,6 +15,7 @@ from weft.errors import UsageError
 from weft.events import PermissionAction, Purpose
 from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
 from weft.messages import Part, Usage, clean_value
+from weft.permissions import Rule
 from weft.state import Entry
 
 
@@ -86,6 +87,12 @@ class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission")
     request_id: RequestId | None = None
     reason: str = ""
     save: bool = False
+    instead: dict[str, Any] | None = None
+    """With `deny`, so that whoever does not know of it runs nothing: the input to run in the place of the one that was shown."""
+    rules: tuple[Rule, ...] = ()
+    """What is allowed, asked or denied in the session from now on."""
+    interrupt: bool = False
+    """With `deny`: the turn is to end as well."""
 
 
 class AnswerQuestion(CommandBase, frozen=True, tag="answer_question"):

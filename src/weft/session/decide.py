@@ -366,8 +366,7 @@ def _dequeue(state: SessionState) -> Plan:
 
 def _respond(command: RespondToPermission, state: SessionState) -> Plan:
     request = _open_request(command.request_id, PermissionRequest, state)
-    if command.save and (command.action != "allow_always" or not request.always_pattern):
-        raise UsageError("only what is allowed always can be kept as a rule")
+    _check_answer(command, request)
     # What is granted to a child is remembered there: grants are no inheritance, in neither direction.
     grants = command.action in ("allow_turn", "allow_always") and request.child is None
     resolved = PermissionResolved(
@@ -377,8 +376,20 @@ def _respond(command: RespondToPermission, state: SessionState) -> Plan:
         reason=clean_text(command.reason),
         pattern=request.always_pattern if grants else "",
         saved=command.save,
+        instead=command.instead,
+        rules=command.rules,
     )
     return Plan(facts=(resolved,), rule=request.always_pattern if command.save else "")
+
+
+def _check_answer(command: RespondToPermission, request: PermissionRequest) -> None:
+    """Refuse an answer that contradicts itself: it would be read as more than was meant."""
+    if command.save and (command.action != "allow_always" or not request.always_pattern):
+        raise UsageError("only what is allowed always can be kept as a rule")
+    if command.instead is not None and (command.action != "deny" or command.interrupt):
+        raise UsageError("another input takes the place of the one that was shown, once")
+    if command.interrupt and command.action != "deny":
+        raise UsageError("only a denial can end the turn")
 
 
 def _answer_question(command: AnswerQuestion, state: SessionState) -> Plan:

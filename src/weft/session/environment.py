@@ -97,6 +97,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
     ceiling: Callable[[], Mode] | None = None
     """Of a child: the mode of the session it works for, which it is never above."""
+    inherited: Callable[[], tuple[Rule, ...]] = lambda: ()
+    """Of a child: what the session it works for was told to ask about or to deny."""
     leave: Leave = Leave()
     """What was given in this process before."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None

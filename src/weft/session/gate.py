@@ -23,6 +23,13 @@ class Leave(msgspec.Struct, frozen=True, kw_only=True):
     trusted_mode: bool = False
     """The permission mode was set here, so `auto` and `bypass` hold."""
     grants: tuple[Grant, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    """What answers have allowed and denied besides their own request."""
+
+    @property
+    def restrictions(self) -> tuple[Rule, ...]:
+        """The rules that allow nothing; they hold for whoever works for the session, too."""
+        return tuple(rule for rule in self.rules if rule.verdict != "allow")
 
 
 class SessionGate(Gate):
@@ -36,18 +43,26 @@ class SessionGate(Gate):
         asking: Literal["wait", "yes", "no"],
         leave: Leave,
         ceiling: Callable[[], Mode] | None = None,
+        inherited: Callable[[], tuple[Rule, ...]] = lambda: (),
     ) -> None:
         self.state = state
         self._rules = rules
         self._asking = asking
         self._trusted_mode = leave.trusted_mode
         self._grants = list(leave.grants)
+        self._given = leave.rules
         self._ceiling = ceiling
+        self._inherited = inherited
 
     @property
     def leave(self) -> Leave:
         """What has been given so far, for when the session comes back in this process."""
-        return Leave(trusted_mode=self._trusted_mode, grants=tuple(self._grants))
+        return Leave(trusted_mode=self._trusted_mode, grants=tuple(self._grants), rules=self._given)
+
+    @property
+    def restrictions(self) -> tuple[Rule, ...]:
+        """What those who work for the session are held to besides their own rules."""
+        return (*self.leave.restrictions, *self._inherited())
 
     @property
     def mode(self) -> Mode:
@@ -64,14 +79,16 @@ class SessionGate(Gate):
         return self._asking
 
     def decide(self, action: Action) -> Decision:
-        return decide(action, mode=self.mode, rules=self._rules, grants=self._grants)
+        rules = (*self._rules, *self._given, *self._inherited())
+        return decide(action, mode=self.mode, rules=rules, grants=self._grants)
 
     def mode_was_set(self) -> None:
         """Somebody set the mode in this process, so it holds whatever it is."""
         self._trusted_mode = True
 
     def take_answer(self, resolved: PermissionResolved) -> None:
-        """Remember what an answer grants beyond its own request."""
+        """Remember what an answer grants, and what it rules, beyond its own request."""
+        self._given = (*self._given, *resolved.rules)
         if resolved.pattern and resolved.action == "allow_turn":
             self._grants.append(Grant(pattern=resolved.pattern, scope="turn"))
         if resolved.pattern and resolved.action == "allow_always":
