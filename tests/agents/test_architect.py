@@ -391,6 +391,29 @@ async def test_a_check_is_not_run_when_the_answer_gives_it_another_command(world
         assert not {"checked.txt", "other.txt"} & {each.name for each in world.project.iterdir()}
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("echo hands off >&2; exit 2", "hands off"),
+        (
+            """echo '{"hookSpecificOutput": {"updatedInput": {"command": "touch other.txt"}}}'""",
+            "another input",
+        ),
+    ],
+    ids=["denied", "changed"],
+)
+async def test_a_hook_before_commands_judges_a_check_too(
+    world: World, answer: str, said: str
+) -> None:
+    strong = planner(submit(step(1, check="touch checked.txt")), submit(summary="Unchecked, then."))
+    config = {**FAST, "hooks": {"PreToolUse": [{"matcher": "Bash", "command": answer}]}}
+    async with world.open(strong, editor(), config=config) as app:
+        session = await start(app, auto_approve=True)
+        await session.send_message("make it")
+        assert said in told(strong.last_request)[-1]
+    assert not {"checked.txt", "other.txt"} & {each.name for each in world.project.iterdir()}
+
+
 async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_done(
     world: World,
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container
+from typing import Any
 
 import msgspec
 
@@ -21,8 +22,8 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, RequestId, new_id
 from weft.loop import Commit, TurnEnvironment
-from weft.messages import ToolResult, clean_text
-from weft.permissions import grant_pattern
+from weft.messages import ToolCall, ToolResult, clean_text
+from weft.permissions import grant_pattern, with_hook
 from weft.state import SessionState
 from weft.tools import Outcome, Prepared, builtin_tools
 
@@ -48,14 +49,14 @@ class Check:
         self._command = command
         self._call_uid = call_uid
         self._node = node
+        self._args: dict[str, Any] = {"command": command, "timeout_seconds": SECONDS}
 
     async def run(self) -> Verdict:
         """Get leave, intend, run."""
         shell = builtin_tools()["shell"]
         context = self._env.tool_context(self._call_uid)
         try:
-            args = {"command": self._command, "timeout_seconds": SECONDS}
-            prepared = await shell.prepare(args, context)
+            prepared = await shell.prepare(self._args, context)
         except ToolError as error:
             return Verdict(False, str(error))
         refusal = await self._refusal(prepared)
@@ -103,6 +104,15 @@ class Check:
     async def _refusal(self, prepared: Prepared) -> str | None:
         """Why it may not run; None when it may."""
         decision = self._env.gate.decide(prepared.action)
+        if self._env.hooks is not None and decision.verdict != "deny":
+            # To a guard it is a command like any other.
+            call = ToolCall(call_uid=self._call_uid, name="shell", args=self._args)
+            ruling = await self._env.hooks.before_tool(call)
+            if ruling.facts:
+                await self._commit(*ruling.facts)
+            if ruling.args not in (None, self._args):
+                return "a hook wants another input, which a check cannot be given"
+            decision = with_hook(decision, ruling.verdict, ruling.reason)
         if decision.verdict == "allow":
             return None
         if decision.verdict == "deny":
