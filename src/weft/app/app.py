@@ -40,6 +40,7 @@ from weft.workspace.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
     from weft.app.confinement import Confinement
+    from weft.app.hook_book import HookBook
     from weft.app.hooked import HookSource
     from weft.app.trust import ProjectFiles, Trust, TrustQuestion
 
@@ -61,9 +62,14 @@ class App:
         runner: Runner | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         added: Sequence[str] = (),
+        hooks: HookBook | None = None,
         listen_after_seconds: float = 0.0,
     ) -> None:
-        """`listen_after_seconds`: how long to wait before other processes may drive our sessions; a short run need not bother."""
+        """`hooks` are those of a program that drives us, besides the configured ones; it may still grow.
+
+        `listen_after_seconds`: how long to wait before other processes may drive our sessions; a short run need not bother.
+        """
+        self._more_hooks = hooks
         self._environ = dict(os.environ if environ is None else environ)
         self.places: Places = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
@@ -173,8 +179,9 @@ class App:
         return seen if self._trust.covers(seen) else None
 
     def _session_hooks(self, session_id: SessionId, project: str) -> Hooking | None:
-        """The hooks of a session; None, and nothing is loaded, where no hook is configured."""
-        if not any(layer.value for layer in self.config.layers("hooks")):
+        """The hooks of a session; None, and nothing is loaded, where no hook is configured and no program may hand one over."""
+        is_configured = any(layer.value for layer in self.config.layers("hooks"))
+        if not is_configured and self._more_hooks is None:
             return None
         from weft.app.hooked import HookSource
 
@@ -182,7 +189,9 @@ class App:
             redact = Redactor(secret_values(self._environ))
             # The person's own programs run as they are: the sandbox is for what a model asks for.
             runner = self._runner or LocalRunner(self._environ)
-            self._hooks = HookSource(self.config, self._seen, runner=runner, redact=redact)
+            self._hooks = HookSource(
+                self.config, self._seen, runner=runner, redact=redact, more=self._more_hooks
+            )
         return self._hooks.of(session_id, project)
 
     # -- life

@@ -29,11 +29,20 @@ _SIGNALLED: Final = 128
 """What a shell adds to the signal that ended its child."""
 
 
-class PermissionDecision(msgspec.Struct, frozen=True):
+class PermissionDecision(msgspec.Struct, frozen=True, rename="camel"):
     """A `PermissionRequest` hook's answer, as other agents write it."""
 
     behavior: Literal["allow", "deny"]
     message: str = ""
+    updated_input: dict[str, Any] | None = None
+    interrupt: bool = False
+    """With `deny`: the turn is to end."""
+    updated_permissions: list[Any] | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        """It allows more than this call, which no hook can."""
+        return self.behavior == "allow" and bool(self.updated_permissions)
 
 
 class Specific(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,6 +53,14 @@ class Specific(msgspec.Struct, frozen=True, rename="camel"):
     updated_input: dict[str, Any] | None = None
     additional_context: str = ""
     decision: PermissionDecision | None = None
+    updated_tool_output: Any = msgspec.UNSET
+    updated_mcp_tool_output: Any = msgspec.field(name="updatedMCPToolOutput", default=msgspec.UNSET)
+
+    @property
+    def replaces_result(self) -> bool:
+        """It wants the model to read something else than the tool's own output."""
+        given = (self.updated_tool_output, self.updated_mcp_tool_output)
+        return any(each is not None and each is not msgspec.UNSET for each in given)
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -122,7 +139,20 @@ def _answer(result: RunResult) -> Said:
         output = msgspec.json.decode(whole.strip(), type=Output)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return Said(end="broken", reason=f"its answer cannot be read: {error}")
-    return Said(end="fine", output=output)
+    return Said(end="fine", output=short_output(output))
+
+
+def short_output(output: Output) -> Output:
+    """An answer whose words for the model have the length that they may have."""
+    specific = output.specific
+    context = _short(specific.additional_context, LONGEST_CONTEXT)
+    reason = _short(specific.permission_decision_reason, LONGEST_REASON)
+    specific = msgspec.structs.replace(
+        specific, additional_context=context, permission_decision_reason=reason
+    )
+    return msgspec.structs.replace(
+        output, specific=specific, reason=_short(output.reason, LONGEST_REASON)
+    )
 
 
 def _joined(what: str, errors: str) -> str:

@@ -160,8 +160,10 @@ class HookSource:
         *,
         runner: Runner,
         redact: Callable[[str], str],
+        more: HookBook | None = None,
     ) -> None:
-        self.book = book_of(config, seen)
+        """`more` are the hooks of a program that drives us; it may hand them over later."""
+        self.book = HookBook(book_of(config, seen).all(), more=more)
         self._runner = runner
         self._redact = redact
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.app.hook_book import Hook, HookBook
+from weft.app.hook_callback import call_back
 from weft.app.hook_process import Said, run_hook
 from weft.events import ErrorRaised, Fact, SystemNote
 from weft.loop import Hooks, Ruling, Trigger
@@ -22,6 +23,8 @@ from weft.workspace import Runner
 
 ENDING_SECONDS: Final = 5.0
 """How long a hook may keep a session from ending."""
+
+NOT_REPLACED: Final = "a hook wants to replace the output of a tool, which is not supported; the turn ends before the model reads it"
 
 _SEVERITY: Final[dict[Verdict | None, int]] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
@@ -63,13 +66,19 @@ class SessionHooks(Hooks):
         return await self._consult("PermissionRequest", call.name, _call(call) | {"reason": reason})
 
     def wants_result(self, call: ToolCall) -> bool:
-        return bool(self._book.of("PostToolUse", call.name))
+        book = self._book
+        return bool(book.of("PostToolUse", call.name) or book.of("PostToolUseFailure", call.name))
 
     async def after_tool(self, call: ToolCall, result: ToolResult) -> Ruling:
         response = {"text": result.text, "is_error": result.is_error, "status": result.status}
-        return await self._consult(
-            "PostToolUse", call.name, _call(call) | {"tool_response": response}
-        )
+        hooks = self._book.of("PostToolUse", call.name)
+        payload = _call(call) | {"tool_response": response}
+        if result.is_error:
+            # A callback hears of a failure by the moment that is for failures, a program of the person by both.
+            hooks = [hook for hook in hooks if hook.callback is None]
+            hooks += self._book.of("PostToolUseFailure", call.name)
+            payload |= {"error": result.text}
+        return await self._consult_all(hooks, payload)
 
     @property
     def wants_stop(self) -> bool:
@@ -114,8 +123,13 @@ class SessionHooks(Hooks):
         self, event: str, subject: str, payload: Mapping[str, Any], *, at_most: float | None = None
     ) -> Ruling:
         """Run the hooks of a moment, to the first that says no."""
+        return await self._consult_all(self._book.of(event, subject), payload, at_most=at_most)
+
+    async def _consult_all(
+        self, hooks: list[Hook], payload: Mapping[str, Any], *, at_most: float | None = None
+    ) -> Ruling:
         words: list[_Word] = []
-        for hook in self._book.of(event, subject):
+        for hook in hooks:
             words.append(await self.run(hook, payload, at_most=at_most))
             if words[-1].verdict == "deny":
                 break
@@ -136,6 +150,8 @@ class SessionHooks(Hooks):
         }
         if self.agent:
             told |= {"agent_id": self._session_id, "agent_type": self.agent}
+        if hook.callback is not None:
+            return self._word(hook, await call_back(hook, hook.callback, told))
         said = await run_hook(hook, told, runner=self._runner, project=self._project)
         return self._word(hook, said)
 
@@ -156,10 +172,18 @@ class SessionHooks(Hooks):
 
     def _fine(self, hook: Hook, said: Said) -> _Word:
         output, specific = said.output, said.output.specific
+        if specific.decision is not None and specific.decision.wants_more:
+            unread = Said(end="broken", reason="updatedPermissions of a hook are not supported")
+            return self._word(hook, unread)
+        if specific.replaces_result:
+            return _Word(verdict="deny", reason=NOT_REPLACED, halts=True)
         spoken = said.text if hook.event in ("UserPromptSubmit", "SessionStart") else ""
         reason = specific.permission_decision_reason or output.reason
-        if specific.decision is not None:
-            reason = specific.decision.message or reason
+        args, halts = specific.updated_input, not output.goes_on
+        if (decision := specific.decision) is not None:
+            reason = decision.message or reason
+            args = decision.updated_input if decision.updated_input is not None else args
+            halts = halts or (decision.interrupt and decision.behavior == "deny")
         verdict = _verdict(said)
         facts: list[Fact] = []
         if output.system_message:
@@ -173,9 +197,9 @@ class SessionHooks(Hooks):
         return _Word(
             verdict=verdict,
             reason=self._redact(reason).rstrip("."),
-            args=specific.updated_input,
+            args=args,
             context=self._redact(specific.additional_context or spoken),
-            halts=not output.goes_on,
+            halts=halts,
             facts=tuple(facts),
         )
 
@@ -250,6 +274,7 @@ def _together(words: list[_Word]) -> Ruling:
     return Ruling(
         verdict=strictest.verdict,
         reason=strictest.reason,
+        args=next((word.args for word in reversed(words) if word.args is not None), None),
         context="\n\n".join(word.context for word in words if word.context),
         halts=any(word.halts for word in words),
         facts=tuple(fact for word in words for fact in word.facts),

@@ -127,10 +127,13 @@ class Standing:
         await self._notebook.commit(_FINISH, drop_draft=True)
         ruling = await hooks.before_stop(self._line[-1].node.text, held_back=self._held_back)
         self._notebook.note(*ruling.facts)
-        if ruling.verdict != "deny" or ruling.halts:
+        if ruling.halts or (ruling.verdict != "deny" and not ruling.context):
             return False
         self._held_back += 1
-        self._nudge(f"A hook does not let you stop here: {ruling.reason}")
+        if ruling.context:
+            self._nudge(ruling.context)
+        if ruling.verdict == "deny":
+            self._nudge(f"A hook does not let you stop here: {ruling.reason}")
         return True
 
     def _finished(
