@@ -266,3 +266,20 @@ def _name_in(project: str, path: str) -> str:
     root = os.path.realpath(project)
     real = os.path.realpath(os.path.join(root, path))
     return os.path.relpath(real, root) if real.startswith(root.rstrip("/") + "/") else real
+
+
+async def begin_with(
+    session: Steering, *, system_prompt: str = "", append_system_prompt: str = "", title: str = ""
+) -> None:
+    """Set what is usually given when a session is started; from the next turn on.  What is empty
+    stays as it is."""
+    given = {
+        "system_prompt": system_prompt,
+        "append_system_prompt": append_system_prompt,
+        "title": title,
+    }
+    for name, text in given.items():
+        if text.strip():
+            await session._set(name, text, None)
+    if title.strip():
+        await session._set("auto_title", None, None)

@@ -6,7 +6,7 @@ Whatever needs leave that nobody has given is denied with a reason, so a run nev
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -32,6 +32,9 @@ from weft.cli.talk import Talk
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
 
+if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
+    from weft.app.hook_book import HookBook
+
 
 def run_print(arguments: Arguments) -> int:
     """Answer, and return the exit code."""
@@ -44,14 +47,23 @@ def run_print(arguments: Arguments) -> int:
             "there is nobody to pick from a list: give --resume an id, or use --continue"
         )
     schema = arguments.text("json_schema")
-    app = make_app(arguments)
+    hooks = _hooks_to_come() if streams_in else None
+    app = make_app(arguments, hooks)
     run = _Run(
         arguments,
         app,
         () if streams_in else _said(arguments, app),
         read_schema(schema) if schema is not None else None,
+        hooks,
     )
     return anyio.run(run.main)
+
+
+def _hooks_to_come() -> HookBook:
+    """Where the hooks go that a program may hand over."""
+    from weft.app.hook_book import HookBook  # only where a program drives us
+
+    return HookBook()
 
 
 def _said(arguments: Arguments, app: App) -> Said:
@@ -69,15 +81,21 @@ class _Run:
     """One run from beginning to end."""
 
     def __init__(
-        self, arguments: Arguments, app: App, said: Said, schema: dict[str, Any] | None
+        self,
+        arguments: Arguments,
+        app: App,
+        said: Said,
+        schema: dict[str, Any] | None,
+        hooks: HookBook | None,
     ) -> None:
         self._arguments = arguments
         self._app = app
         self._said = said
         self._schema = schema
+        self._hooks = hooks
         asks = arguments.text("permission_prompt_tool") is not None
         self._wanted = wanted_of(arguments, headless=not asks)
-        self._sink = make_sink(arguments)
+        self._sink = make_sink(arguments, app.project_path)
         self._stop = Stop()
         self._session: Session | None = None
         self._is_new = True
@@ -131,9 +149,7 @@ class _Run:
         if said := note_of_level(self._app, self._wanted, model, level, begins=self._is_new):
             output.complain(said)
         brought = await self._brought(session)
-        self._sink.start(
-            session.id, lambda: {**describe(self._app, self._wanted.tools, snapshot), **brought}
-        )
+        self._sink.start(session.id, lambda: {**describe(self._app, snapshot), **brought})
         self._session = session
         return session
 
@@ -142,7 +158,9 @@ class _Run:
         if self._arguments.text("output_format") != "stream-json":
             return {}
         skills, _ = await session.list_skills()
+        tools = self._wanted.tools
         return {
+            "tools": tools if tools is not None else _all_tools(has_skills=bool(skills)),
             "slash_commands": [name.removeprefix("/") for name in await session.get_commands()],
             "skills": [skill.name for skill in skills],
             "agents": [agent.name for agent in await session.list_agents()],
@@ -178,11 +196,14 @@ class _Run:
         options = message_options(self._wanted, existing=not self._is_new)
         if self._schema is not None:
             options["schema"] = self._schema
-        if self._arguments.text("input_format") == "stream-json":
+        if self._hooks is not None:
             from weft.cli.dialogue import Dialogue  # only where a program drives us
 
             asks = self._arguments.text("permission_prompt_tool") is not None
-            return await Dialogue(self._app, session, self._sink, options, asks=asks).run()
+            dialogue = Dialogue(
+                self._app, session, self._sink, options, hooks=self._hooks, asks=asks
+            )
+            return await dialogue.run()
         return await self._one_turn(session, options)
 
     async def _one_turn(self, session: Session, options: dict[str, Any]) -> int:
@@ -233,20 +254,24 @@ class _Run:
         return OK if result.finish_reason in GOOD else FAILED
 
 
-def describe(app: App, tools: list[str] | None, snapshot: Any) -> dict[str, Any]:
-    """What the first line of a stream says of the session."""
-    from weft.app.workshop import tool_table  # only for those who ask
+def _all_tools(*, has_skills: bool) -> list[str]:
+    """Every tool of a session that was given no list."""
+    from weft.app.workshop import AGENT, tool_table  # only for those who ask
 
+    return [*tool_table("all")[0], AGENT, *(["skill"] if has_skills else [])]
+
+
+def describe(app: App, snapshot: Any) -> dict[str, Any]:
+    """What the first line of a stream says of the session."""
     return {
         "cwd": app.project_path,
         "model": snapshot.model,
         "permissionMode": snapshot.permission_mode,
-        "tools": tools if tools is not None else list(tool_table("all")[0]),
         "mcp_servers": [],
         "plugins": [],
         "output_style": "default",
         "capabilities": [
             *("interrupt", "set_model", "set_permission_mode", "can_use_tool"),
-            *("rewind_files", "stop_task", "plan"),
+            *("rewind_files", "stop_task", "plan", "hook_callback"),
         ],
     }

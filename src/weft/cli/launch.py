@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from weft.app import App, ExportFormat, Session, open_app
 from weft.cli.parse import Arguments
@@ -13,6 +13,9 @@ from weft.ids import SessionId
 from weft.messages import parse_model_name
 from weft.permissions import our_tool_name, taken_away, why_unenforceable
 from weft.thinking import level_note, thinking_level
+
+if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
+    from weft.app.hook_book import HookBook
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
@@ -57,8 +60,8 @@ def project_folder(arguments: Arguments) -> str:
     return folder
 
 
-def make_app(arguments: Arguments) -> App:
-    """The application, not yet open.
+def make_app(arguments: Arguments, hooks: HookBook | None = None) -> App:
+    """The application, not yet open; `hooks` are those of a program that drives us.
 
     Raises:
         UsageError: a folder or a setting is wrong.
@@ -77,7 +80,14 @@ def make_app(arguments: Arguments) -> App:
         config = open_app(folder, store, given).config
         given |= {name: [*config.get(name), *found] for name, found in more.items()}
     added = [_added(each) for each in arguments.many("add_dir")]
-    return open_app(folder, store, given, added=added, listen_after_seconds=LISTEN_AFTER_SECONDS)
+    return open_app(
+        folder,
+        store,
+        given,
+        added=added,
+        hooks=hooks,
+        listen_after_seconds=LISTEN_AFTER_SECONDS,
+    )
 
 
 def _setting(text: str) -> tuple[str, str]:

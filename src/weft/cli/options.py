@@ -203,6 +203,15 @@ RUN: tuple[Section, ...] = (
                 "FORMAT",
                 ("text", "stream-json"),
             ),
+            Option(
+                ("--dialect",),
+                "With JSON: whose names of tools and arguments are spoken, weft or claude (the Agent "
+                "SDK's); claude where a program drives Weft with --input-format stream-json and "
+                "without -p.",
+                "text",
+                "NAME",
+                ("weft", "claude"),
+            ),
             Option(("--include-partial-messages",), "With stream-json: text as it arrives, too."),
             Option(
                 ("--permission-prompt-tool",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.app import Result
 from weft.cli import output
@@ -19,9 +19,13 @@ from weft.events import (
     LlmRetry,
     NewMessage,
     PermissionRequest,
+    QuestionAsked,
     TextDelta,
     ToolComplete,
 )
+
+if TYPE_CHECKING:  # loaded where JSON is spoken: it costs start-up time
+    from weft.cli.dialect import Dialect
 
 
 class Sink(Protocol):
@@ -47,15 +51,26 @@ class Sink(Protocol):
         ...
 
 
-def make_sink(arguments: Arguments) -> Sink:
-    """The sink that the arguments ask for."""
+def make_sink(arguments: Arguments, root: str) -> Sink:
+    """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
     format_ = arguments.text("output_format") or "text"
     narrator = Narrator() if arguments.flag("verbose") and format_ != "stream-json" else None
     if format_ == "text":
         return TextSink(narrator)
+    from weft.cli.dialect import dialect_of  # only where JSON is spoken
+
+    dialect = dialect_of(dialect_name(arguments), root)
     if format_ == "json":
-        return JsonSink(narrator)
-    return StreamSink(partials=arguments.flag("include_partial_messages"))
+        return JsonSink(narrator, dialect)
+    return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
+
+
+def dialect_name(arguments: Arguments) -> str:
+    """Whose names are spoken: the SDK's to a program that drives us as it does, without `-p`."""
+    if (given := arguments.text("dialect")) is not None:
+        return given
+    streams_in = arguments.text("input_format") == "stream-json"
+    return "claude" if streams_in and not arguments.flag("print") and not arguments.verb else "weft"
 
 
 class TextSink(Sink):
@@ -110,12 +125,13 @@ class JsonSink(Sink):
 
     wants_signals = False
 
-    def __init__(self, narrator: Narrator | None) -> None:
+    def __init__(self, narrator: Narrator | None, dialect: Dialect) -> None:
         self._narrator = narrator
+        self._dialect = dialect
         self._encoder: Any = None
 
     def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
-        self._encoder = _encoder(session_id)
+        self._encoder = _encoder(session_id, dialect=self._dialect)
 
     def take(self, event: Event) -> None:
         if self._narrator is not None:
@@ -134,12 +150,13 @@ class StreamSink(Sink):
 
     wants_signals = True
 
-    def __init__(self, *, partials: bool) -> None:
+    def __init__(self, *, partials: bool, dialect: Dialect) -> None:
         self._partials = partials
+        self.dialect = dialect
         self._encoder: Any = None
 
     def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
-        self._encoder = _encoder(session_id, partials=self._partials)
+        self._encoder = _encoder(session_id, partials=self._partials, dialect=self.dialect)
         output.write_json(self._encoder.init(**describe()))
 
     def take(self, event: Event) -> None:
@@ -157,19 +174,30 @@ class StreamSink(Sink):
         """Say that a line of the input could not be understood."""
         output.write_json(self._encoder.problem(sentence))
 
-    def ask(self, request: PermissionRequest) -> None:
+    def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
+        """The input that a request is about; None when it is not known."""
+        args: dict[str, Any] | None = self._encoder.args_of(request)
+        return args
+
+    def ask(
+        self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
+    ) -> None:
         """Ask the program on the other side for leave."""
-        output.write_json(self._encoder.ask(request))
+        output.write_json(self._encoder.ask(request, args, suggested))
+
+    def ask_question(self, event: QuestionAsked) -> None:
+        """Put a question of the model to the program on the other side."""
+        output.write_json(self._encoder.ask_question(event))
 
     def ask_plan(self, event: ArchitectPlan) -> None:
         """Ask the program on the other side for its word on a plan."""
         output.write_json(self._encoder.ask_plan(event))
 
 
-def _encoder(session_id: str, *, partials: bool = False) -> Any:
+def _encoder(session_id: str, *, partials: bool = False, dialect: Dialect | None = None) -> Any:
     from weft.cli.stream_json import Encoder  # only where JSON is spoken
 
-    return Encoder(session_id, partials=partials)
+    return Encoder(session_id, partials=partials, dialect=dialect)
 
 
 class Narrator:

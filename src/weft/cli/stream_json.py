@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from weft.app import Result
+from weft.cli.dialect import Dialect
 from weft.errors import UsageError
 from weft.events import (
     AnswerRestarted,
@@ -29,6 +30,7 @@ from weft.events import (
     PermissionResolved,
     PlanDecided,
     PlanEdited,
+    QuestionAsked,
     SystemNote,
     TextDelta,
     ThinkingDelta,
@@ -53,18 +55,29 @@ SUBTYPES: dict[str, str] = {
 class Encoder:
     """Turns the events of one session into lines."""
 
-    def __init__(self, session_id: str, *, partials: bool = False) -> None:
+    def __init__(
+        self, session_id: str, *, partials: bool = False, dialect: Dialect | None = None
+    ) -> None:
+        """`dialect` says whose names of tools and arguments are spoken; ours, if none is given."""
         self._session_id = session_id
         self._partials = partials
+        self._dialect = dialect or Dialect()
         self._blocks: list[str] = []
         """The content blocks of the answer in flight: `text`, `thinking`, or the place of a call."""
         self._node = ""
+        self._call = ("", "")
+        """The call in flight: its name, and what there is of its arguments."""
         self.denials: list[dict[str, Any]] = []
         self._calls: dict[str, ToolCall] = {}
 
     def init(self, **fields: Any) -> dict[str, Any]:
         """The first line."""
-        return self._line("system", subtype="init", **fields)
+        dialect = self._dialect
+        translated = {
+            "tools": [dialect.tool(name) for name in fields.get("tools", ())],
+            "permissionMode": dialect.mode(fields.get("permissionMode", "default")),
+        }
+        return self._line("system", subtype="init", **{**fields, **translated})
 
     def lines(self, event: Event) -> list[dict[str, Any]]:
         """What an event says, in lines; most say nothing."""
@@ -84,7 +97,9 @@ class Encoder:
             case Compacted(tokens_before=before):
                 metadata = {"trigger": "auto", "pre_tokens": before}
                 return [self._system("compact_boundary", compact_metadata=metadata)]
-            case PermissionResolved(action="deny", reason=reason, request_id=request_id):
+            case PermissionResolved(
+                action="deny", instead=None, reason=reason, request_id=request_id
+            ):
                 return [self._system("permission_denied", request_id=request_id, reason=reason)]
             case ChildStarted() | ChildFinished():
                 return [self._task(event)]
@@ -110,6 +125,7 @@ class Encoder:
                 task_id=event.child,
                 status="completed" if event.reason in ("stop", "submitted") else event.reason,
                 summary=event.text,
+                output_file="",  # there is none; readers expect the field
                 usage=_usage(event.usage),
                 cost_usd=event.usage.cost_usd if event.usage is not None else None,
             )
@@ -133,7 +149,7 @@ class Encoder:
             "type": "message",
             "role": "assistant",
             "model": node.model,
-            "content": [block for part in node.parts if (block := _block(part)) is not None],
+            "content": [block for part in node.parts if (block := self._block(part)) is not None],
             "stop_reason": "tool_use" if node.calls else "end_turn",
             "stop_sequence": None,
             "usage": _usage(node.usage),
@@ -144,11 +160,12 @@ class Encoder:
         result = event.result
         if result.status == "denied":
             call = self._calls.get(result.call_uid)
+            name, args = (call.name, call.args) if call is not None else ("", {})
             self.denials.append(
                 {
-                    "tool_name": call.name if call is not None else "",
+                    "tool_name": self._dialect.tool(name),
                     "tool_use_id": result.call_uid,
-                    "tool_input": call.args if call is not None else {},
+                    "tool_input": self._dialect.input(name, args),
                 }
             )
         block = {
@@ -160,13 +177,26 @@ class Encoder:
         message = {"role": "user", "content": [block]}
         return [self._line("user", message=message, parent_tool_use_id=None)]
 
+    def _block(self, part: Part) -> dict[str, Any] | None:
+        match part:
+            case Text(text=text):
+                return {"type": "text", "text": text}
+            case Thinking(text=text, signature=signature):
+                return {"type": "thinking", "thinking": text, "signature": signature}
+            case ToolCall(call_uid=call_uid, name=name, args=args):
+                dialect = self._dialect
+                told = {"name": dialect.tool(name), "input": dialect.input(name, args)}
+                return {"type": "tool_use", "id": call_uid, **told}
+            case Image() | File():
+                return None
+
     # -- text in flight
 
     def _partial(
         self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
     ) -> list[dict[str, Any]]:
         if isinstance(event, AnswerRestarted):
-            self._node, self._blocks = "", []
+            self._node, self._blocks, self._call = "", [], ("", "")
             return [self._system("answer_restarted", message_id=event.node_id)]
         lines: list[dict[str, Any]] = []
         if self._node != event.node_id:
@@ -174,12 +204,16 @@ class Encoder:
             message = {"id": event.node_id, "type": "message", "role": "assistant", "content": []}
             lines.append(self._event({"type": "message_start", "message": message}))
         name, opening, delta = _delta(event)
+        if isinstance(event, ToolArgsDelta) and not self._dialect.is_ours:
+            opening, delta = {**opening, "name": self._dialect.tool(event.tool_name)}, {}
         if not self._blocks or self._blocks[-1] != name:
             lines += self._end_block()
             self._blocks.append(name)
             lines.append(self._block_event("content_block_start", content_block=opening))
         if delta:
             lines.append(self._block_event("content_block_delta", delta=delta))
+        elif isinstance(event, ToolArgsDelta):
+            self._call = (event.tool_name, self._call[1] + event.text)
         return lines
 
     def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
@@ -195,7 +229,15 @@ class Encoder:
         ]
 
     def _end_block(self) -> list[dict[str, Any]]:
-        return [self._block_event("content_block_stop")] if self._blocks else []
+        if not self._blocks:
+            return []
+        stop = self._block_event("content_block_stop")
+        (name, text), self._call = self._call, ("", "")
+        if not text:
+            return [stop]
+        # Arguments can be translated only when they are whole, so they come in one piece.
+        delta = {"type": "input_json_delta", "partial_json": _translated(name, text, self._dialect)}
+        return [self._block_event("content_block_delta", delta=delta), stop]
 
     def _block_event(self, kind: str, **fields: Any) -> dict[str, Any]:
         return self._event({"type": kind, "index": len(self._blocks) - 1, **fields})
@@ -227,6 +269,7 @@ class Encoder:
             line["structured_output"] = result.deliverable
         if is_error:
             line["error"] = result.detail or result.finish_reason
+            line["errors"] = [line["error"]]
         return line
 
     def failure(self, sentence: str) -> dict[str, Any]:
@@ -237,6 +280,7 @@ class Encoder:
             is_error=True,
             result="",
             error=sentence,
+            errors=[sentence],
             num_turns=0,
             duration_ms=0,
             duration_api_ms=0,
@@ -251,18 +295,43 @@ class Encoder:
         """The line about a line that could not be understood; it ends nothing."""
         return self._system("error", content=sentence, where="input")
 
-    def ask(self, request: PermissionRequest) -> dict[str, Any]:
-        """Ask the program on the other side for leave."""
+    def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
+        """The input that a request is about; None when it is not known, so that nobody can judge
+        it."""
+        if request.args is not None:
+            return request.args
         call = self._calls.get(request.call_uid)
+        return call.args if call is not None else None
+
+    def ask(
+        self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Ask the program on the other side for leave."""
         asked = {
             "subtype": "can_use_tool",
-            "tool_name": request.tool_name,
-            "input": call.args if call is not None else {},
+            "tool_name": self._dialect.tool(request.tool_name),
+            "input": self._dialect.input(request.tool_name, args),
             "tool_use_id": request.call_uid,
+            "permission_suggestions": suggested,
+            "decision_reason": request.reason,
             "preview": request.preview,
             "always": request.always_pattern,
         }
+        if request.child is not None:
+            asked["agent_id"] = request.child
         return {"type": "control_request", "request_id": request.request_id, "request": asked}
+
+    def ask_question(self, event: QuestionAsked) -> dict[str, Any]:
+        """Put a question of the model to the program on the other side, as the tool that asks
+        it."""
+        args = {"question": event.question, "options": list(event.options)}
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": self._dialect.tool("ask"),
+            "input": self._dialect.input("ask", args),
+            "tool_use_id": event.call_uid,
+        }
+        return {"type": "control_request", "request_id": event.request_id, "request": asked}
 
     def ask_plan(self, event: ArchitectPlan) -> dict[str, Any]:
         """The request for a word on a plan, in the same form: the plan is the input."""
@@ -304,16 +373,13 @@ def _delta(
             return f"call {index}", opening, delta
 
 
-def _block(part: Part) -> dict[str, Any] | None:
-    match part:
-        case Text(text=text):
-            return {"type": "text", "text": text}
-        case Thinking(text=text, signature=signature):
-            return {"type": "thinking", "thinking": text, "signature": signature}
-        case ToolCall(call_uid=call_uid, name=name, args=args):
-            return {"type": "tool_use", "id": call_uid, "name": name, "input": args}
-        case Image() | File():
-            return None
+def _translated(name: str, text: str, dialect: Dialect) -> str:
+    """Arguments as text, in the other side's names; what is no object stays as it is."""
+    try:
+        args = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return text
+    return msgspec.json.encode(dialect.input(name, args)).decode()
 
 
 def _usage(usage: Usage | None) -> dict[str, int]:

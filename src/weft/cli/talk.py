@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
@@ -15,6 +15,8 @@ from weft.events import (
     ArchitectPlan,
     Event,
     PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
     QuestionAsked,
     ToolComplete,
     TurnFinished,
@@ -23,23 +25,35 @@ from weft.events import (
 DENIED = "nobody is there to ask: this is a run without a person"
 
 
+class Asker(Protocol):
+    """Puts to somebody what a session asks; the answer comes later, as a command."""
+
+    async def ask(self, request: PermissionRequest) -> None:
+        """Something needs permission."""
+        ...
+
+    async def ask_plan(self, event: ArchitectPlan) -> None:
+        """A plan waits for approval."""
+        ...
+
+    async def ask_question(self, event: QuestionAsked) -> None:
+        """The model asks something."""
+        ...
+
+    async def resolved(self, request_id: str) -> None:
+        """A request was answered, by whomever."""
+        ...
+
+
 class Talk:
     """One session, its events handed to a sink, its questions answered."""
 
-    def __init__(
-        self,
-        app: App,
-        session: Session,
-        sink: Sink,
-        ask: Callable[[PermissionRequest], Awaitable[None]] | None = None,
-        ask_plan: Callable[[ArchitectPlan], Awaitable[None]] | None = None,
-    ) -> None:
-        """`ask` and `ask_plan` put requests to somebody; without them nobody is there, and the answer is no."""
+    def __init__(self, app: App, session: Session, sink: Sink, asker: Asker | None = None) -> None:
+        """Without an `asker` nobody is there, and the answer is no."""
         self._app = app
         self.session = session
         self._sink = sink
-        self._ask = ask or self._deny
-        self._ask_plan = ask_plan
+        self._asker = asker
         self._ended: set[str] = set()
         self._progress = anyio.Event()
         self.denied = 0
@@ -66,12 +80,12 @@ class Talk:
     async def _take(self, event: Event) -> None:
         await self._hand_out(event)
         match event:
-            case PermissionRequest():
-                await self._ask(event)
-            case ArchitectPlan() if self._ask_plan is not None:
-                await self._ask_plan(event)
-            case QuestionAsked(request_id=request_id):
-                await self.session.answer_question(request_id, f"({DENIED})")
+            case PermissionRequest() | QuestionAsked() | ArchitectPlan():
+                await self._put(event)
+            case (
+                PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
+            ) if self._asker is not None:
+                await self._asker.resolved(request_id)
             case ToolComplete(result=result) if result.status == "denied":
                 self.denied += 1
             case TurnFinished(turn_id=turn_id):
@@ -79,6 +93,23 @@ class Talk:
                 self._progress.set()
                 self._progress = anyio.Event()
             case _:
+                pass
+
+    async def _put(self, event: PermissionRequest | QuestionAsked | ArchitectPlan) -> None:
+        """Put what is asked to whoever is there; without anybody the answer is no."""
+        asker = self._asker
+        match event:
+            case PermissionRequest() if asker is not None:
+                await asker.ask(event)
+            case PermissionRequest(request_id=request_id):
+                await self.answer(request_id, "deny", DENIED)
+            case QuestionAsked() if asker is not None:
+                await asker.ask_question(event)
+            case QuestionAsked(request_id=request_id):
+                await self.session.answer_question(request_id, f"({DENIED})")
+            case ArchitectPlan() if asker is not None:
+                await asker.ask_plan(event)
+            case ArchitectPlan():
                 pass
 
     async def _hand_out(self, event: Event) -> None:
@@ -90,9 +121,6 @@ class Talk:
             # Nobody reads any more, so the work would be for nobody.
             self.is_unread = True
             await self.session.abort("nobody reads the output any more")
-
-    async def _deny(self, request: PermissionRequest) -> None:
-        await self.answer(request.request_id, "deny", DENIED)
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
         """Answer a request for leave."""
