@@ -1,4 +1,5 @@
-"""What an answer to a request for permission may say besides yes and no: another input, rules for the session, and that the turn is to end."""
+"""What an answer to a request for permission may say besides yes and no: another input, rules for
+the session, and that the turn is to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hooks that a program hands over: called in its own process, held to the same contract as those that are started."""
+"""Hooks that a program hands over: called in its own process, held to the same contract as those
+that are started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The program on the other side of the line protocol: it sends messages, and answers what it is asked."""
+"""The program on the other side of the line protocol: it sends messages, and answers what it is
+asked."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class Driver:
 
 
 class SdkDriver(Driver):
-    """A program that drives us as the Claude Agent SDK does: without `-p`, so that its names are spoken."""
+    """A program that drives us as the Claude Agent SDK does: without `-p`, so that its names are
+    spoken."""
 
     def __init__(self, weft: Weft, *arguments: str) -> None:
         super().__init__(weft, "--verbose", *arguments, flags=STREAMS)

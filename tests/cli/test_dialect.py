@@ -1,4 +1,5 @@
-"""The dialect of the Claude Agent SDK: every call has its names there, and what comes back means what was meant."""
+"""The dialect of the Claude Agent SDK: every call has its names there, and what comes back means
+what was meant."""
 
 from __future__ import annotations
 
@@ -172,16 +173,36 @@ def test_whatever_a_model_writes_can_be_told_and_comes_back_the_same(
             {"path": "/work/project/b.py", "content": "x"},
         ),
         ("write", {"path": "a.py"}, {"path": "b.py"}, {"path": "b.py"}),
-        ("shell", {"command": "ls"}, {"command": "ls", "timeout": 500}, {"command": "ls", "timeout_seconds": 0.5}),
-        ("shell", {"command": "ls"}, {"command": "pwd", "description": "Where"}, {"command": "pwd"}),
-        ("shell", {"command": "ls", "cwd": "src"}, {"command": "cd src && pwd"}, {"command": "cd src && pwd"}),
+        (
+            "shell",
+            {"command": "ls"},
+            {"command": "ls", "timeout": 500},
+            {"command": "ls", "timeout_seconds": 0.5},
+        ),
+        (
+            "shell",
+            {"command": "ls"},
+            {"command": "pwd", "description": "Where"},
+            {"command": "pwd"},
+        ),
+        (
+            "shell",
+            {"command": "ls", "cwd": "src"},
+            {"command": "cd src && pwd"},
+            {"command": "cd src && pwd"},
+        ),
         (
             "shell",
             {"command": "ls", "cwd": "src"},
             {"command": "cd src && ls", "timeout": 500},
             {"command": "ls", "cwd": "src", "timeout_seconds": 0.5},
         ),
-        ("grep", {"pattern": "x"}, {"pattern": "y", "output_mode": "content", "-n": True}, {"pattern": "y", "files_only": False}),
+        (
+            "grep",
+            {"pattern": "x"},
+            {"pattern": "y", "output_mode": "content", "-n": True},
+            {"pattern": "y", "files_only": False},
+        ),
         (
             "todo",
             {"todos": []},
@@ -194,9 +215,14 @@ def test_whatever_a_model_writes_can_be_told_and_comes_back_the_same(
             {"questions": [{"question": "B?", "options": [{"label": "x"}]}]},
             {"question": "B?", "options": ["x"]},
         ),
-        ("edit", {"path": "a"}, {"file_path": "/work/project/a", "unheard": 1}, {"path": "a", "unheard": 1}),
+        (
+            "edit",
+            {"path": "a"},
+            {"file_path": "/work/project/a", "unheard": 1},
+            {"path": "a", "unheard": 1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_input_that_comes_back_changed_has_our_names(
     name: str, args: dict[str, Any], given: dict[str, Any], read: dict[str, Any]
 ) -> None:

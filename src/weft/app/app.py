@@ -65,9 +65,11 @@ class App:
         hooks: HookBook | None = None,
         listen_after_seconds: float = 0.0,
     ) -> None:
-        """`hooks` are those of a program that drives us, besides the configured ones; it may still grow.
+        """`hooks` are those of a program that drives us, besides the configured ones; it may still
+        grow.
 
-        `listen_after_seconds`: how long to wait before other processes may drive our sessions; a short run need not bother.
+        `listen_after_seconds`: how long to wait before other processes may drive our sessions; a
+        short run need not bother.
         """
         self._more_hooks = hooks
         self._environ = dict(os.environ if environ is None else environ)
@@ -179,7 +181,8 @@ class App:
         return seen if self._trust.covers(seen) else None
 
     def _session_hooks(self, session_id: SessionId, project: str) -> Hooking | None:
-        """The hooks of a session; None, and nothing is loaded, where no hook is configured and no program may hand one over."""
+        """The hooks of a session; None, and nothing is loaded, where no hook is configured and no
+        program may hand one over."""
         is_configured = any(layer.value for layer in self.config.layers("hooks"))
         if not is_configured and self._more_hooks is None:
             return None

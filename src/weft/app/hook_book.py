@@ -1,9 +1,10 @@
 """Hooks as they are written down: which programs, at which moments, for which tools.
 
-In TOML `[[hooks.PreToolUse]]` with `matcher`, `command`, `timeout`; or in the shape other agents use, `{matcher, hooks: [{type, command,
-timeout}]}`, there or in a `hooks.json`.  A program that drives us hands its own over, `{matcher, hookCallbackIds, timeout, onFailure}`:
-those are not started but called.  What cannot be read is refused with a sentence: a hook that is passed over in silence is a veto
-that is missing.
+In TOML `[[hooks.PreToolUse]]` with `matcher`, `command`, `timeout`; or in the shape other agents
+use, `{matcher, hooks: [{type, command, timeout}]}`, there or in a `hooks.json`.  A program that
+drives us hands its own over, `{matcher, hookCallbackIds, timeout, onFailure}`: those are not
+started but called.  What cannot be read is refused with a sentence: a hook that is passed over in
+silence is a veto that is missing.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ EVENTS: Final = (
 VETO: Final = frozenset({"PreToolUse", "UserPromptSubmit"})
 """Moments at which a hook that breaks blocks: it may be there to keep something from happening."""
 _NEVER_BLOCKED: Final = frozenset({"Stop", "SubagentStop"})
-"""Moments at which a callback that breaks holds nothing up, whatever it was handed over with: a turn must be able to end."""
+"""Moments at which a callback that breaks holds nothing up, whatever it was handed over with: a
+turn must be able to end."""
 DEFAULT_SECONDS: Final = 60.0
 LONGEST_SECONDS: Final = 600.0
 
 Callback: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Tells a program what is about to happen, and returns its answer: a JSON object, as a hook would print it."""
+"""Tells a program what is about to happen, and returns its answer: a JSON object, as a hook would
+print it."""
 
 _PLAIN_NAMES: Final = re.compile(r"[\w|]*")
 _Seconds = Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)]
@@ -78,12 +81,14 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         if self.matcher in ("", "*"):
             return True
         if self.callback is not None and not subject:
-            return True  # where it comes from, moments that are about nothing by name pay no heed to matchers
+            # Where it comes from, moments that are about nothing by name pay no heed to matchers.
+            return True
         names = spellings_of(subject)
         if self.callback is None:
             return any(re.fullmatch(self.matcher, name) for name in names)
-        # Where a callback comes from, a matcher that is more than names may match anywhere in the name, and there is only one tool that
-        # edits.  Called once too often it says nothing; called too seldom it is a veto that is missing.
+        # Where a callback comes from, a matcher that is more than names may match anywhere in the
+        # name, and there is only one tool that edits.  Called once too often it says nothing;
+        # called too seldom it is a veto that is missing.
         if subject == "multi_edit":
             names = (*names, *spellings_of("edit"))
         if _PLAIN_NAMES.fullmatch(self.matcher):
@@ -133,7 +138,8 @@ def read_callbacks(
     """The hooks that a program hands over; `call` is given the id of one and what it is to be told.
 
     Raises:
-        UsageError: an event is not supported, an entry is not right, or a matcher is no regular expression.
+        UsageError: an event is not supported, an entry is not right, or a matcher is no regular
+            expression.
     """
     found: list[Hook] = []
     for event, entries in table.items():

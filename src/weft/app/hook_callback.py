@@ -1,7 +1,9 @@
-"""One hook of the program that drives us, called: what it is told goes out, its answer is read like that of any hook.
+"""One hook of the program that drives us, called: what it is told goes out, its answer is read like
+that of any hook.
 
-A callback that works answers with a JSON object, an empty one when it has no opinion.  One that *breaks* (it takes too long, raises,
-answers nonsense, or its program has hung up) has said nothing at all, and where it could have said no, that counts as no.
+A callback that works answers with a JSON object, an empty one when it has no opinion.  One that
+*breaks* (it takes too long, raises, answers nonsense, or its program has hung up) has said nothing
+at all, and where it could have said no, that counts as no.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def read_answer(answer: Any) -> Said:
     except msgspec.ValidationError as error:
         return Said(end="broken", reason=f"its answer cannot be read: {error}")
     if output.specific.permission_decision == "defer":
-        # There it ends the run with the call preserved; here it would be no opinion, and the call would run.
+        # There it ends the run with the call preserved; here it would be no opinion, and the call
+        # would run.
         return Said(end="broken", reason="its answer 'defer' is not supported here")
     return Said(end="fine", output=short_output(output))
 

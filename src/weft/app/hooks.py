@@ -24,7 +24,10 @@ from weft.workspace import Runner
 ENDING_SECONDS: Final = 5.0
 """How long a hook may keep a session from ending."""
 
-NOT_REPLACED: Final = "a hook wants to replace the output of a tool, which is not supported; the turn ends before the model reads it"
+NOT_REPLACED: Final = (
+    "a hook wants to replace the output of a tool, which is not supported; "
+    "the turn ends before the model reads it"
+)
 
 _SEVERITY: Final[dict[Verdict | None, int]] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
@@ -74,7 +77,8 @@ class SessionHooks(Hooks):
         hooks = self._book.of("PostToolUse", call.name)
         payload = _call(call) | {"tool_response": response}
         if result.is_error:
-            # A callback hears of a failure by the moment that is for failures, a program of the person by both.
+            # A callback hears of a failure by the moment that is for failures, a program of the
+            # person by both.
             hooks = [hook for hook in hooks if hook.callback is None]
             hooks += self._book.of("PostToolUseFailure", call.name)
             payload |= {"error": result.text}

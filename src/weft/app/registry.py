@@ -265,7 +265,8 @@ class Registry:
         return await self.create(child, (created, *wanted.facts), store=store)
 
     def leave_for_fork(self, source: SessionId) -> Leave:
-        """A fork inherits what was denied and no grants; the mode holds only if it holds for its source, here and now."""
+        """A fork inherits what was denied and no grants; the mode holds only if it holds for its
+        source, here and now."""
         port = self.ports.get(source)
         if not isinstance(port, LocalPort):
             return Leave()

@@ -340,17 +340,17 @@ class Talking(Handle):
         """Answer a request for permission.  `meta` may carry more:
 
         - `reason`: told to the model.
-        - `save`: what is allowed always is kept as a rule.  It covers exactly what was shown, in this project, for every session that
-          is opened from then on.
-        - `input`, with `allow_once`: the call runs with this input in the place of the one that was shown, if it passes rules, hooks and
-          boundaries as well.
+        - `save`: what is allowed always is kept as a rule.  It covers exactly what was shown, in
+          this project, for every session that is opened from then on.
+        - `input`, with `allow_once`: the call runs with this input in the place of the one that was
+          shown, if it passes rules, hooks and boundaries as well.
         - `rules`: `Rule`s that hold in this session from now on, as long as the process lives.
         - `interrupt`, with `deny`: the turn ends.
 
         Raises:
             NoPendingRequest: it is not open (any more); nothing was approved.
-            UsageError: several are open and none was named, the rule cannot be kept, or the answer contradicts itself; nothing
-                was approved.
+            UsageError: several are open and none was named, the rule cannot be kept, or the answer
+                contradicts itself; nothing was approved.
         """
         more = meta or {}
         if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
@@ -362,7 +362,8 @@ class Talking(Handle):
             raise UsageError(f"another input can be allowed once; it cannot go with {action!r}")
         await self._call(
             RespondToPermission(
-                # What was shown is not allowed: one who knows nothing of other inputs must not run it.
+                # What was shown is not allowed: one who knows nothing of other inputs must not run
+                # it.
                 action=action if given is None else "deny",
                 request_id=RequestId(request_id) if request_id else None,
                 reason=str(more.get("reason", "")),

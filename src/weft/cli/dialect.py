@@ -1,8 +1,9 @@
 """Whose names are spoken on the line protocol: our own, or those of the Claude Agent SDK.
 
-A guard that was written for the SDK tests `tool_name == "Bash"` and `input["file_path"]`; under any other name it never matches, and what
-it should have stopped goes through.  So in the SDK's dialect a call is told as the SDK would tell it: its name, the names of its
-arguments, absolute paths, milliseconds.  What comes back is read the same way.  The model knows nothing of this.
+A guard that was written for the SDK tests `tool_name == "Bash"` and `input["file_path"]`; under any
+other name it never matches, and what it should have stopped goes through.  So in the SDK's dialect
+a call is told as the SDK would tell it: its name, the names of its arguments, absolute paths,
+milliseconds.  What comes back is read the same way.  The model knows nothing of this.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Dialect:
     """Our own names: everything is told as it is."""
 
     def tool(self, name: str) -> str:
-        """The name of a tool, as the other side has it; of one that an agent uses, what is asked about."""
+        """The name of a tool, as the other side has it; of one that an agent uses, what is asked
+        about."""
         return name
 
     def input(self, name: str, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +96,8 @@ class ClaudeDialect(Dialect):
     def input(self, name: str, args: Mapping[str, Any]) -> dict[str, Any]:
         plain = _plain(name)
         fields = {field.ours: field for field in self._fields.get(plain, ())}
-        # An argument that only has the other's name is not the one that will be used, and must not hide it.
+        # An argument that only has the other's name is not the one that will be used, and must not
+        # hide it.
         taken = {fields[key].theirs for key in args if key in fields}
         told: dict[str, Any] = {}
         for key, value in args.items():
@@ -174,7 +177,8 @@ class ClaudeDialect(Dialect):
         }
 
     def _absolute(self, path: Any) -> Any:
-        """The whole path, read as our tools read it: a guard compares beginnings, and `../..` has the wrong one."""
+        """The whole path, read as our tools read it: a guard compares beginnings, and `../..` has
+        the wrong one."""
         if not isinstance(path, str) or not path.strip() or "\0" in path:
             return path
         return "/" + os.path.normpath(os.path.join(self._root, path)).lstrip("/")

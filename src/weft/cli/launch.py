@@ -113,7 +113,8 @@ def _restrictions(arguments: Arguments) -> list[str]:
     """The rules of --disallowedTools.
 
     Raises:
-        UsageError: one of them could not be held to; left out in silence it would be a veto that is missing.
+        UsageError: one of them could not be held to; left out in silence it would be a veto that is
+            missing.
     """
     rules = _rules(arguments.many("disallowedTools"))
     if why := next(filter(None, map(why_unenforceable, rules)), ""):

@@ -375,7 +375,8 @@ class PermissionRequest(FactBase, frozen=True, tag="permission_request"):
     outlives_turn: bool = False
     """A background child asks: the request stays open when the turn ends."""
     args: dict[str, Any] | None = None
-    """The input that is asked about, where no call of `node` says it: a hook changed it, or a child asks."""
+    """The input that is asked about, where no call of `node` says it: a hook changed it, or a child
+    asks."""
 
 
 class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
@@ -390,7 +391,8 @@ class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
     saved: bool = False
     """It was also kept as a rule, for later sessions on the project."""
     instead: dict[str, Any] | None = None
-    """Of a `deny`: another input that the call may run with, once it has been judged like any other."""
+    """Of a `deny`: another input that the call may run with, once it has been judged like any
+    other."""
     rules: tuple[Rule, ...] = ()
     """What the answer allows, asks or denies from now on, for the session in this process."""
 

@@ -52,7 +52,8 @@ _BETWEEN = faults.point("loop.tool.between")
 
 
 CHANGES = 5
-"""How often the input of one call may be changed; hooks and answers that never agree must come to an end."""
+"""How often the input of one call may be changed; hooks and answers that never agree must come to
+an end."""
 A_HOOK = "A hook"
 THE_USER = "The user"
 
@@ -177,7 +178,8 @@ class Batch:
     # -- checking and leave
 
     async def _all_ready(self, calls: list[ToolCall]) -> list[Ready]:
-        """The calls that may run.  Once the turn is to end none may, also of those that had permission before."""
+        """The calls that may run.  Once the turn is to end none may, also of those that had
+        permission before."""
         ready: list[Ready] = []
         for call in calls:
             if self.halted:
@@ -226,10 +228,11 @@ class Batch:
         return prepared
 
     async def _with_leave(self, ready: Ready) -> Ready | None:
-        """Ask the gate, the hooks, and a person where one of them says so; None when there is no leave.
+        """Ask the gate, the hooks, and a person where one of them says so; None when there is no
+        leave.
 
-        A call whose input is changed on the way is another call: it is prepared and judged from the beginning, so that neither a rule
-        nor a hook is got round.
+        A call whose input is changed on the way is another call: it is prepared and judged from the
+        beginning, so that neither a rule nor a hook is got round.
         """
         given: dict[str, Any] | None = None
         for _ in range(CHANGES):
@@ -254,7 +257,8 @@ class Batch:
         return None
 
     async def _judged(self, ready: Ready) -> tuple[Ready, Decision] | None:
-        """What the gate and the hooks before the call say to it, as they want it; None when that cannot be prepared."""
+        """What the gate and the hooks before the call say to it, as they want it; None when that
+        cannot be prepared."""
         decision = self._env.gate.decide(ready.prepared.action)
         if self._env.hooks is None or decision.verdict == "deny":
             return ready, decision
@@ -279,7 +283,8 @@ class Batch:
     async def _with_other_arguments(
         self, ready: Ready, args: dict[str, Any], by: str
     ) -> Ready | None:
-        """The call as somebody else wants it, prepared anew; the model and the person are told what is run in its place."""
+        """The call as somebody else wants it, prepared anew; the model and the person are told what
+        is run in its place."""
         call = msgspec.structs.replace(ready.call, args=args)
         shown = msgspec.json.encode(args).decode()
         self._say(f"{by} changed the input of the call of {call.name} to {shown}")

@@ -1,7 +1,7 @@
 """A request for permission: put on record, shown, answered, or left until its time is over.
 
-An answer counts for exactly what was shown, also after a crash: a request that was open before is the same request after it, and an
-answer that is on record is not asked for again.
+An answer counts for exactly what was shown, also after a crash: a request that was open before is
+the same request after it, and an answer that is on record is not asked for again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class PermissionAsk:
             journal.status("executing_tool")
 
     async def _answer(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        """The answer, or the denial that stands for it when none comes in time.  Of the two the first on record counts."""
+        """The answer, or the denial that stands for it when none comes in time.  Of the two the
+        first on record counts."""
         seconds = self._env.limits.ask_seconds
         if seconds is None:
             return await self._env.journal.resolution(request_id)
@@ -110,7 +111,8 @@ class PermissionAsk:
         return answers[0] if answers else None
 
     def _open_request(self, ready: Ready, shown: str) -> RequestId | None:
-        """The request that was open before a crash, if it showed the very same; another one is void."""
+        """The request that was open before a crash, if it showed the very same; another one is
+        void."""
         for request in self._env.journal.state.turn.requests.values():
             if not isinstance(request, PermissionRequest):
                 continue

@@ -1,8 +1,10 @@
-"""Rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with those of Claude Code.
+"""Rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with those of
+Claude Code.
 
-In the second spelling a pattern of paths means what it means there: `./x` and `/x` are in the project, `//x` is absolute, `~/x` is
-in the home folder, and a plain name is meant at any depth.  A rule that restricts is read widely (`Edit(src/**)` holds for every
-tool that edits files), one that allows narrowly: what is read wrongly must only ever lead to a question too many.
+In the second spelling a pattern of paths means what it means there: `./x` and `/x` are in the
+project, `//x` is absolute, `~/x` is in the home folder, and a plain name is meant at any depth.  A
+rule that restricts is read widely (`Edit(src/**)` holds for every tool that edits files), one that
+allows narrowly: what is read wrongly must only ever lead to a question too many.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def split_rule(text: str) -> tuple[str, str]:
 def read_rule(verdict: Verdict, text: str, *, source: str = "", home: str = "") -> tuple[Rule, ...]:
     """The rules that a text stands for; `home` is the folder that `~` means.
 
-    A rule in the spelling of Claude Code is kept as it is written too: a program may have a tool of that very name.
+    A rule in the spelling of Claude Code is kept as it is written too: a program may have a tool of
+    that very name.
     """
     tool, pattern = split_rule(text)
     written = Rule(verdict=verdict, tool=tool, pattern=pattern, source=source)
@@ -51,7 +54,8 @@ def read_rule(verdict: Verdict, text: str, *, source: str = "", home: str = "") 
 
 
 def taken_away(text: str) -> tuple[str, ...]:
-    """The tools that a rule which denies a bare tool takes away from the model; none where it has a pattern."""
+    """The tools that a rule which denies a bare tool takes away from the model; none where it has a
+    pattern."""
     tool, pattern = split_rule(text)
     return () if pattern else _family(our_tool_name(tool), has_pattern=False)
 
@@ -59,20 +63,22 @@ def taken_away(text: str) -> tuple[str, ...]:
 def why_unenforceable(text: str) -> str:
     """Why a rule that restricts could not be held to; empty when it can be.
 
-    A pattern for commands covers exactly its own text (there is no string matching on commands), so one that is meant for several
-    would cover none of them: a veto that is missing.
+    A pattern for commands covers exactly its own text (there is no string matching on commands), so
+    one that is meant for several would cover none of them: a veto that is missing.
     """
     tool, pattern = split_rule(text)
     if our_tool_name(tool) != "shell" or "*" not in pattern:
         return ""
     return (
-        f"the rule {text!r} cannot be held to: a pattern for commands covers exactly its own text here, not what begins like it; "
+        f"the rule {text!r} cannot be held to: a pattern for commands covers exactly its own text "
+        "here, not what begins like it; "
         "name the tool without a pattern, or judge commands in a PreToolUse hook"
     )
 
 
 def _family(tool: str, *, has_pattern: bool) -> tuple[str, ...]:
-    """The tools that a restriction of this one is meant for: several edits at once are edits, too."""
+    """The tools that a restriction of this one is meant for: several edits at once are edits,
+    too."""
     if tool == "edit":
         return _EDITS if has_pattern else ("edit", "multi_edit")
     if tool == "read" and has_pattern:
@@ -99,7 +105,8 @@ def _path_patterns(pattern: str, home: str, *, restricts: bool) -> Iterator[str]
 
 
 def _wide(pattern: str) -> Iterator[str]:
-    """The pattern, what lies below the folders that it may name, and what `**` means when it stands for no folder at all."""
+    """The pattern, what lies below the folders that it may name, and what `**` means when it stands
+    for no folder at all."""
     plain = pattern.rstrip("/")
     forms = {plain, plain.replace("/**/", "/"), plain.removeprefix("**/")}
     for form in forms:

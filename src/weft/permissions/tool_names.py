@@ -1,7 +1,7 @@
 """Names of tools: ours, and those that settings, agents and programs written for Claude Code know.
 
-One table for all who read such names.  A name that is not understood is a rule, a matcher or a list that silently misses its tool,
-so whatever takes names of tools takes both spellings.
+One table for all who read such names.  A name that is not understood is a rule, a matcher or a list
+that silently misses its tool, so whatever takes names of tools takes both spellings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _OURS: Final = {
 
 
 def our_tool_name(name: str) -> str:
-    """Our name of a tool, which may be written in either spelling and any case; an unknown name stays as it is."""
+    """Our name of a tool, which may be written in either spelling and any case; an unknown name
+    stays as it is."""
     plain = name.strip()
     return _OURS.get(plain.lower(), plain)
 

@@ -334,7 +334,8 @@ class SessionActor:
                 if isinstance(command, StopBackground):
                     self._env.stop_command(command.child)
                 if isinstance(command, RespondToPermission) and command.interrupt:
-                    # Here and not by a second command: what the turn would do next has to pass this mailbox first.
+                    # Here and not by a second command: what the turn would do next has to pass this
+                    # mailbox first.
                     await self._abort(command.reason or "a call was denied")
                 return answer
 

@@ -88,7 +88,8 @@ class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission")
     reason: str = ""
     save: bool = False
     instead: dict[str, Any] | None = None
-    """With `deny`, so that whoever does not know of it runs nothing: the input to run in the place of the one that was shown."""
+    """With `deny`, so that whoever does not know of it runs nothing: the input to run in the place
+    of the one that was shown."""
     rules: tuple[Rule, ...] = ()
     """What is allowed, asked or denied in the session from now on."""
     interrupt: bool = False
