@@ -44,6 +44,7 @@ LINES = (
         "**/a/b",
     ),
     *("[^b]", "*.p?", "!**/a.py", "build/", "!build/a"),
+    *("*a*", "*i*l*", "*e*.*g", "**/a/**", "**/a/**/b", "a/**/b/**/a", "**/*b*/**/a*", "*/*/a*.p*"),
 )
 
 
@@ -128,3 +129,23 @@ def test_another_repository_inside_has_rules_of_its_own(tmp_path: Path) -> None:
 def test_a_pattern_that_is_slow_to_match_is_not_slow(tmp_path: Path) -> None:
     rules = Rules("**/a*b*c*d*e*f\n")
     assert rules.judge("x/" * 20, "a" * 60, is_folder=False) is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("line", "prefix", "name"),
+    [
+        ("*a" * 60 + "*b", "", "a" * 255),
+        ("[ab]*?" * 60 + "*c", "", "a" * 255),
+        ("/" + "*a" * 60 + "*/b", "a" * 255 + "/", "a"),
+        ("**/a/" * 60 + "b", "a/" * 1000, "a"),
+        ("**/*a/" * 60 + "b", "a/" * 1000, "a"),
+        ("**/*a*a*/" * 60 + "b", "aaaaaaaa/" * 400, "a"),
+        ("*/" * 60 + "**/b", "a/" * 1000, "a"),
+    ],
+    ids=lambda value: value[:10],
+)
+def test_no_line_of_a_project_can_keep_us_busy(line: str, prefix: str, name: str) -> None:
+    """It fits in very many ways up to its last letter, and all of them would be tried."""
+    assert Rules(line).judge(prefix, name, is_folder=False) is None
+    assert Rules(line).judge(prefix, name[:-1] + line[-1], is_folder=False) is True

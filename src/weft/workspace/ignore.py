@@ -184,6 +184,10 @@ def _usual() -> Rules:
 # --- patterns ----------------------------------------------------------------------------------
 
 
+_STAR = "[^/]*"
+_FOLDERS = "(?:.*/)?"
+
+
 def _as_bytes(text: str) -> str:
     """A letter for each byte: git's `?` is one byte, not one letter."""
     return os.fsencode(text).decode("latin-1")
@@ -214,20 +218,52 @@ def _any_of(expressions: Iterable[str]) -> Callable[[str], re.Match[str] | None]
 
 
 def _regex(pattern: str) -> str:
-    """The pattern as a regular expression for a whole path."""
-    parts: list[str] = []
+    """The pattern as a regular expression for a whole path, without exponential backtracking.
+
+    The project writes the pattern, and `*a*a*a*b` fits `aaaaaaa…` in very many ways, all of which a
+    plain expression would try.  So what stands between two stars is matched where it comes first,
+    for good (`(?>…)`): no later place could do better, because the next star takes whatever lies
+    between.  The same holds for what stands between two `**/`.
+    """
+    tokens: list[str] = []
     place = 0
     while place < len(pattern):
         found, place = _next(pattern, place)
-        parts.append(found)
-    return "".join(parts)
+        tokens.append(found)
+    first, *others = _split(tokens, _FOLDERS)
+    if not others:
+        return _span(first)
+    between = "".join(f"(?>(?:.*?/)??{_span(each)})" for each in others[:-1])
+    return f"{_span(first)}{between}{_FOLDERS}{_span(others[-1])}"
+
+
+def _span(tokens: list[str]) -> str:
+    return "/".join(_component(each) for each in _split(tokens, "/"))
+
+
+def _component(tokens: list[str]) -> str:
+    first, *others = ("".join(each) for each in _split(tokens, _STAR))
+    if not others:
+        return first
+    between = "".join(f"(?>[^/]*?{each})" for each in others[:-1])
+    return f"{first}{between}{_STAR}{others[-1]}"
+
+
+def _split(tokens: Iterable[str], at: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        if token == at:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
 
 
 def _next(pattern: str, place: int) -> tuple[str, int]:
     """The expression for what stands at `place`, and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
     if at_start and pattern.startswith("**/", place):
-        return "(?:.*/)?", place + 3
+        return _FOLDERS, place + 3
     if at_start and place and pattern[place:] == "**":
         return ".+", len(pattern)
     letter = pattern[place]
@@ -235,7 +271,7 @@ def _next(pattern: str, place: int) -> tuple[str, int]:
         end = place
         while end < len(pattern) and pattern[end] == "*":
             end += 1
-        return "[^/]*", end
+        return _STAR, end
     if letter == "?":
         return "[^/]", place + 1
     if letter == "[":
