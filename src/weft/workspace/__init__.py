@@ -22,6 +22,17 @@ from weft.workspace.environment import scrubbed, secret_values
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.overlay_versions import Versions
 from weft.workspace.runner import LocalRunner, kill_orphans
+from weft.workspace.safe_read import (
+    SmallText,
+    SourceFolder,
+    is_there,
+    list_folder,
+    printable_path,
+    project_folders,
+    read_small_file,
+    read_small_text,
+    user_folder,
+)
 
 if TYPE_CHECKING:
     from weft.workspace.git import (
@@ -47,17 +58,26 @@ __all__ = [
     "RunResult",
     "Runner",
     "SafeGit",
+    "SmallText",
+    "SourceFolder",
     "Touched",
     "Versions",
     "Workspace",
     "find_repository",
     "ignore_of",
+    "is_there",
     "kill_orphans",
     "lines_of",
+    "list_folder",
     "open_safe_git",
+    "printable_path",
+    "project_folders",
     "read_pointer",
+    "read_small_file",
+    "read_small_text",
     "scrubbed",
     "secret_values",
+    "user_folder",
 ]
 
 _HOMES = {

@@ -35,10 +35,10 @@ _SENTENCES = {
     errno.EDQUOT: "the disk quota is used up; {path!r} was not written",
 }
 _KINDS = (
-    (stat.S_ISDIR, "a folder, not a file; use the list tool to see what is in it"),
-    (stat.S_ISFIFO, "a named pipe, not a regular file; it is not opened"),
-    (stat.S_ISSOCK, "a socket, not a regular file; it is not opened"),
-    (stat.S_ISLNK, "a symbolic link; name the file that it points to"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISLNK, "a symbolic link"),
 )
 
 
@@ -50,9 +50,15 @@ def explain(error: OSError, path: str) -> ToolError:
     return RetryableToolError(message) if code in _LATER else FinalToolError(message)
 
 
+def kind_of(mode: int) -> str:
+    """What something is that is no regular file."""
+    return next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
+
+
 def refusal(mode: int, path: str) -> str:
     """Why something that is no regular file is not opened."""
-    for is_kind, words in _KINDS:
-        if is_kind(mode):
-            return f"{path!r} is {words}"
-    return f"{path!r} is a device, not a regular file; it is not opened"
+    if stat.S_ISDIR(mode):
+        return f"{path!r} is a folder, not a file; use the list tool to see what is in it"
+    if stat.S_ISLNK(mode):
+        return f"{path!r} is a symbolic link; name the file that it points to"
+    return f"{path!r} is {kind_of(mode)}, not a regular file; it is not opened"
