@@ -89,7 +89,7 @@ def test_no_data_is_loaded_as_code() -> None:
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == "yaml"
     }
-    assert yaml_calls == {"safe_load"}, "YAML is read as plain data, and never any other way"
+    assert yaml_calls == {"parse"}, "YAML is read as events, of which we build plain data ourselves"
     calls = [
         f"{file.relative_to(SRC)}:{node.lineno} {node.func.id}"
         for file in python_files()
