@@ -13,6 +13,7 @@ from weft.agents.definitions import (
     parse_definition,
 )
 from weft.errors import UsageError
+from weft.workspace import user_folder
 
 
 def parsed(settings: str, path: str = "agents/poet.md") -> Definition:
@@ -119,7 +120,7 @@ def test_the_nearest_of_a_name_counts_and_a_broken_file_hides_no_other(tmp_path:
     write(near, "huge.md", "x" * 300_000)
     far = write(tmp_path / "far", "poet.md", "---\ndescription: far\n---\nx")
     write(far, "clerk.md", "---\ndescription: far\n---\nx")
-    found = find_definitions([near, tmp_path / "none", far])
+    found = find_definitions(map(user_folder, [near, tmp_path / "none", far]))
     assert list(found.found) == ["clerk", "general", "poet"]
     assert found.found["poet"].description == "near"
     assert len(found.problems) == 2
@@ -129,7 +130,7 @@ def test_the_nearest_of_a_name_counts_and_a_broken_file_hides_no_other(tmp_path:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     folder = write(tmp_path, "poet.md", "x")
     (folder / "folder.md").mkdir()
-    [problem] = find_definitions([folder]).problems
+    [problem] = find_definitions([user_folder(folder)]).problems
     assert "folder.md" in problem
 
 

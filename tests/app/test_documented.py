@@ -1,4 +1,4 @@
-"""`docs/api.md` names every public name, and its examples work."""
+"""`docs/api.md` names every public name, and the examples work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_error_is_documented() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("example", examples("api.md"), ids=str)
+@pytest.mark.parametrize("example", [*examples("api.md"), *examples("project.md")], ids=str)
 async def test_the_examples_work(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,16 @@ FOR_HOSTS = {
         "stop_child",
         "store_of",
     ),
-    *("shape", "skills", "undo_compaction", "undo_rewind", "unload_idle", "session_id", "id"),
+    *(
+        "instructions",
+        "shape",
+        "skills",
+        "undo_compaction",
+        "undo_rewind",
+        "unload_idle",
+        "session_id",
+        "id",
+    ),
 }
 """Public names that are no row: what screens and servers ask for, other spellings, and the way back."""
 

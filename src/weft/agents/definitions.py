@@ -8,19 +8,22 @@ Names of tools and modes are also understood as other agents write them.  A file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
-from weft.agents.frontmatter import split_front_matter
+from weft.agents.frontmatter import brief, setting_text, split_front_matter
+from weft.agents.listing import listing_of
 from weft.errors import UsageError
 from weft.permissions import MODES, Mode, our_tool_name
+from weft.workspace import SourceFolder, list_folder, read_small_text
 
-PROJECT_FOLDERS: Final = (".weft/agents", ".claude/agents", ".opencode/agents")
 LARGEST_FILE: Final = 256 * 1024
 LONGEST_DESCRIPTION: Final = 1024
+MOST_AGENTS: Final = 500
+"""Files that are tried of a project, and as many of the user's own."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 ALL_TOOLS: Final = "*"
 
@@ -49,6 +52,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Literal["", "worktree"] = ""
     background: bool = False
     path: str = ""
+    is_project: bool = False
+    """The project brings it, not the user."""
 
     def choose(self, available: Iterable[str]) -> tuple[str, ...]:
         """Of the tools that are there, those that it wants."""
@@ -67,9 +72,17 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
 
     def listing(self) -> str:
         """Each with its description, a line each, for the model."""
-        return "\n".join(
-            f"- {each.name}: {' '.join(each.description.split())}" for each in self.found.values()
-        )
+        return listing_of(self.found.values())
+
+    def masked(self, redact: Callable[[str], str]) -> Definitions:
+        """The same without secrets in what is told to a model."""
+        found = {
+            name: msgspec.structs.replace(
+                each, prompt=redact(each.prompt), description=redact(each.description)
+            )
+            for name, each in self.found.items()
+        }
+        return msgspec.structs.replace(self, found=found)
 
 
 GENERAL_AGENT: Final = Definition(
@@ -77,57 +90,63 @@ GENERAL_AGENT: Final = Definition(
 )
 
 
-def find_definitions(folders: Iterable[Path], own: Iterable[Path] = ()) -> Definitions:
-    """The agents in a project's folders, then in the user's `own`: the first of a name counts.
+def find_definitions(folders: Iterable[SourceFolder]) -> Definitions:
+    """The agents in these folders, nearest folder first: the first of a name counts.
 
     What is built in only the user can replace: a project that could would decide what a plain
     `agent` call, which names no kind, is told to do.
     """
     found: dict[str, Definition] = {}
     problems: list[str] = []
-    for places, reads in ((folders, _read_project_file), (own, read_definition)):
-        for file in _files(places):
-            try:
-                definition = reads(file)
-            except UsageError as error:
-                problems.append(str(error))
-                continue
-            if definition is not None:
-                found.setdefault(definition.name, definition)
+    tried = {True: 0, False: 0}
+    for folder, name in _files(folders, problems):
+        tried[folder.is_project] += 1
+        if tried[folder.is_project] > MOST_AGENTS:
+            if tried[folder.is_project] == MOST_AGENTS + 1:
+                problems.append(f"{folder.path}: there are more than {MOST_AGENTS} agents")
+            continue
+        try:
+            definition = _checked(read_definition(folder, name), folder, name)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if definition is not None:
+            found.setdefault(definition.name, definition)
     found.setdefault(GENERAL, GENERAL_AGENT)
-    return Definitions(found=dict(sorted(found.items())), problems=tuple(problems))
+    return Definitions(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
 
 
-def _files(folders: Iterable[Path]) -> Iterator[Path]:
+def _files(
+    folders: Iterable[SourceFolder], problems: list[str]
+) -> Iterator[tuple[SourceFolder, str]]:
     for folder in folders:
-        if folder.is_dir():
-            yield from sorted(folder.glob("*.md"))
+        try:
+            listing = list_folder(folder)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        problems += listing.problems
+        yield from ((folder, name) for name, _ in listing.entries if name.endswith(".md"))
 
 
-def _read_project_file(file: Path) -> Definition | None:
-    """The agent in a file of a project."""
-    definition = read_definition(file)
-    if definition is not None and definition.name == GENERAL:
+def _checked(definition: Definition | None, folder: SourceFolder, name: str) -> Definition | None:
+    if definition is not None and folder.is_project and definition.name == GENERAL:
         raise UsageError(
-            f"{file}: {GENERAL!r} is built in, and a project cannot replace it; "
+            f"{folder.path}/{name}: {GENERAL!r} is built in, and a project cannot replace it; "
             "give the agent another name"
         )
     return definition
 
 
-def read_definition(file: Path) -> Definition | None:
+def read_definition(folder: SourceFolder, name: str) -> Definition | None:
     """The agent in one file; None when it is not for use by other agents.
 
     Raises:
         UsageError: it is not what a definition must be.
     """
-    try:
-        data = file.read_bytes()[: LARGEST_FILE + 1]
-    except OSError as error:
-        raise UsageError(f"{file}: it cannot be read: {error.strerror}") from error
-    if len(data) > LARGEST_FILE:
-        raise UsageError(f"{file}: it is larger than {LARGEST_FILE // 1024} KB")
-    return parse_definition(data.decode("utf-8", "replace"), str(file))
+    file = read_small_text(folder, name, LARGEST_FILE)
+    found = None if file is None else parse_definition(file.text, file.path)
+    return found and msgspec.structs.replace(found, is_project=folder.is_project)
 
 
 def parse_definition(text: str, path: str) -> Definition | None:
@@ -135,17 +154,17 @@ def parse_definition(text: str, path: str) -> Definition | None:
     settings, body = split_front_matter(text, path)
     if settings.get("mode") == "primary":
         return None
-    name = str(settings.get("name") or Path(path).stem)
+    name = setting_text(settings, "name", path) or Path(path).stem
     if not NAME.fullmatch(name):
-        raise UsageError(f"{path}: {name!r} cannot be the name of an agent")
+        raise UsageError(f"{path}: {brief(name)} cannot be the name of an agent")
     tools, refused = _tools(settings, path)
     return Definition(
         name=name,
-        description=str(settings.get("description", ""))[:LONGEST_DESCRIPTION],
+        description=setting_text(settings, "description", path)[:LONGEST_DESCRIPTION],
         prompt=body,
         tools=tools,
         disallowed=(*refused, *_names(settings.get("disallowedTools", ()), path)),
-        model=_model(settings.get("model")),
+        model=_model(setting_text(settings, "model", path)),
         permission_mode=_mode(settings.get("permissionMode"), path),
         max_turns=_count(settings.get("maxTurns"), path),
         isolation=_isolation(settings.get("isolation"), path),
@@ -175,10 +194,22 @@ def _denied(permission: Any) -> tuple[str, ...]:
 
 def _names(given: Any, path: str) -> tuple[str, ...]:
     if isinstance(given, str):
-        given = re.sub(r"\([^)]*\)", "", given).split(",")
+        given = _split(given)
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
         raise UsageError(f"{path}: tools are a list of names")
     return tuple(_tool(each) for each in given if each.strip())
+
+
+def _split(names: str) -> list[str]:
+    """Cut at commas outside of brackets: `Bash(git diff, git log), Read` names two tools."""
+    found, depth = [""], 0
+    for letter in names:
+        depth += (letter == "(") - (letter == ")" and depth > 0)
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
 
 
 def _tool(name: Any) -> str:
@@ -187,9 +218,8 @@ def _tool(name: Any) -> str:
     return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
 
 
-def _model(given: Any) -> str:
+def _model(name: str) -> str:
     """A model as `provider:model`; other agents' short names mean nothing here, and the session's own model is used."""
-    name = str(given or "")
     return name if ":" in name or "/" in name else ""
 
 
@@ -199,7 +229,7 @@ def _mode(given: Any, path: str) -> Mode | None:
     mode = _FOREIGN_MODES.get(str(given), str(given))
     found = next((each for each in MODES if each == mode), None)
     if found is None:
-        raise UsageError(f"{path}: no permission mode {given!r}; there are {', '.join(MODES)}")
+        raise UsageError(f"{path}: no permission mode {brief(given)}; there are {', '.join(MODES)}")
     return found
 
 
@@ -215,5 +245,5 @@ def _isolation(given: Any, path: str) -> Literal["", "worktree"]:
     if given in (None, "", "none"):
         return ""
     if given != "worktree":
-        raise UsageError(f"{path}: no isolation {given!r}; there is worktree")
+        raise UsageError(f"{path}: no isolation {brief(given)}; there is worktree")
     return "worktree"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +24,7 @@ from weft.app.manager import SessionManager
 from weft.app.models import Models
 from weft.app.paths import Places, absolute, places
 from weft.app.port import Hooking
-from weft.app.prompt import Prompter
+from weft.app.prompt import MOST_PROBLEMS, Prompter
 from weft.app.providers import default_providers
 from weft.app.saved_rules import SavedRules
 from weft.app.stores import Closing, Stores, WantedStore, open_place, place_of
@@ -92,6 +93,8 @@ class App:
         self._stores: Stores | None = None
         self._store_files: list[Path] = []
         """Where conversations are kept, as far as we know: commands do not see that."""
+        self._redact = Redactor(secret_values(self._environ))
+        self._prompter = Prompter(self.places.config, self.places.user, self._redact)
         self._sessions: SessionManager | None = None
         self._socket: Closing | None = None
         self._models: Models | None = None
@@ -157,6 +160,19 @@ class App:
 
         return Trust(self.places.config)
 
+    async def project_problems(self) -> tuple[str, ...]:
+        """What this project (or the user) brings along that is left out, and why: a sentence each.
+
+        Instructions, skills, agents and commands that are not right, or not safe
+        to read.  There are at most twenty sentences; the last one counts the rest.
+        """
+        brought = await anyio.to_thread.run_sync(self._prompter.problems, self.project_path)
+        found = dict.fromkeys(brought)
+        if len(found) <= MOST_PROBLEMS:
+            return tuple(found)
+        more = f"{len(found) - MOST_PROBLEMS + 1} more files"
+        return (*islice(found, MOST_PROBLEMS - 1), more)
+
     def _read_config(self) -> Config:
         self._seen = self._trusted_files()
         return load_config(
@@ -189,11 +205,10 @@ class App:
         from weft.app.hooked import HookSource
 
         if self._hooks is None:
-            redact = Redactor(secret_values(self._environ))
             # The person's own programs run as they are: the sandbox is for what a model asks for.
             runner = self._runner or LocalRunner(self._environ)
             self._hooks = HookSource(
-                self.config, self._seen, runner=runner, redact=redact, more=self._more_hooks
+                self.config, self._seen, runner=runner, redact=self._redact, more=self._more_hooks
             )
         return self._hooks.of(session_id, project)
 
@@ -262,12 +277,11 @@ class App:
                 files=self._files,
                 runner=self._runner or LocalRunner(self._environ),
                 confinement=self._confine,
-                prompter=Prompter(self.places.config, self.places.user),
-                redact=Redactor(secret_values(self._environ)),
+                prompter=self._prompter,
+                redact=self._redact,
                 handovers=self.places.home / "handovers",
                 hooks=self._session_hooks,
                 is_trusted=self.is_trusted,
-                user_agents=self.places.config / "agents",
                 worktrees=self.places.home / "worktrees",
                 saved_rules=SavedRules(self.places.config),
                 home=str(self.places.user),

@@ -13,23 +13,27 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from weft.agents.frontmatter import split_front_matter
-from weft.app.instructions import up_to_root
+from weft.agents.frontmatter import setting_text, split_front_matter
 from weft.app.mentions import MENTION, Parts, attached, mentions_in
-from weft.app.trust import read_regular
 from weft.errors import UsageError, did_you_mean
 from weft.messages import Text
-from weft.workspace import Workspace
+from weft.workspace import (
+    SourceFolder,
+    Workspace,
+    list_folder,
+    read_small_text,
+)
 
-PROJECT_FOLDERS: Final = (".weft/commands", ".claude/commands")
 LARGEST_FILE: Final = 256 * 1024
 MOST_COMMANDS: Final = 500
+"""Files in one folder, and in the folders in it."""
+MOST_FOLDERS: Final = 500
+"""Folders that are looked into for them."""
 MOST_SHELLS: Final = 20
 """Shell commands in one file."""
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -78,56 +82,82 @@ class Expanded(msgspec.Struct, frozen=True, kw_only=True):
 # --- finding -----------------------------------------------------------------------------
 
 
-def find_commands(project: Path, config: Path) -> MarkdownCommands:
-    """Every command that a session on this project may use."""
+def find_commands(folders: Iterable[SourceFolder]) -> MarkdownCommands:
+    """Every command in these folders, nearest folder first: the first of a name counts."""
     found: dict[str, MarkdownCommand] = {}
     problems: list[str] = []
-    for folder, source in _folders(project, config):
-        for file in sorted(folder.rglob("*.md"))[:MOST_COMMANDS] if folder.is_dir() else ():
+    for folder in folders:
+        for number, names in enumerate(_files(folder, problems)):
+            if number == MOST_COMMANDS:
+                problems.append(f"{folder.path}: there are more than {MOST_COMMANDS} commands")
+                break
             try:
-                command = read_command(file, folder, source)
+                command = read_command(folder, names)
             except UsageError as error:
                 problems.append(str(error))
                 continue
-            found.setdefault(command.name, command)
-    return MarkdownCommands(found=dict(sorted(found.items())), problems=tuple(problems))
+            if command is not None:
+                found.setdefault(command.name, command)
+    return MarkdownCommands(
+        found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems))
+    )
 
 
-def _folders(project: Path, config: Path) -> Iterator[tuple[Path, Source]]:
-    for folder in up_to_root(project):
-        for name in PROJECT_FOLDERS:
-            yield folder / name, "project"
-    yield config / "commands", "person"
+def _files(top: SourceFolder, problems: list[str]) -> Iterator[tuple[str, ...]]:
+    """The Markdown files below a folder, each as the names on the way to it.
+
+    Folders that are links are not entered: they could lead in circles.
+    """
+    waiting: list[tuple[str, ...]] = [()]
+    for _ in range(MOST_FOLDERS):
+        if not waiting:
+            return
+        inner = waiting.pop()
+        try:
+            listing = list_folder(top.below("/".join(inner)) if inner else top)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        problems += listing.problems
+        yield from ((*inner, name) for name, _ in listing.entries if name.endswith(".md"))
+        waiting += [
+            (*inner, name)
+            for name, kind in listing.entries
+            if kind == "folder" and not name.endswith(".md")
+        ]
+    problems.append(f"{top.path}: there are more than {MOST_FOLDERS} folders in it")
 
 
-def read_command(file: Path, folder: Path, source: Source) -> MarkdownCommand:
-    """The command in one file.
+def read_command(folder: SourceFolder, names: Sequence[str]) -> MarkdownCommand | None:
+    """The command in one file, which lies below `folder`; None where there is none.
 
     Raises:
         UsageError: it is not what a command must be.
     """
-    data = read_regular(str(file), LARGEST_FILE)
-    if data is None:
-        raise UsageError(f"{file}: it cannot be read, or is too large")
-    names = file.relative_to(folder).with_suffix("").parts
+    file = read_small_text(folder, "/".join(names), LARGEST_FILE)
+    if file is None:
+        return None
+    names = (*names[:-1], names[-1].removesuffix(".md"))
     if not all(NAME.fullmatch(name) for name in names):
-        raise UsageError(f"{file}: a command's name is made of letters, digits, '-', '_' and '.'")
-    settings, body = split_front_matter(data.decode("utf-8", "replace"), str(file))
+        raise UsageError(
+            f"{file.path}: a command's name is made of letters, digits, '-', '_' and '.'"
+        )
+    settings, body = split_front_matter(file.text, file.path)
     return MarkdownCommand(
         name=":".join(names),
         body=body,
-        path=str(file),
-        source=source,
+        path=file.path,
+        source="project" if folder.is_project else "person",
         description=_line(settings.get("description")) or _first_line(body),
         argument_hint=_line(settings.get("argument-hint")),
-        model=_line(settings.get("model")),
-        agent=_line(settings.get("agent")),
+        model=_line(setting_text(settings, "model", file.path)),
+        agent=_line(setting_text(settings, "agent", file.path)),
     )
 
 
 def _line(value: Any) -> str:
     if isinstance(value, list):  # `argument-hint: [file]` is a list to YAML
-        return "[" + ", ".join(str(each) for each in value) + "]"
+        value = "[" + ", ".join(str(each) for each in value) + "]"
     return " ".join(str(value).split())[:200] if value is not None else ""
 
 
@@ -177,7 +207,7 @@ async def expand(
     shells = 0
     place = 0
     for token in _TOKEN.finditer(command.body):
-        pieces.append(command.body[place : token.start()])
+        pieces.append(redact(command.body[place : token.start()]))
         place = token.end()
         shell, _, mention = token.groups()
         if shell is not None:
@@ -191,7 +221,7 @@ async def expand(
             pieces.append(f"@{path}")
         else:
             pieces.append(_filled(token.group(), arguments, words))
-    pieces.append(command.body[place:])
+    pieces.append(redact(command.body[place:]))
     if arguments and not _SLOT.search(command.body):
         pieces.append(f"\n\n{arguments}")
     text = "".join(pieces).strip()

@@ -51,8 +51,6 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     """The hooks of a session on a project; None where there are none."""
     is_trusted: Callable[[str], Awaitable[bool]]
     """Whether the person trusts a project as it is now."""
-    user_agents: Path
-    """Where the person's own agents are defined."""
     worktrees: Path
     """Where copies of projects for isolated agents are made."""
     saved_rules: SavedRules

@@ -7,7 +7,7 @@ mode, its way of answering asks, none of its grants.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,9 +17,9 @@ from weft.actors import Supervisor
 from weft.agents.entry import AgentEntry
 from weft.agents.family import Bounds, Family
 from weft.app.config import Config
-from weft.app.instructions import up_to_root
 from weft.app.models import Models
 from weft.app.port import LocalPort, Port
+from weft.app.prompt import Prompter
 from weft.clock import Clock
 from weft.errors import SessionStopped
 from weft.events import BoundaryChanged, Fact, Origin, PermissionResolved, QuestionAnswered
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PROJECT_FOLDERS = (".weft/agents", ".claude/agents", ".opencode/agents")
 STOP_SECONDS = 3.0
 """How long background agents may take to end when their session stops."""
 
@@ -70,7 +69,7 @@ class Families:
         clock: Clock,
         supervisor: Supervisor,
         runner: Runner,
-        user_agents: Path,
+        prompter: Prompter,
         worktrees: Path,
         is_trusted: Callable[[str], Awaitable[bool]],
         ports: Mapping[SessionId, Port],
@@ -88,7 +87,7 @@ class Families:
         self.open_port = open_port
         self.open_child = open_child
         self.close = close
-        self._user_agents = user_agents
+        self.prompter = prompter
         self._config = config
         self._desks: dict[SessionId, Desk] = {}
 
@@ -218,25 +217,6 @@ class Families:
             )
         )
 
-    # -- definitions
-
-    def definitions(self, project: str) -> Definitions:
-        """The agents that a session on this project may use.  Blocks."""
-        from weft.agents.definitions import find_definitions  # only with the first agent
-
-        return find_definitions(_folders_of(project), [self._user_agents])
-
-    def defines_any(self, project: str) -> bool:
-        """Whether agents are defined anywhere but in the program: a look that loads nothing."""
-        return any(folder.is_dir() for folder in (*_folders_of(project), self._user_agents))
-
-
-def _folders_of(project: str) -> Iterator[Path]:
-    """Where a project defines agents, nearest first."""
-    for folder in up_to_root(Path(project)):
-        for name in PROJECT_FOLDERS:
-            yield folder / name
-
 
 class Desk:
     """One session, as its agents see it."""
@@ -292,15 +272,12 @@ class Desk:
         return await self._families.is_trusted(self._families.original(self.session_id))
 
     def definitions(self) -> Definitions:
-        return self._families.definitions(self.state.about.project_path)
+        prompter = self._families.prompter
+        return prompter.agents(self.state.about.project_path).masked(prompter.redact)
 
     def told(self, state: SessionState) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        project = state.about.project_path
-        if not self._families.defines_any(project):
-            return ""
-        found = self._families.definitions(project)
-        return f"# Agents\n\nThe tool `agent` knows these:\n{found.listing()}"
+        return self._families.prompter.agents_told(state.about.project_path)
 
     def model_named(self, name: str) -> ModelName:
         return self._families.models.named(name)

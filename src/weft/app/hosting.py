@@ -14,6 +14,7 @@ import anyio
 
 from weft.app.equipment import Equipment
 from weft.app.expanding import MarkdownDesk
+from weft.app.instructions import Instructions
 from weft.app.port import LocalPort, Port
 from weft.app.registry import Registry
 from weft.app.skills import Skills
@@ -97,9 +98,13 @@ class Hosting:
         """The skills of a project."""
         return self._equipment.prompter.skills(project_path)
 
+    def instructions(self, project_path: str) -> Instructions:
+        """The instructions that a model reads which works on a project."""
+        return self._equipment.prompter.instructions(project_path)
+
     async def agents(self, project_path: str) -> Definitions:
         """The agents that a session on this project may use."""
-        return await anyio.to_thread.run_sync(self._registry.families.definitions, project_path)
+        return await anyio.to_thread.run_sync(self._equipment.prompter.agents, project_path)
 
     def rotation(self) -> list[str]:
         """The models that `cycle_model` goes through."""

@@ -1,59 +1,94 @@
-"""What the person and the project want every model to know: `AGENTS.md`, from the outermost folder to the innermost.
+"""Instructions: what the user and the project want every model to know, in `AGENTS.md`.
 
-The person's own file comes first, then one file a folder from the repository's root down to the project, nearest last; `CLAUDE.md` is
-read where a folder has no `AGENTS.md`.
+The user's own file comes first, then one file a folder from the repository's root down to the
+project, nearest last; `CLAUDE.md` is read where a folder has no `AGENTS.md`.  A file that is not to
+be read is left out and named in `problems`.  Secrets are masked: all of this goes to a model and is
+stored with the conversation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.workspace import (
+    SmallText,
+    SourceFolder,
+    project_folders,
+    read_small_text,
+    user_folder,
+)
 
 NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 LIMIT: Final = 32 * 1024
 """Bytes of all instructions together; what is beyond is left out, and said so."""
+_SLACK: Final = 4 * 1024
+"""Bytes that are read beyond the limit: a secret is masked before the text is cut, not cut in two."""
+_LIMITED: Final = "instructions are limited to 32 KiB"
 
 
-def instructions(project: Path, config: Path) -> str:
-    """All instructions for a project, each under the path it comes from; empty when there are none."""
-    pieces: list[str] = []
+class Instruction(msgspec.Struct, frozen=True):
+    """The instructions of one folder."""
+
+    path: str
+    text: str
+
+
+class Instructions(msgspec.Struct, frozen=True):
+    """All instructions for a project, outermost first, and what is wrong with those left out."""
+
+    found: tuple[Instruction, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The part of the system prompt: each text under its path; empty when there are none."""
+        return "\n\n".join(f"# Instructions from {each.path}\n\n{each.text}" for each in self.found)
+
+
+def find_instructions(
+    project: Path, config: Path, redact: Callable[[str], str] = str
+) -> Instructions:
+    """The instructions that count for a project."""
+    found: list[Instruction] = []
+    problems: list[str] = []
     left = LIMIT
-    for path in instruction_files(project, config):
-        text = _read(path, left)
+    for folder in (user_folder(config), *reversed(project_folders(project))):
+        file = _nearest(folder, left + _SLACK, problems)
+        if file is None:
+            continue
+        text, size = _cut(redact(file.text).strip(), left, is_cut=file.is_cut)
         if text:
-            pieces.append(f"# Instructions from {path}\n\n{text}")
-            left -= len(text.encode())
+            found.append(Instruction(file.path, text))
+        if size > left:
+            problems.append(f"{file.path}: only its beginning counts, because {_LIMITED}")
+        left -= size
         if left <= 0:
             break
-    return "\n\n".join(pieces)
+    return Instructions(tuple(found), tuple(problems))
 
 
-def instruction_files(project: Path, config: Path) -> Iterator[Path]:
-    """The files that hold them, outermost first."""
-    folders = [config, *reversed(list(up_to_root(project)))]
-    for folder in folders:
-        found = next((folder / name for name in NAMES if (folder / name).is_file()), None)
-        if found is not None:
-            yield found
+def _nearest(folder: SourceFolder, limit: int, problems: list[str]) -> SmallText | None:
+    """The file that counts in a folder: the first that is there and is a text."""
+    for name in NAMES:
+        try:
+            file = read_small_text(folder, name, limit, cut=True)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if file is not None:
+            return file
+    return None
 
 
-def up_to_root(project: Path) -> Iterator[Path]:
-    """The project and the folders above it, up to the repository's root; outside a repository, only the project."""
-    above = [project, *project.parents]
-    root = next((folder for folder in above if (folder / ".git").exists()), project)
-    for folder in above:
-        yield folder
-        if folder == root:
-            return
-
-
-def _read(path: Path, most: int) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return ""
-    text = data[:most].decode("utf-8", "replace").strip()
-    if len(data) > most:
-        text += "\n\n[The rest is left out: instructions are limited to 32 KiB.]"
-    return text
+def _cut(text: str, left: int, *, is_cut: bool) -> tuple[str, int]:
+    """A text as far as there is room for it, and its size; more than `left` when it is cut."""
+    data = text.encode()
+    if len(data) <= left and not is_cut:
+        return text, len(data)
+    kept = data[:left].decode("utf-8", "ignore")
+    return f"{kept}\n\n[The rest is left out: {_LIMITED}.]", max(len(data), left + 1)

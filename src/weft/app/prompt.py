@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.app.instructions import instructions
+from weft.app.instructions import Instructions, find_instructions
 from weft.app.skills import Skills, find_skills, told
 from weft.state import SessionState
+from weft.workspace import SourceFolder, is_there, project_folders, user_folder
 
-if TYPE_CHECKING:  # loaded when somebody asks for commands: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first use: it costs start-up time
+    from weft.agents.definitions import Definitions
     from weft.app.commands_md import MarkdownCommands
+
+AGENT_FOLDERS = (".weft/agents", ".claude/agents", ".opencode/agents")
+COMMAND_FOLDERS = (".weft/commands", ".claude/commands")
+MOST_PROBLEMS = 20
+"""Sentences about files that are left out; a folder full of such files deserves no more."""
 
 SYSTEM = """\
 You are Weft, a coding agent. You work on the project in {project} through the tools you are given.
@@ -29,11 +37,19 @@ You are Weft, a helpful assistant. Answer in one or two short sentences.
 
 
 class Prompter:
-    """Writes system prompts."""
+    """Writes system prompts.
 
-    def __init__(self, config: Path, home: Path) -> None:
+    Secrets in files are masked; what the user said for this session stays as it is.
+    """
+
+    def __init__(self, config: Path, home: Path, redact: Callable[[str], str] = str) -> None:
         self._config = config
         self._home = home
+        self.redact = redact
+
+    def instructions(self, project: str) -> Instructions:
+        """The instructions of the user and of a project, as they are now."""
+        return find_instructions(Path(project), self._config, self.redact)
 
     def skills(self, project: str) -> Skills:
         """The skills of a project, as they are now."""
@@ -43,7 +59,33 @@ class Prompter:
         """The slash commands from Markdown files of a project and of the person, as they are now."""
         from weft.app.commands_md import find_commands
 
-        return find_commands(Path(project), self._config)
+        return find_commands(command_folders(project, self._config))
+
+    def agents(self, project: str) -> Definitions:
+        """The agents that a project and the user define, as they are now."""
+        from weft.agents.definitions import find_definitions
+
+        return find_definitions(self._agent_folders(project))
+
+    def agents_told(self, project: str) -> str:
+        """What the system prompt says of the agents that are defined; nothing where none is."""
+        if not any(map(is_there, self._agent_folders(project))):
+            return ""
+        listing = self.redact(self.agents(project).listing())
+        return f"# Agents\n\nThe tool `agent` knows these:\n{listing}"
+
+    def problems(self, project: str) -> list[str]:
+        """What a project and the user bring along that is left out, a sentence each."""
+        found = [*self.instructions(project).problems, *self.skills(project).problems]
+        if any(map(is_there, self._agent_folders(project))):
+            found += self.agents(project).problems
+        if any(map(is_there, command_folders(project, self._config))):
+            found += self.commands(project).problems
+        return found
+
+    def _agent_folders(self, project: str) -> list[SourceFolder]:
+        """Where agents are defined, nearest first."""
+        return [*_below(project, AGENT_FOLDERS), user_folder(self._config / "agents")]
 
     def system(self, state: SessionState, *, has_tools: bool = True) -> str:
         """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended.
@@ -56,8 +98,17 @@ class Prompter:
             return WITHOUT_TOOLS.strip()
         pieces = [
             SYSTEM.format(project=project) if own is None else str(own),
-            instructions(Path(project), self._config),
-            told(self.skills(project), state.skills.names),
+            self.instructions(project).told,
+            self.redact(told(self.skills(project), state.skills.names)),
             str(state.settings.get("append_system_prompt", "")),
         ]
         return "\n\n".join(piece.strip() for piece in pieces if piece.strip())
+
+
+def command_folders(project: str, config: Path) -> list[SourceFolder]:
+    """Where slash commands lie, nearest first."""
+    return [*_below(project, COMMAND_FOLDERS), user_folder(config / "commands")]
+
+
+def _below(project: str, names: Iterable[str]) -> Iterator[SourceFolder]:
+    return (folder.below(name) for folder in project_folders(project) for name in names)

@@ -68,7 +68,7 @@ class Registry:
             clock=equipment.clock,
             supervisor=equipment.supervisor,
             runner=equipment.runner,
-            user_agents=equipment.user_agents,
+            prompter=equipment.prompter,
             worktrees=equipment.worktrees,
             is_trusted=equipment.is_trusted,
             ports=self.ports,

@@ -1,11 +1,14 @@
-"""Skills: folders with a `SKILL.md`, told to the model by name and description, in full when they are used.
+"""Skills: folders with a `SKILL.md`, told to the model by name and description, in full when used.
 
-Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up to the repository's root) and with the
-person.  The nearest of a name wins.  A skill that cannot be read is left out and named in `problems`; it hides no other.
+Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up to
+the repository's root) and in the user's own folders.  The nearest of a name wins.  A skill that
+cannot be read is left out and named in `problems`; it hides no other.  The number of a project's
+skills is bounded by itself, so that they cannot push out the user's.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,17 +17,27 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from weft.agents.frontmatter import split_front_matter
-from weft.app.instructions import up_to_root
+from weft.agents.frontmatter import brief, setting_text, split_front_matter
+from weft.agents.listing import listing_of
 from weft.errors import FinalToolError, UsageError
 from weft.events import Effect
 from weft.permissions import Action
 from weft.tools import Arguments, Outcome, Prepared, Tool, ToolContext, parse, schema_of
+from weft.workspace import (
+    SourceFolder,
+    list_folder,
+    project_folders,
+    read_small_text,
+    user_folder,
+)
 
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1024
-LONGEST_BODY: Final = 256 * 1024
+LARGEST_FILE: Final = 256 * 1024
+MOST_SKILLS: Final = 500
+"""Skills that are tried of a project, and as many of the user's own."""
+FILE: Final = "SKILL.md"
 PROJECT_FOLDERS: Final = (".agents/skills", ".weft/skills", ".claude/skills")
 USER_FOLDERS: Final = (".agents/skills", ".config/agents/skills", ".weft/skills", ".claude/skills")
 
@@ -39,6 +52,8 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     for_model: bool = True
     """The model is told of it; otherwise only the person can switch it on."""
+    is_project: bool = False
+    """The project brings it, not the user."""
 
 
 class Skills(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,54 +67,75 @@ def find_skills(project: Path, home: Path, config: Path) -> Skills:
     """Every skill that a session on this project may use."""
     found: dict[str, Skill] = {}
     problems: list[str] = []
-    for file in _files(_folders(project, home, config)):
+    own = [user_folder(config / "skills"), *(user_folder(home / name) for name in USER_FOLDERS)]
+    for folders in (_project_folders(project, own), own):
+        for skill in _read_all(folders, problems):
+            found.setdefault(skill.name, skill)
+    return Skills(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
+
+
+def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[SourceFolder]:
+    """Where a project has skills; when the project is the home folder, the user's stay the user's."""
+    theirs = {folder.path for folder in own}
+    for folder in project_folders(project):
+        below = (folder.below(name) for name in PROJECT_FOLDERS)
+        yield from (each for each in below if each.path not in theirs)
+
+
+def _read_all(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[Skill]:
+    """Skill after skill; the bound is on those that are tried, not on those that are right."""
+    for number, folder in enumerate(_inner_folders(folders, problems)):
+        if number == MOST_SKILLS:
+            where = os.path.dirname(folder.path)
+            problems.append(
+                f"{where}: there are more than {MOST_SKILLS} skills; the rest is left out"
+            )
+            return
         try:
-            skill = read_skill(file)
+            skill = read_skill(folder)
         except UsageError as error:
             problems.append(str(error))
             continue
-        found.setdefault(skill.name, skill)
-    return Skills(found=dict(sorted(found.items())), problems=tuple(problems))
+        if skill is not None:
+            yield skill
 
 
-def _folders(project: Path, home: Path, config: Path) -> Iterator[Path]:
-    for folder in up_to_root(project):
-        for name in PROJECT_FOLDERS:
-            yield folder / name
-    yield config / "skills"
-    for name in USER_FOLDERS:
-        yield home / name
-
-
-def _files(folders: Iterable[Path]) -> Iterator[Path]:
+def _inner_folders(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[SourceFolder]:
     for folder in folders:
-        if folder.is_dir():
-            yield from sorted(folder.glob("*/SKILL.md"))
+        try:
+            listing = list_folder(folder)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        problems += listing.problems
+        yield from (folder.below(name) for name, kind in listing.entries if kind != "file")
 
 
-def read_skill(file: Path) -> Skill:
-    """The skill in one `SKILL.md`.
+def read_skill(folder: SourceFolder) -> Skill | None:
+    """The skill in one folder; None where there is none.
 
     Raises:
         UsageError: it is not what a skill must be.
     """
-    try:
-        text = file.read_bytes()[:LONGEST_BODY].decode("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from error
-    settings, body = split_front_matter(text, str(file))
-    name = str(settings.get("name", file.parent.name))
-    description = " ".join(str(settings.get("description", "")).split())
-    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        raise UsageError(f"{file}: {name!r} is no name for a skill; use a-z, 0-9 and hyphens")
+    file = read_small_text(folder, FILE, LARGEST_FILE)
+    if file is None:
+        return None
+    settings, body = split_front_matter(file.text, file.path)
+    name = setting_text(settings, "name", file.path) or os.path.basename(folder.path)
+    description = " ".join(setting_text(settings, "description", file.path).split())
+    if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
+        raise UsageError(
+            f"{file.path}: {brief(name)} is no name for a skill; use a-z, 0-9 and hyphens"
+        )
     if not description:
-        raise UsageError(f"{file}: a skill needs a description")
+        raise UsageError(f"{file.path}: a skill needs a description")
     return Skill(
         name=name,
         description=description[:LONGEST_DESCRIPTION],
-        path=str(file),
+        path=file.path,
         body=body,
         for_model=not _is_on(settings.get("disable-model-invocation")),
+        is_project=folder.is_project,
     )
 
 
@@ -115,10 +151,9 @@ def told(skills: Skills, active: Iterable[str]) -> str:
     ]
     pieces = [f"# Skill: {skill.name} ({skill.path})\n\n{skill.body}" for skill in switched_on]
     if offered:
-        lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in offered)
         pieces.append(
             "# Skills\n\nBefore you do something that one of these describes, read it with the skill tool:\n"
-            + lines
+            + listing_of(offered)
         )
     return "\n\n".join(pieces)
 

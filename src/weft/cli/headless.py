@@ -168,10 +168,15 @@ class _Run:
 
     def _may_act(self) -> bool:
         """One look, so that folders without settings of their own cost nothing."""
-        return os.path.isdir(os.path.join(self._app.project_path, ".weft"))
+        return os.path.lexists(os.path.join(self._app.project_path, ".weft"))
 
     async def _tell_what_does_not_count(self) -> None:
-        """A folder whose settings and hooks are not trusted is said to be so: nobody is asked, and nothing is trusted by itself."""
+        """Say what of this folder is left out, and that it is not trusted; nothing is asked here."""
+        if problems := await self._app.project_problems():
+            from weft.cli.trusting import left_out  # only where there is something to say
+
+            for line in left_out(problems):
+                output.complain(line)
         if not self._may_act():
             return
         question = await self._app.trust_question()

@@ -1,8 +1,9 @@
-"""What a folder would do if it were trusted, in words."""
+"""What of a folder does not count, in words: what it would do if it were trusted, and what is left out."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weft.app import App
@@ -12,9 +13,22 @@ if TYPE_CHECKING:  # loaded where a folder has something that could act
     from weft.app.trust import TrustQuestion
 
 
+SHOWN = 5
+"""Files that are left out and named one by one."""
+
+
+def left_out(problems: Sequence[str]) -> list[str]:
+    """What to say about files that are left out: a line each for the first few."""
+    lines = [f"left out: {problem}" for problem in problems[:SHOWN]]
+    if len(problems) > SHOWN:
+        more = len(problems) - SHOWN
+        lines.append(f"left out: {more} more; /memory, /skills and /agents in the chat say which")
+    return lines
+
+
 def may_act(app: App) -> bool:
     """Whether it is worth asking at all: one look, so that other folders cost nothing."""
-    return os.path.isdir(os.path.join(app.project_path, ".weft"))
+    return os.path.lexists(os.path.join(app.project_path, ".weft"))
 
 
 def plain_question(app: App) -> TrustQuestion:
@@ -36,10 +50,10 @@ def title_of(question: TrustQuestion) -> str:
 def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
     """What the user must know to say whether they trust it."""
     return [
-        *(("changed", name) for name in question.changed),
+        *(("changed", visible(name)) for name in question.changed),
         *(("runs", visible(command)) for command in question.commands),
         *(("sets", name) for name in question.settings),
-        *(("from", name) for name in question.files),
+        *(("from", visible(name)) for name in question.files),
         ("allows", "git worktrees for isolated agents"),
     ]
 
@@ -50,7 +64,7 @@ def warning(question: TrustQuestion) -> str:
         *(["its hooks"] if question.commands else []),
         *([f"its settings ({', '.join(question.settings)})"] if question.settings else []),
     ]
-    what = " and ".join(withheld) or ", ".join(question.files)
+    what = " and ".join(withheld) or ", ".join(visible(name) for name in question.files)
     return (
         f"this folder is not trusted, so {what} do not count; "
         "start `weft` in it at a terminal and say that you trust it"

@@ -37,6 +37,7 @@ from weft.cli.embedded import make_ready
 from weft.cli.exits import sentence_of
 from weft.cli.launch import Wanted
 from weft.cli.prompts import Said, compose
+from weft.cli.trusting import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
@@ -98,6 +99,8 @@ class Chat:
             group.cancel_scope.cancel()
 
     async def _begin(self, first: Said, resume: SessionId | None, fork: bool, picks: bool) -> None:
+        for line in left_out(await self._app.project_problems()):
+            self.screen.show(Note(text=line, level="warning"))
         await self.ask_trust()
         if picks:
             await self._commands.pick(fork=fork)

@@ -78,8 +78,9 @@ class FileCommands:
         """Those that there are."""
         if time.monotonic() - self._looked > FRESH_SECONDS:
             from weft.app.commands_md import find_commands  # with the first command that is typed
+            from weft.app.prompt import command_folders
 
-            found = find_commands(Path(self._project), self._config).found
+            found = find_commands(command_folders(self._project, self._config)).found
             taken = taken_names()
             self._found = [
                 Offered(f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description)

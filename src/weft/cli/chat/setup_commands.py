@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from weft.cli.chat.blocks import Table
@@ -74,14 +73,14 @@ class SetupCommands(Group):
             self._say("hooks of this folder do not count, because it is not trusted; /trust asks")
 
     async def _memory(self, words: str) -> None:
-        from weft.app.instructions import instruction_files  # only here
-
         app = self._chat.conversation.app
-        files = list(instruction_files(Path(app.project_path), app.places.config))
-        if not files:
+        known = app.sessions.instructions(app.project_path)
+        for problem in known.problems:
+            self._say(f"left out: {problem}")
+        if not known.found:
             self._say("there are no instructions; AGENTS.md in the project is where they go")
             return
-        rows = tuple((str(path), _first_line(path)) for path in files)
+        rows = tuple((each.path, _first_line(each.text)) for each in known.found)
         self._show(Table(title="Instructions that the model reads", rows=rows))
 
     async def _trust(self, words: str) -> None:
@@ -134,10 +133,6 @@ def _hooks_in(table: Any) -> list[tuple[str, str, str]]:
     return found
 
 
-def _first_line(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            lines = [clean_line(line.lstrip("# ")) for line in file.read(4000).split("\n")]
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
+def _first_line(text: str) -> str:
+    lines = (clean_line(line.lstrip("# ")) for line in text.split("\n"))
     return next((line for line in lines if line.strip()), "")[:70]
