@@ -15,6 +15,8 @@ GIGABYTE: Final = 1024**3
 SKILL = f"---\nname: trap\ndescription: {CANARY}\n---\n{CANARY}\n"
 AGENT = f"---\nname: trap\ndescription: {CANARY}\n---\n{CANARY}\n"
 COMMAND = f"---\ndescription: {CANARY}\n---\n{CANARY}\n"
+SETTINGS = f'[permissions]\nask = ["shell({CANARY})"]\n'
+HOOKS = f'{{"PreToolUse": [{{"command": "echo {CANARY}"}}]}}'
 
 SLOTS: Final = {
     "AGENTS.md": CANARY,
@@ -24,6 +26,8 @@ SLOTS: Final = {
     ".weft/agents/trap.md": AGENT,
     ".claude/agents/trap.md": AGENT,
     ".weft/commands/trap.md": COMMAND,
+    ".weft/config.toml": SETTINGS,
+    ".weft/hooks.json": HOOKS,
 }
 """Every file that is read from a project, with a content that would be taken."""
 
@@ -31,6 +35,7 @@ FOLDERS: Final = {
     ".agents": "skills/trap/SKILL.md",
     ".agents/skills": "trap/SKILL.md",
     ".agents/skills/trap": "SKILL.md",
+    ".weft": "config.toml",
     ".weft/agents": "trap.md",
     ".weft/commands": "trap.md",
 }

@@ -333,17 +333,26 @@ async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: Pla
 
 
 @pytest.mark.timeout(10)
+@pytest.mark.parametrize("whose", ["project", "user"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "huge"])
-def test_settings_that_are_no_plain_file_are_refused_at_once(place: Place, kind: str) -> None:
-    path = place.write(".weft/config.toml", "")
+def test_settings_that_are_no_plain_file_are_refused_at_once(
+    place: Place, kind: str, whose: str
+) -> None:
+    folder = place.project / ".weft" if whose == "project" else place.config
+    folder.mkdir(parents=True)
+    path = folder / "config.toml"
     if kind == "huge":
+        path.touch()
         os.truncate(path, 1 << 30)
     else:
-        path.unlink()
         (os.mkfifo if kind == "pipe" else os.mkdir)(path)
+    if whose == "user":
+        with pytest.raises(UsageError, match=re.escape(str(path))):
+            place.open()
+        return
     assert look(place.project).files == {}
-    with pytest.raises(UsageError, match=re.escape(str(path))):
-        place.open()
+    [problem] = place.open().config.problems
+    assert str(path) in problem
 
 
 @pytest.mark.parametrize(

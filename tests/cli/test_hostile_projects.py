@@ -96,6 +96,27 @@ def test_a_program_that_reads_json_is_not_disturbed(weft: Weft) -> None:
     assert len(left_out(done.stderr)) == 1
 
 
+@pytest.mark.parametrize(
+    "arguments", [["session", "list"], ["models"], ["config", "model.default"]]
+)
+def test_broken_settings_of_a_folder_stop_no_other_command(
+    weft: Weft, arguments: list[str]
+) -> None:
+    (weft.project / ".weft").mkdir()
+    (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
+    done = weft.run(*arguments)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+def test_the_settings_say_what_of_them_is_left_out(weft: Weft) -> None:
+    (weft.project / ".weft").mkdir()
+    (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
+    [told] = left_out(weft.run("config").stderr)
+    assert ".weft/config.toml is not valid TOML: Invalid value (at line 2" in told
+    assert "is not valid TOML" in weft.run("doctor").stdout
+
+
 @pytest.mark.anyio
 async def test_the_chat_says_it_at_the_start_and_where_the_files_are_shown(tmp_path: Path) -> None:
     project = tmp_path / "project"
@@ -112,3 +133,20 @@ async def test_the_chat_says_it_at_the_start_and_where_the_files_are_shown(tmp_p
         assert [note.text for note in talk.screen.of(Note) if note.level == "warning"] == [told]
         talk.screen.typed("/memory")
         await talk.screen.until(lambda: [n.text for n in talk.screen.of(Note)].count(told) == 2)
+
+
+@pytest.mark.anyio
+async def test_a_yes_to_settings_that_cannot_be_understood_trusts_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".weft").mkdir(parents=True)
+    (project / ".weft" / "config.toml").write_text("[[hooks.Never]]\ncommand = 'true'\n")
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    async with (
+        open_app(project, tmp_path / "weft.db", environ=environ) as app,
+        talking(app, "Hello.") as talk,
+    ):
+        await talk.screen.choice()
+        talk.screen.answer(1)
+        await talk.screen.noted(f"not trusted: {project}/.weft/config.toml: there is no hook event")
+        await talk.say("hi")
+        assert not await app.is_trusted()

@@ -163,38 +163,61 @@ class App:
     async def project_problems(self) -> tuple[str, ...]:
         """What this project (or the user) brings along that is left out, and why: a sentence each.
 
-        Instructions, skills, agents and commands that are not right, or not safe
+        Instructions, skills, agents, commands, settings and hooks that are not right, or not safe
         to read.  There are at most twenty sentences; the last one counts the rest.
         """
         brought = await anyio.to_thread.run_sync(self._prompter.problems, self.project_path)
-        found = dict.fromkeys(brought)
+        found = dict.fromkeys((*self.config.problems, *brought))
         if len(found) <= MOST_PROBLEMS:
             return tuple(found)
         more = f"{len(found) - MOST_PROBLEMS + 1} more files"
         return (*islice(found, MOST_PROBLEMS - 1), more)
 
     def _read_config(self) -> Config:
-        self._seen = self._trusted_files()
-        return load_config(
+        seen = self._look()
+        is_trusted = seen is not None and self._trust.covers(seen)
+        self._seen = seen if is_trusted else None
+        config = load_config(
             user=self.places.config,
-            project=Path(self.project_path),
+            project=self.project_path,
             environ=self._environ,
             given=self._given,
-            trusted=self._seen.files if self._seen is not None else None,
+            files=seen.files if seen is not None else {},
+            is_trusted=is_trusted,
         )
+        if seen is not None:
+            config.problems = (*seen.problems, *config.problems)
+            if config.problems and self._trust.knows(seen):
+                # The user wants these settings: to go on without would silently lose `deny` rules.
+                raise UsageError(config.problems[0])
+        return config
 
     def _read_again(self) -> None:
         self.config.take_over(self._read_config())
+        self._check_models()
         self._hooks = None
 
-    def _trusted_files(self) -> ProjectFiles | None:
-        """What could act in this project, if the person trusts it; a project without such a folder costs one look."""
-        if not os.path.isdir(os.path.join(self.project_path, ".weft")):
+    def _check_models(self) -> None:
+        """Leave out the models of an untrusted project that are unknown here.
+
+        They would stop every session that names no model itself.
+        """
+        if self._models is None:
+            return
+        for name, setting in self.config.untrusted.items():
+            if name in ("model.default", "model.architect", "model.editor") and setting.value:
+                try:
+                    self._models.check(setting.value)
+                except UsageError as error:
+                    self.config.leave_out(name, f"{setting.source}: {name}: {error}"[:400])
+
+    def _look(self) -> ProjectFiles | None:
+        """What could act in this project; a project without such a folder costs one look."""
+        if not os.path.lexists(os.path.join(self.project_path, ".weft")):
             return None
         from weft.app.trust import look
 
-        seen = look(self.project_path)
-        return seen if self._trust.covers(seen) else None
+        return look(self.project_path)
 
     def _session_hooks(self, session_id: SessionId, project: str) -> Hooking | None:
         """The hooks of a session; None, and nothing is loaded, where no hook is configured and no
@@ -265,6 +288,7 @@ class App:
         self._models = Models(
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
+        self._check_models()
         self._sessions = SessionManager(
             Equipment(
                 stores=self._stores,

@@ -4,25 +4,34 @@
 caller.  Every key is listed here with its type, its default and a sentence; a name that is not is refused with the nearest one that is.
 
 A project adds to the person's rules and hooks and takes none of them away: those keys are joined, where others are replaced.
+
+A mistake in the user's own file, or in that of a folder they trust, is an error that names the line:
+they want it to count.  An untrusted folder cannot stop the program: what is right in its file counts,
+and the first mistake is one of `problems`.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
+from msgspec import Meta
 
+from weft.app.documents import read_json, read_toml
 from weft.errors import UsageError, did_you_mean
 from weft.thinking import ThinkingLevel
+from weft.workspace import read_small_file, user_folder
 
 PROJECT_SETTINGS: Final = ".weft/config.toml"
 PROJECT_HOOKS: Final = ".weft/hooks.json"
 LARGEST_FILE: Final = 1024 * 1024
-"""Bytes of a settings file; a larger one is none."""
+"""Bytes of a settings file of the user's; a larger one is none."""
+LARGEST_PROJECT_FILE: Final = 256 * 1024
+"""Bytes of a settings file of a project, which is read before the user has seen it."""
+_LONGEST_NAME: Final = 60
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +129,10 @@ KEYS: dict[str, Key] = {
         about="Seconds after which an idle session that nobody watches is unloaded.",
     ),
     "session.max_turns": Key(
-        kind=int, default=100, about="Answers of the model in one turn.", safe=True
+        kind=Annotated[int, Meta(ge=1)],
+        default=100,
+        about="Answers of the model in one turn.",
+        safe=True,
     ),
     "permissions.mode": Key(
         kind=str,
@@ -170,8 +182,17 @@ class Value(msgspec.Struct, frozen=True):
 class Config:
     """The settings in force."""
 
-    def __init__(self, layers: Mapping[str, Sequence[Value]]) -> None:
+    def __init__(
+        self,
+        layers: Mapping[str, Sequence[Value]],
+        problems: Sequence[str] = (),
+        replaced: Mapping[str, Sequence[Value]] | None = None,
+    ) -> None:
+        """`replaced`: what counts where the value of an untrusted project is left out later."""
         self._layers = dict(layers)
+        self._replaced = dict(replaced or {})
+        self.problems = tuple(problems)
+        """What of the project's settings is left out because it is not right: a sentence each."""
 
     def get(self, name: str) -> Any:
         """The value of a setting.
@@ -201,6 +222,18 @@ class Config:
     def take_over(self, other: Config) -> None:
         """Be as another one from now on; for settings that were read again."""
         self._layers = dict(other._layers)
+        self._replaced = dict(other._replaced)
+        self.problems = other.problems
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Do without the value that an untrusted project has given a setting."""
+        self._layers[name] = self._replaced.pop(name)
+        self.problems = (*self.problems, why)
+
+    @property
+    def untrusted(self) -> Mapping[str, Value]:
+        """The settings in force that an untrusted project has set."""
+        return {name: self._layers[name][-1] for name in self._replaced if not KEYS[name].joins}
 
 
 def known(name: str) -> Key:
@@ -211,32 +244,43 @@ def known(name: str) -> Key:
     """
     if name in KEYS:
         return KEYS[name]
-    raise UsageError(f"there is no setting {name!r}{did_you_mean(name, KEYS)}")
+    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    raise UsageError(f"there is no setting {shown!r}{did_you_mean(name, KEYS)}")
 
 
 def load_config(
     *,
     user: Path,
-    project: Path,
+    project: str = "",
     environ: Mapping[str, str],
     given: Mapping[str, Any] | None = None,
-    trusted: Mapping[str, bytes] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    is_trusted: bool = False,
 ) -> Config:
     """Read all sources, weakest first.
 
-    `trusted` holds the project's files, by their names in it, as they were when they were found to be what the person trusts; without it
-    only the safe keys of a project count.
+    `files` holds the project's settings and hooks by name, as they were when they were compared with
+    what the user trusts (`is_trusted`); of an untrusted project only the safe keys count.
+
+    Raises:
+        UsageError: the user's own settings, or those of a trusted project, are not right.
     """
     layers: dict[str, list[Value]] = {}
-    _add(layers, _from_file(user / "config.toml"))
-    _add(layers, _hooks_beside(user / "hooks.json"))
-    if trusted is not None:
-        _add(layers, _from_trusted(trusted, project))
+    problems: list[str] = []
+    _add(layers, _from_user(user))
+    _add(layers, _hooks_beside(user))
+    if is_trusted:
+        _add(layers, _from_trusted(files or {}, project))
+        unsure: dict[str, Value] = {}
     else:
-        _add(layers, _from_file(project / ".weft" / "config.toml", may_set=_is_harmless))
+        unsure = _from_untrusted(files or {}, project, problems)
+    replaced = {name: [*layers.get(name, ())] for name in unsure}
+    _add(layers, unsure)
     for found in (_from_environment(environ), _from_caller(given or {})):
         layers.update({name: [value] for name, value in found.items()})
-    return Config(layers)
+        for name in found:
+            replaced.pop(name, None)
+    return Config(layers, problems, replaced)
 
 
 def _add(layers: dict[str, list[Value]], found: Mapping[str, Value]) -> None:
@@ -256,12 +300,28 @@ def _joined(values: Sequence[Any]) -> Any:
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """May a project set this before it is trusted?  A "model" that plays a file of the project would be the project speaking."""
-    models = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    plays = name.startswith("model.") and any(
-        str(each).replace("/", ":").split(":")[0] in ("scripted", "replay") for each in models
+    """May a project set this before it is trusted?
+
+    A "model" that is a file of the project would be the project speaking.
+    """
+    is_file = name.startswith("model.") and any(map(_is_file_model, _words(value)))
+    return known(name).safe and not is_file
+
+
+def _is_file_model(model: str) -> bool:
+    """True for a model that is played, or loaded, from a file that its name says."""
+    provider, *rest = re.split("[:/]", model.strip(), maxsplit=1)
+    name = "".join(rest)
+    return provider in ("scripted", "replay") or (
+        provider == "local" and ("/" in name or name.endswith(".gguf"))
     )
-    return known(name).safe and not plays
+
+
+def _words(value: Any) -> list[str]:
+    """The texts of a value; one text may hold several, with commas, where a list is wanted."""
+    if isinstance(value, str):
+        return value.split(",")
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _is_for_projects(name: str, value: Any) -> bool:
@@ -272,34 +332,83 @@ def withheld(data: bytes, source: str) -> list[str]:
     """The settings of a project's file that count only once it is trusted.
 
     Raises:
-        UsageError: it is no TOML, or holds a name that is no setting.
+        UsageError: it is no TOML.
     """
     return [
         name
-        for name, value in _flattened(_tables(data, source))
-        if _is_for_projects(name, value) and not _is_harmless(name, value)
+        for name, value in _flattened(read_toml(data, source))
+        if name in KEYS and _is_for_projects(name, value) and not _is_harmless(name, value)
     ]
 
 
-def _from_trusted(files: Mapping[str, bytes], project: Path) -> dict[str, Value]:
+def check_project(files: Mapping[str, bytes], project: str) -> None:
+    """Check all settings and hooks of a project, before the user trusts it.
+
+    Raises:
+        UsageError: something in them is not right.
+    """
+    _from_trusted(files, project)
+
+
+def _from_trusted(files: Mapping[str, bytes], project: str) -> dict[str, Value]:
     found: dict[str, Value] = {}
     if (settings := files.get(PROJECT_SETTINGS)) is not None:
-        found.update(_values(settings, str(project / PROJECT_SETTINGS), _is_for_projects))
+        found.update(_values(settings, f"{project}/{PROJECT_SETTINGS}", _is_for_projects))
     if (hooks := files.get(PROJECT_HOOKS)) is not None:
-        source = str(project / PROJECT_HOOKS)
+        source = f"{project}/{PROJECT_HOOKS}"
         more = hooks_of_json(hooks, source)
         both = [found["hooks"].value, more] if "hooks" in found else [more]
         found["hooks"] = Value(_converted("hooks", _joined(both), source), source)
     return found
 
 
-def _hooks_beside(path: Path) -> dict[str, Value]:
-    """The person's `hooks.json`."""
-    data = _read(path)
+def _from_untrusted(
+    files: Mapping[str, bytes], project: str, problems: list[str]
+) -> dict[str, Value]:
+    """The safe settings of a project, each by itself.
+
+    A mistake in one leaves the others in force, above all a `deny`.
+    """
+    found: dict[str, Value] = {}
+    data = files.get(PROJECT_SETTINGS)
     if data is None:
+        return found
+    source = f"{project}/{PROJECT_SETTINGS}"
+    try:
+        flat = _flattened(read_toml(data, source))
+    except UsageError as error:
+        problems.append(str(error))
+        return found
+    told = len(problems)
+    for name, value in flat:
+        if name not in KEYS and len(problems) > told:
+            continue  # one sentence for one file, however much of it is wrong
+        try:
+            setting = _value(name, value, source, data, _is_harmless)
+        except UsageError as error:
+            if len(problems) == told:
+                problems.append(str(error))
+            continue
+        if setting is not None:
+            found[name] = setting
+    return found
+
+
+def _from_user(folder: Path) -> dict[str, Value]:
+    """The user's `config.toml`."""
+    found = read_small_file(user_folder(folder), "config.toml", LARGEST_FILE)
+    if found is None:
         return {}
-    table = hooks_of_json(data, str(path))
-    return {"hooks": Value(_converted("hooks", table, str(path)), str(path))}
+    return _values(found.data, str(folder / "config.toml"), lambda name, value: True)
+
+
+def _hooks_beside(folder: Path) -> dict[str, Value]:
+    """The user's `hooks.json`."""
+    found = read_small_file(user_folder(folder), "hooks.json", LARGEST_FILE)
+    if found is None:
+        return {}
+    source = str(folder / "hooks.json")
+    return {"hooks": Value(_converted("hooks", hooks_of_json(found.data, source), source), source)}
 
 
 def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
@@ -308,58 +417,47 @@ def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
     Raises:
         UsageError: it is no JSON object.
     """
-    try:
-        table = msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} is no JSON object: {error}") from error
+    table = read_json(data, name)
     inner = table.get("hooks", table)
     if not isinstance(inner, dict):
         raise UsageError(f"{name}: hooks must be an object")
     return inner
 
 
-def _from_file(
-    path: Path, may_set: Callable[[str, Any], bool] = lambda name, value: True
-) -> dict[str, Value]:
-    data = _read(path)
-    return {} if data is None else _values(data, str(path), may_set)
-
-
-def _read(path: Path) -> bytes | None:
-    """A settings file; None where there is none.  A pipe or a device is none: nobody knows when it would answer."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise UsageError(f"cannot read the settings in {path}: {error.strerror}") from error
-    try:
-        about = os.fstat(handle)  # first: a folder cannot even be made a file object
-        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_FILE:
-            raise UsageError(f"{path} is no settings file: it is no plain file, or too large")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(LARGEST_FILE)
-    finally:
-        os.close(handle)
-
-
 def _values(data: bytes, source: str, may_set: Callable[[str, Any], bool]) -> dict[str, Value]:
     return {
-        name: Value(_converted(name, value, source), source)
-        for name, value in _flattened(_tables(data, source))
-        if may_set(name, value)
+        name: setting
+        for name, value in _flattened(read_toml(data, source))
+        if (setting := _value(name, value, source, data, may_set)) is not None
     }
 
 
-def _tables(data: bytes, source: str) -> dict[str, Any]:
-    import tomllib  # only where there is a file: it costs start-up time
+def _value(
+    name: str, value: Any, source: str, data: bytes, may_set: Callable[[str, Any], bool]
+) -> Value | None:
+    """A setting of a file; None where that file may not set it.
 
+    Raises:
+        UsageError: there is no such setting, or its value is not right; the sentence has the line.
+    """
     try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the settings in {source}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{source} is not valid TOML: {error}") from error
+        if may_set(name, value):
+            return Value(_fitted(known(name), value), source)
+    except msgspec.ValidationError as error:
+        why = f"{name} in {source}{_line_of(name, data)} is not right: {error}"
+        raise UsageError(why) from error
+    except UsageError as error:
+        raise UsageError(f"{source}{_line_of(name, data)}: {error}") from error
+    return None
+
+
+def _line_of(name: str, data: bytes) -> str:
+    """The line that sets a name, as the end of a phrase; empty where several could."""
+    last = re.escape(name.rpartition(".")[2].encode())
+    found = [*re.finditer(rb"(?m)^[^#\n=]*\b" + last + rb"\b[\"']?[ \t]*(?:=|\])", data)]
+    if len(found) != 1:
+        return ""
+    return f", line {data.count(bytes([10]), 0, found[0].end()) + 1}"
 
 
 def _from_caller(given: Mapping[str, Any]) -> dict[str, Value]:
@@ -390,12 +488,25 @@ def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, A
 
 
 def _converted(name: str, value: Any, source: str) -> Any:
-    key = known(name)
+    """The value as its setting has it.
+
+    Raises:
+        UsageError: there is no such setting, or that is no value for it.
+    """
+    try:
+        return _fitted(known(name), value)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name} in {source} is not right: {error}{_choices(name)}") from error
+
+
+def _choices(name: str) -> str:
+    """The words that a setting takes, where it takes only some."""
+    kind = known(name).kind
+    words = get_args(kind) if get_origin(kind) is Literal else ()
+    return f"; there are {', '.join(words)}" if words else ""
+
+
+def _fitted(key: Key, value: Any) -> Any:
     if key.kind == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    try:
-        return msgspec.convert(value, key.kind, strict=False)
-    except msgspec.ValidationError as error:
-        words = get_args(key.kind) if get_origin(key.kind) is Literal else ()
-        known_words = f"; there are {', '.join(words)}" if words else ""
-        raise UsageError(f"{name} in {source} is not right: {error}{known_words}") from error
+    return msgspec.convert(value, key.kind, strict=False)

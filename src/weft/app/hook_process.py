@@ -7,18 +7,17 @@ started, answers nonsense) has said nothing at all, and where it could have said
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import anyio.to_thread
 import msgspec
 
 from weft.app.hook_book import Hook
+from weft.app.trust import UNREADABLE, script_hash
 from weft.errors import ToolError
 from weft.messages import clean_text
-from weft.workspace import Command, Runner, RunResult
+from weft.workspace import Command, Runner, RunResult, project_folders
 
 LONGEST_REASON: Final = 4_000
 LONGEST_CONTEXT: Final = 20_000
@@ -87,11 +86,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_hook(hook: Hook, payload: Mapping[str, Any], *, runner: Runner, project: str) -> Said:
     """Run a hook to its end, or to the end of its time.  A cancel kills it with everything it started."""
-    if (changed := await _changed_script(hook, project)) is not None:
-        return Said(
-            end="broken",
-            reason=f"{changed} is not what it was when you trusted this folder; look at it, and trust the folder again",
-        )
+    if (why := await _changed_script(hook, project)) is not None:
+        return Said(end="broken", reason=why)
     command = Command(
         argv=(runner.which("bash", not_below=project) or "sh", "-c", hook.command),
         cwd=project,
@@ -168,18 +164,23 @@ def _short(text: str, most: int) -> str:
 
 
 async def _changed_script(hook: Hook, project: str) -> str | None:
-    """The script of the project that is not what it was when the folder was trusted; None when all are."""
+    """What is wrong with a script of the project; None when all are what the user trusted."""
     if not hook.scripts:
         return None
     return await anyio.to_thread.run_sync(_look_for_change, hook.scripts, project)
 
 
 def _look_for_change(scripts: Mapping[str, str], project: str) -> str | None:
+    folder = project_folders(project)[0]
     for name, trusted in scripts.items():
-        try:
-            now = hashlib.sha256(Path(project, name).read_bytes()).hexdigest()
-        except OSError:
-            now = ""
-        if now != trusted:
-            return name
+        if trusted == UNREADABLE:
+            return (
+                f"{name} could not be read, or is too large to be checked, "
+                "when you trusted this folder"
+            )
+        if script_hash(folder, name)[0] != trusted:
+            return (
+                f"{name} is not what it was when you trusted this folder; "
+                "look at it, and trust the folder again"
+            )
     return None

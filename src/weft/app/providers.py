@@ -154,7 +154,7 @@ def default_providers(
 ) -> Providers:
     """Every provider, with the keys and addresses that environment, settings and the private file name."""
     where = places(environ)
-    settings = config or load_config(user=where.config, project=Path(), environ=environ)
+    settings = config or load_config(user=where.config, environ=environ)
     return Providers(
         environ=environ,
         keys=KeyFile(where.config).keys(),

@@ -17,18 +17,36 @@ import hashlib
 import os
 import re
 import shlex
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from weft.app.config import LARGEST_FILE, PROJECT_HOOKS, PROJECT_SETTINGS, hooks_of_json, withheld
+from weft.app.config import (
+    LARGEST_FILE,
+    LARGEST_PROJECT_FILE,
+    PROJECT_HOOKS,
+    PROJECT_SETTINGS,
+    check_project,
+    hooks_of_json,
+    withheld,
+)
+from weft.app.documents import read_toml
 from weft.app.hook_book import read_hooks
 from weft.errors import UsageError
+from weft.workspace import (
+    SourceFolder,
+    project_folders,
+    read_small_file,
+    user_folder,
+)
 
 FILE: Final = "trust.json"
+LARGEST_SCRIPT: Final = 16 * 1024 * 1024
+"""Bytes of all scripts together that the hooks of a project name."""
+UNREADABLE: Final = "not read"
+"""In place of the hash of a script that is too large or cannot be read; it is never run."""
 _PROJECT_VARIABLE: Final = re.compile(r"\$\{?(?:WEFT|CLAUDE)_PROJECT_DIR\}?/?")
 
 
@@ -42,6 +60,8 @@ class ProjectFiles(msgspec.Struct, frozen=True, kw_only=True):
     """By path relative to the folder."""
     scripts: dict[str, str] = {}
     """SHA-256 of each file of the project that a hook's command names."""
+    problems: tuple[str, ...] = ()
+    """Files that could have acted and are left out, a sentence each."""
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -89,36 +109,65 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 def look(project: str | os.PathLike[str]) -> ProjectFiles:
     """Read what could act in a project, without following it: nothing is run, and no file is waited for."""
     real = os.path.realpath(project)
-    owner = os.stat(real).st_uid
-    files = {
-        name: data
-        for name in (PROJECT_SETTINGS, PROJECT_HOOKS)
-        if (data := read_regular(os.path.join(real, name))) is not None
-    }
-    scripts = {
-        name: hashlib.sha256(data).hexdigest()
-        for command in commands_in(files)
-        for name in _named_in(command, real)
-        if name not in files
-        and (data := read_regular(os.path.join(real, name), 16 * LARGEST_FILE)) is not None
-    }
-    return ProjectFiles(path=real, owner=owner, files=files, scripts=scripts)
+    folder = project_folders(real)[0]
+    files: dict[str, bytes] = {}
+    problems: list[str] = []
+    for name in (PROJECT_SETTINGS, PROJECT_HOOKS):
+        try:
+            data = _document(folder, name)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if data is not None:
+            files[name] = data
+    return ProjectFiles(
+        path=real,
+        owner=os.stat(real).st_uid,
+        files=files,
+        scripts=_hashes(folder, _scripts_in(files, real)),
+        problems=tuple(dict.fromkeys(problems)),
+    )
 
 
-def read_regular(path: str, most: int = LARGEST_FILE) -> bytes | None:
-    """The bytes of a regular file; None for anything else, a pipe that nobody writes to included."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+def _document(folder: SourceFolder, name: str) -> bytes | None:
+    """A settings file of a project, if it can be read as what it is; None where there is none."""
+    found = read_small_file(folder, name, LARGEST_PROJECT_FILE)
+    if found is None:
         return None
+    if name == PROJECT_HOOKS:
+        hooks_of_json(found.data, found.path)
+    else:
+        read_toml(found.data, found.path)
+    return found.data
+
+
+def _scripts_in(files: Mapping[str, bytes], project: str) -> list[str]:
+    named = (name for command in commands_in(files) for name in _named_in(command, project))
+    return [name for name in dict.fromkeys(named) if name not in files]
+
+
+def _hashes(folder: SourceFolder, names: Iterable[str]) -> dict[str, str]:
+    """The hash of each script.
+
+    Together they are bounded: this runs in folders that are not trusted yet.
+    """
+    found: dict[str, str] = {}
+    left = LARGEST_SCRIPT
+    for name in names:
+        found[name], size = script_hash(folder, name, left)
+        left -= size
+    return found
+
+
+def script_hash(folder: SourceFolder, name: str, most: int = LARGEST_SCRIPT) -> tuple[str, int]:
+    """SHA-256 of a file that a hook's command names, and its size; or `UNREADABLE`."""
     try:
-        about = os.fstat(handle)  # first: a folder cannot even be made a file object
-        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
-            return None
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(handle)
+        found = read_small_file(folder, name, max(0, most))
+    except UsageError:
+        return UNREADABLE, 0
+    if found is None:
+        return UNREADABLE, 0
+    return hashlib.sha256(found.data).hexdigest(), len(found.data)
 
 
 def commands_in(files: Mapping[str, bytes]) -> list[str]:
@@ -142,20 +191,13 @@ def settings_in(files: Mapping[str, bytes]) -> list[str]:
 
 
 def _hooks_in(name: str, data: bytes) -> dict[str, Any]:
-    if name == PROJECT_SETTINGS and b"hooks" in data:
-        import tomllib  # only where there is such a file: it costs start-up time
-
-        try:
-            table = tomllib.loads(data.decode()).get("hooks")
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-            return {}
-        return table if isinstance(table, dict) else {}
-    if name == PROJECT_HOOKS:
-        try:
+    try:
+        if name == PROJECT_HOOKS:
             return hooks_of_json(data, name)
-        except UsageError:
-            return {}
-    return {}
+        table = read_toml(data, name).get("hooks") if b"hooks" in data else None
+    except UsageError:
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def _named_in(command: str, project: str) -> Iterator[str]:
@@ -163,9 +205,17 @@ def _named_in(command: str, project: str) -> Iterator[str]:
     before = ""
     for word in _words(_PROJECT_VARIABLE.sub(f"{project}/", command)):
         writes, before = ">" in before, word
-        real = os.path.realpath(os.path.join(project, word))
-        if not writes and real.startswith(f"{project}/") and os.path.isfile(real):
+        real = None if writes else _real_file(os.path.join(project, word))
+        if real is not None and real.startswith(f"{project}/"):
             yield os.path.relpath(real, project)
+
+
+def _real_file(path: str) -> str | None:
+    """The file of this name, all links followed; None when there is none, or can be none."""
+    try:
+        return os.path.realpath(path) if os.path.isfile(path) else None
+    except (ValueError, OSError):
+        return None
 
 
 def _words(command: str) -> list[str]:
@@ -175,6 +225,19 @@ def _words(command: str) -> list[str]:
         return list(lexer)
     except ValueError:
         return command.split()
+
+
+def check(seen: ProjectFiles) -> None:
+    """See that all that a project wants can be understood.
+
+    Raises:
+        UsageError: it cannot; the sentence says where.
+    """
+    if seen.problems:
+        raise UsageError(seen.problems[0])
+    check_project(seen.files, seen.path)
+    for name, data in seen.files.items():
+        read_hooks(_hooks_in(name, data), f"{seen.path}/{name}")
 
 
 # --- remembering -------------------------------------------------------------------------
@@ -212,12 +275,18 @@ class Trust:
             changed=changed,
         )
 
+    def knows(self, seen: ProjectFiles) -> bool:
+        """True when the user trusts this folder, or did before it changed."""
+        known = self._known(seen.path)
+        return known is not None and known.owner == seen.owner
+
     def keep(self, seen: ProjectFiles, at: float) -> None:
         """Remember that the person trusts a folder as it is now.
 
         Raises:
-            UsageError: it cannot be written down.
+            UsageError: its settings or hooks are not right, or the record cannot be written.
         """
+        check(seen)
         trusted = Trusted(path=seen.path, owner=seen.owner, hashes=seen.hashes, at=at)
         self._write([each for each in self._folders() if each.path != seen.path], trusted)
 
@@ -234,12 +303,12 @@ class Trust:
 
     def _folders(self) -> tuple[Trusted, ...]:
         """What is on record; nothing where somebody else could have written it, or it cannot be read."""
-        data = read_regular(str(self._file), 16 * LARGEST_FILE)
-        if data is None or not self._is_ours():
-            return ()
         try:
-            return msgspec.json.decode(data, type=_Kept).folders
-        except msgspec.MsgspecError:
+            found = read_small_file(user_folder(self._file.parent), FILE, 16 * LARGEST_FILE)
+            if found is None or not self._is_ours():
+                return ()
+            return msgspec.json.decode(found.data, type=_Kept).folders
+        except (UsageError, msgspec.MsgspecError, RecursionError):
             return ()
 
     def _is_ours(self) -> bool:

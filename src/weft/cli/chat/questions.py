@@ -203,7 +203,11 @@ async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> 
         )
     )
     if chosen == 1:
-        await app.trust()
+        try:
+            await app.trust()
+        except UsageError as error:
+            screen.show(Note(text=f"not trusted: {error}", level="warning"))
+            return
         screen.show(Note(text="trusted, as it is now", level="quiet"))
     else:
         screen.show(Note(text="not trusted: its settings and hooks do not count", level="quiet"))

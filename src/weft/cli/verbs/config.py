@@ -8,7 +8,7 @@ from weft.app import KEYS
 from weft.app.config import Value, known
 from weft.cli.exits import OK
 from weft.cli.launch import make_app
-from weft.cli.output import write_line, write_pretty
+from weft.cli.output import complain, write_line, write_pretty
 from weft.cli.parse import Arguments
 from weft.cli.verbs.columns import print_table
 
@@ -16,6 +16,8 @@ from weft.cli.verbs.columns import print_table
 def run(arguments: Arguments) -> int:
     """Show the settings in force."""
     app = make_app(arguments)
+    for problem in app.config.problems:
+        complain(f"left out: {problem}")
     values = app.config.all()
     for name in arguments.words:
         known(name)

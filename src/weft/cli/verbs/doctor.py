@@ -59,6 +59,8 @@ def examine(arguments: Arguments) -> Iterable[Finding]:
     except WeftError as error:
         yield Finding("settings", "wrong", sentence_of(error))
         return
+    for problem in app.config.problems:
+        yield Finding("settings", "wrong", f"left out: {problem}")
     yield Finding("settings", "ok", str(app.places.config / "config.toml"))
     yield _data(app)
     yield _sqlite(app)
