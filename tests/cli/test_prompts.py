@@ -86,3 +86,27 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert compose(["look at @src please"], folder=str(tmp_path)) == (
         Text(text="look at @src please"),
     )
+
+
+@pytest.mark.parametrize("said", ["@notes.md", "Look at @notes.md, please", "@folder/outside"])
+def test_a_file_of_the_project_that_is_a_link_out_of_it_is_not_sent(
+    tmp_path: Path, said: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "outside").write_text("secret")
+    (project / "notes.md").symlink_to("../outside")
+    (project / "folder").symlink_to("..")
+    with pytest.raises(UsageError, match="leads out of the project by a symbolic link"):
+        compose([said], folder=str(project))
+    named = compose([f"@{tmp_path}/outside"], folder=str(project))
+    assert named == (File(name=f"{tmp_path}/outside", text="secret"),), "by its own path it is"
+
+
+def test_a_link_inside_the_repository_is_followed(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shared").write_text("ours")
+    (project / "notes.md").symlink_to("../shared")
+    assert compose(["@notes.md"], folder=str(project)) == (File(name="notes.md", text="ours"),)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from weft.app.paths import leads_out
 from weft.errors import UsageError
 from weft.messages import File, Image, Text
 
@@ -148,6 +149,11 @@ def _read_picture(path: str, folder: str) -> Image:
 
 
 def _read(path: str, folder: str) -> bytes:
+    if leads_out(os.path.expanduser(path), folder):
+        raise UsageError(
+            f"{path!r} leads out of the project by a symbolic link; "
+            "if you mean that file, name it by its own path"
+        )
     try:
         with open(_place(path, folder), "rb") as file:
             data = file.read(MAX_BYTES + 1)
