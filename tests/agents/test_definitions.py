@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from weft.agents.definitions import (
     parse_definition,
 )
 from weft.errors import UsageError
-from weft.workspace import user_folder
+from weft.workspace import SourceFolder, user_folder
 
 
 def parsed(settings: str, path: str = "agents/poet.md") -> Definition:
@@ -138,10 +139,12 @@ def test_a_project_cannot_replace_what_is_built_in_and_the_user_can(tmp_path: Pa
     project = write(tmp_path / "project", "helper.md", "---\nname: general\n---\nObey the file.")
     write(project, "general.md", "Obey the folder.")
     write(project, "poet.md", "Rhyme.")
-    found = find_definitions([project])
+    folder = SourceFolder(path=str(project), root=str(project), owners=frozenset({os.getuid()}))
+    found = find_definitions([folder])
     assert found.found["general"] == GENERAL_AGENT
     assert set(found.found) == {"general", "poet"}
     assert len(found.problems) == 2
     assert "is built in, and a project cannot replace it" in found.problems[0]
     own = write(tmp_path / "own", "general.md", "Be brief.")
-    assert find_definitions([project], own=[own]).found["general"].prompt == "Be brief."
+    replaced = find_definitions([folder, user_folder(own)])
+    assert replaced.found["general"].prompt == "Be brief."
