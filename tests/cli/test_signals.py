@@ -26,6 +26,18 @@ weft.app.session.Session.abort = hang
 """
 """Planted: settling a turn never comes to an end."""
 
+STUCK = """
+import time
+import weft.app.session
+
+async def stick(self, reason=""):
+    while True:
+        time.sleep(3600)
+
+weft.app.session.Session.abort = stick
+"""
+"""Planted: what settles the turn holds up the event loop itself."""
+
 
 def started(
     weft: Weft, model: str, *flags: str, env: dict[str, str] | None = None
@@ -98,8 +110,9 @@ def deadline(seconds: float) -> Iterator[Callable[[], bool]]:
     yield lambda: time.monotonic() > until
 
 
-def test_a_second_signal_ends_it_at_once_even_if_something_hangs(weft: Weft) -> None:
-    running = started(weft, never_ending(weft), env=weft.plant(HANGS))
+@pytest.mark.parametrize("fault", [HANGS, STUCK], ids=["hangs", "holds up the loop"])
+def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: Weft, fault: str) -> None:
+    running = started(weft, never_ending(weft), env=weft.plant(fault))
     begun = time.monotonic()
     running.send_signal(signal.SIGTERM)
     while running.poll() is None:
@@ -108,8 +121,9 @@ def test_a_second_signal_ends_it_at_once_even_if_something_hangs(weft: Weft) -> 
     assert running.returncode == 143
 
 
-def test_one_signal_is_enough_in_the_end_even_if_something_hangs(weft: Weft) -> None:
-    running = started(weft, never_ending(weft), env=weft.plant(HANGS))
+@pytest.mark.parametrize("fault", [HANGS, STUCK], ids=["hangs", "holds up the loop"])
+def test_one_signal_is_enough_in_the_end_whatever_hangs(weft: Weft, fault: str) -> None:
+    running = started(weft, never_ending(weft), env=weft.plant(fault))
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=DEADLINE_SECONDS + 10)
     assert running.returncode == 143

@@ -6,6 +6,7 @@ if something hangs.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -50,22 +51,32 @@ class Stop:
 
         It goes on until it is cancelled: to leave would give the signals back to the system, which ends us without tidying up.
         """
-        with anyio.open_signal_receiver(*SIGNALS) as received:
+        came = anyio.Event()
+        loop = asyncio.get_running_loop()
+
+        def receive(number: int, frame: FrameType | None) -> None:
+            # Runs between two instructions of the main thread, so that a second signal counts while the loop is stuck.
+            if self.signal:
+                self._end(number, frame)
+            elif number == signal.SIGINT and interrupt is not None:
+                loop.call_soon_threadsafe(interrupt)
+            else:
+                self.signal = number
+                signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)
+                loop.call_soon_threadsafe(came.set)
+
+        signal.signal(signal.SIGALRM, self._end)
+        before = {number: signal.signal(number, receive) for number in SIGNALS}
+        try:
             task_status.started()
-            async for number in received:
-                if number != signal.SIGINT or interrupt is None:
-                    self.signal = number
-                    break
-                interrupt()
-            self._arm()
+            await came.wait()
             await first()
             await anyio.sleep_forever()
-
-    def _arm(self) -> None:
-        """From now on nothing holds us up for long: a second signal, or the deadline, ends the program where it stands."""
-        for number in (*SIGNALS, signal.SIGALRM):
-            signal.signal(number, self._end)
-        signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)
+        finally:
+            # Once one has come, nothing may hold up the rest of the way out.
+            if not self.signal:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         for call in self._before_the_end:
