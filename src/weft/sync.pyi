@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 from weft.agents import Definition, Definitions
 from weft.app import Config
 from weft.app.asking import Answer, Delta
-from weft.app.command_shell import Ask
-from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands
+from weft.app.commands_md import Ask, Expanded, MarkdownCommand, MarkdownCommands
 from weft.app.instructions import Instructions
 from weft.app.manager import ExportFormat, SessionInfo, SessionRecord
 from weft.app.port import Port
@@ -34,6 +33,7 @@ from weft.state import Boundary, Entry, TouchedFile
 from weft.store import SessionRow, Store
 from weft.thinking import KnownLevels, ThinkingLevel
 from weft.tools import Shape, Tool
+from weft.workspace.sandbox import SandboxReport
 
 class Subscription:
     cursor: int
@@ -294,6 +294,7 @@ class App:
     def trust(self, path: str | PathLike[str] | None = None) -> None: ...
     def forget_trust(self, path: str | PathLike[str] | None = None) -> bool: ...
     def project_problems(self) -> tuple[str, ...]: ...
+    def probe_sandbox(self) -> SandboxReport: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
     def aclose(self) -> None: ...

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.app.hooking import Place, facts
 from weft.app import Session
-from weft.app.command_shell import ShellRequest
-from weft.app.commands_md import split_line
+from weft.app.commands_md import ShellRequest, split_line
 from weft.app.mentions import (
     LARGEST_TEXT,
     MOST_FILES,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.app.hooking import KEEP, Place, facts, shell
-from weft.app.trust import LARGEST_SCRIPT, look
+from weft.app.hook_scripts import LARGEST_SCRIPT
+from weft.app.trust import look
 from weft.errors import UsageError
 from weft.events import ToolComplete
 from weft.providers import ScriptedModel

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded where a project or the person has such files: it cos
     from weft.app.hook_book import HookBook
     from weft.app.hooked import HookSource
     from weft.app.trust import ProjectFiles, Trust, TrustQuestion
+    from weft.workspace.sandbox import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
 
@@ -234,6 +235,16 @@ class App:
                 self.config, self._seen, runner=runner, redact=self._redact, more=self._more_hooks
             )
         return self._hooks.of(session_id, project)
+
+    async def probe_sandbox(self) -> SandboxReport:
+        """Try the sandbox on this project as its settings want it, whether or not the app is open."""
+        from weft.app.confinement import Confinement  # only for those who ask
+
+        confinement = Confinement(self.config, environ=self._environ, places=self.places)
+        try:
+            return await confinement.probe(self.project_path)
+        finally:
+            await confinement.aclose()
 
     # -- life
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
 
 import anyio
-import msgspec
 
+from weft.app.commands_md import Ask, ShellRequest
 from weft.errors import ToolError, UsageError
 from weft.ids import CallUid
 from weft.loop import Gate, Hooks
@@ -17,20 +16,6 @@ from weft.tools import Outcome, Prepared, Tool, ToolContext
 
 RECORD_SECONDS = 5.0
 """How long what a command changed may take to be put on record when the command was stopped."""
-
-
-class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A shell command of a slash command that needs somebody's leave."""
-
-    name: str
-    """The slash command's, without the slash."""
-    command: str
-    """Exactly what would be run."""
-    reason: str = ""
-
-
-Ask: TypeAlias = Callable[[ShellRequest], Awaitable[bool]]
-"""Asks the person; True when they allow it."""
 
 
 class CommandShell:

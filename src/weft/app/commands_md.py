@@ -68,6 +68,20 @@ class MarkdownCommands(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
+class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A shell command of a slash command that needs somebody's leave."""
+
+    name: str
+    """The slash command's, without the slash."""
+    command: str
+    """Exactly what would be run."""
+    reason: str = ""
+
+
+Ask: TypeAlias = Callable[[ShellRequest], Awaitable[bool]]
+"""Asks the person; True when they allow it."""
+
+
 class Expanded(msgspec.Struct, frozen=True, kw_only=True):
     """What a command comes to: `send_message(expanded.content, **expanded.options)`."""
 

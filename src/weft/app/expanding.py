@@ -16,8 +16,7 @@ from weft.session import AddNote
 from weft.tools import Outcome
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
-    from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommand, MarkdownCommands, RunShell
+    from weft.app.commands_md import Ask, Expanded, MarkdownCommand, MarkdownCommands, RunShell
 
 
 class MarkdownDesk:

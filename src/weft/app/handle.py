@@ -21,8 +21,7 @@ from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
     from weft.agents import Definitions
-    from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommands
+    from weft.app.commands_md import Ask, Expanded, MarkdownCommands
 
 MESSAGE_OPTIONS = frozenset(
     {

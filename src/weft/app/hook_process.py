@@ -14,7 +14,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.app.hook_book import Hook
-from weft.app.trust import UNREADABLE, script_hash
+from weft.app.hook_scripts import UNREADABLE, script_hash
 from weft.errors import ToolError
 from weft.messages import clean_text
 from weft.workspace import Command, Runner, RunResult, project_folders

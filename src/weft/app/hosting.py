@@ -18,7 +18,7 @@ from weft.app.instructions import Instructions
 from weft.app.port import LocalPort, Port
 from weft.app.registry import Registry
 from weft.app.skills import Skills
-from weft.app.workshop import as_tool
+from weft.app.tool_table import as_tool
 from weft.errors import SessionNotFound, UsageError
 from weft.ids import SessionId
 from weft.messages import ModelName
@@ -29,8 +29,7 @@ from weft.tools import Shape
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
     from weft.agents import Definitions
-    from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommands
+    from weft.app.commands_md import Ask, Expanded, MarkdownCommands
 
 
 class Hosting:

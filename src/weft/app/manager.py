@@ -19,7 +19,7 @@ from weft.app.replies import HistoryMessage
 from weft.app.seed import seed_facts
 from weft.app.session import Session
 from weft.app.stores import WantedStore
-from weft.app.workshop import tool_table
+from weft.app.tool_table import tool_table
 from weft.errors import AmbiguousId, UsageError, WeftError
 from weft.events import ForkPoint, Origin, SessionCreated, Status, SystemNote
 from weft.ids import SessionId, new_session_id

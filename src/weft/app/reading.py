@@ -22,8 +22,7 @@ from weft.session import Subscription
 from weft.state import TouchedFile
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
-    from weft.app.command_shell import Ask
-    from weft.app.commands_md import Expanded, MarkdownCommand
+    from weft.app.commands_md import Ask, Expanded, MarkdownCommand
 
 
 class Reading(Handle):

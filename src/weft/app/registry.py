@@ -18,7 +18,8 @@ from weft.app.family import Desk, Families
 from weft.app.filework import FileWork
 from weft.app.port import UNLOADED, Hooking, LocalPort, Port
 from weft.app.shapes import Shapes
-from weft.app.workshop import AGENT, SessionWorkshop, tool_table
+from weft.app.tool_table import AGENT, tool_table
+from weft.app.workshop import SessionWorkshop
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import Fact, Origin, SessionCreated
 from weft.ids import BlobId, SessionId

@@ -34,6 +34,7 @@ from weft.app.config import (
 )
 from weft.app.documents import read_toml
 from weft.app.hook_book import read_hooks
+from weft.app.hook_scripts import LARGEST_SCRIPT, script_hash
 from weft.errors import UsageError
 from weft.workspace import (
     SourceFolder,
@@ -43,10 +44,6 @@ from weft.workspace import (
 )
 
 FILE: Final = "trust.json"
-LARGEST_SCRIPT: Final = 16 * 1024 * 1024
-"""Bytes of all scripts together that the hooks of a project name."""
-UNREADABLE: Final = "not read"
-"""In place of the hash of a script that is too large or cannot be read; it is never run."""
 _PROJECT_VARIABLE: Final = re.compile(r"\$\{?(?:WEFT|CLAUDE)_PROJECT_DIR\}?/?")
 
 
@@ -157,17 +154,6 @@ def _hashes(folder: SourceFolder, names: Iterable[str]) -> dict[str, str]:
         found[name], size = script_hash(folder, name, left)
         left -= size
     return found
-
-
-def script_hash(folder: SourceFolder, name: str, most: int = LARGEST_SCRIPT) -> tuple[str, int]:
-    """SHA-256 of a file that a hook's command names, and its size; or `UNREADABLE`."""
-    try:
-        found = read_small_file(folder, name, max(0, most))
-    except UsageError:
-        return UNREADABLE, 0
-    if found is None:
-        return UNREADABLE, 0
-    return hashlib.sha256(found.data).hexdigest(), len(found.data)
 
 
 def commands_in(files: Mapping[str, bytes]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from weft.app.models import Models
 from weft.app.prompt import Prompter
 from weft.app.shapes import Shapes
 from weft.app.skills import SkillTool
+from weft.app.tool_table import named_tools
 from weft.clock import Clock
 from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
@@ -47,23 +48,18 @@ from weft.state import SessionState
 from weft.thinking import THINKING_LEVELS, KnownLevels, level_note, thinking_level
 from weft.tools import (
     COMPANIONS,
-    FunctionTool,
     Outcome,
     ReadLog,
     SubmitTool,
     Tool,
     ToolContext,
     Touched,
-    builtin_tools,
 )
 from weft.workspace import Runner, Workspace
 
 if TYPE_CHECKING:
     from weft.app.confinement import Confinement
     from weft.app.shells import Shells
-
-AGENT = "agent"
-"""The tool that every session makes for itself."""
 
 
 class SessionWorkshop(Workshop):
@@ -459,58 +455,3 @@ def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
         for tool in tools.values()
     )
     return render_prefix(Prefix(system=system, tools=described))
-
-
-def tool_table(
-    wanted: str | Sequence[str | Tool | Callable[..., Any]],
-) -> tuple[dict[str, Tool], str | list[str]]:
-    """The tools a session has at hand, and how its log names the wish: "all", or a list of names ("all" in it: every built-in).
-
-    Raises:
-        UsageError: a name is not a tool's.
-    """
-    table = builtin_tools()
-    if isinstance(wanted, str):
-        if wanted != "all":
-            raise UsageError(f'tools is "all" or a list, not {wanted!r}')
-        return table, "all"
-    names: list[str] = []
-    for each in wanted:
-        if each == "all":
-            names += [*table, *(() if AGENT in table else (AGENT,))]
-            continue
-        if isinstance(each, str):
-            if each not in table and each != AGENT:
-                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
-            names.append(each)
-            continue
-        made = as_tool(each)
-        table[made.name] = made
-        names.append(made.name)
-    return table, names
-
-
-def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The tools of these names.
-
-    Raises:
-        UsageError: it is no list of names, or one of them is no tool's.
-    """
-    if isinstance(wanted, str) or not all(isinstance(name, str) for name in wanted):
-        raise UsageError(f'tools is "all" or a list of tools, not {wanted!r}')
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(known))}")
-    return {name: known[name] for name in wanted}
-
-
-def as_tool(given: Tool | Callable[..., Any]) -> Tool:
-    if isinstance(given, Tool):
-        return given
-    if hasattr(given, "prepare"):
-        wanted = (*Tool.__annotations__, "prepare")
-        missing = ", ".join(name for name in wanted if not hasattr(given, name))
-        raise UsageError(f"{given!r} is no Tool yet: it has no {missing}")
-    if callable(given):
-        return FunctionTool(given)
-    raise UsageError(f"{given!r} is no tool: give a name, a function or a Tool")

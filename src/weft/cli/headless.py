@@ -261,9 +261,9 @@ class _Run:
 
 def _all_tools(*, has_skills: bool) -> list[str]:
     """Every tool of a session that was given no list."""
-    from weft.app.workshop import AGENT, tool_table  # only for those who ask
+    from weft.app.tool_names import builtin_tool_names  # only for those who ask
 
-    return [*tool_table("all")[0], AGENT, *(["skill"] if has_skills else [])]
+    return builtin_tool_names(has_skills=has_skills, has_agents=True)
 
 
 def describe(app: App, snapshot: Any) -> dict[str, Any]:

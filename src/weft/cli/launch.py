@@ -203,9 +203,9 @@ def _tools(arguments: Arguments) -> list[str] | None:
     if given:
         names = [our_tool_name(name) for text in given for name in _split_rules(text)]
     else:
-        from weft.app.workshop import tool_table  # only to take one away
+        from weft.app.tool_names import builtin_tool_names  # only to take one away
 
-        names = list(tool_table("all")[0])
+        names = builtin_tool_names()
     return [name for name in names if name not in denied]
 
 

@@ -16,7 +16,7 @@ from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
 
 if TYPE_CHECKING:  # loaded with the first command from a file
-    from weft.app.command_shell import ShellRequest
+    from weft.app.commands_md import ShellRequest
 
 
 class Asker:

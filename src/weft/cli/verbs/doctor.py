@@ -17,7 +17,6 @@ import anyio
 
 from weft import __version__
 from weft.app import App
-from weft.app.confinement import Confinement
 from weft.app.keys import KeyFile
 from weft.cli.exits import FAILED, OK, sentence_of
 from weft.cli.launch import make_app
@@ -179,13 +178,9 @@ _UNCONFINED = "commands run with all your rights, and what they change is told a
 
 def _overlay(app: App) -> Finding:
     """Run a command as sessions do."""
-    confinement = Confinement(app.config, environ=os.environ, places=app.places)
 
     async def tried() -> Finding:
-        try:
-            report = await confinement.probe(os.getcwd())
-        finally:
-            await confinement.aclose()
+        report = await app.probe_sandbox()
         if not report.is_available:
             why = f"no overlay over this folder: {report.reason}; {_UNCONFINED}"
             return Finding("sandbox", "missing", why)

@@ -1,0 +1,67 @@
+"""The tools that a session has at hand: the built-in ones by name, and those that programs hand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.errors import UsageError
+from weft.tools import FunctionTool, Tool, builtin_tools
+
+AGENT = "agent"
+"""The tool that every session makes for itself."""
+
+
+def tool_table(
+    wanted: str | Sequence[str | Tool | Callable[..., Any]],
+) -> tuple[dict[str, Tool], str | list[str]]:
+    """The tools a session has at hand, and how its log names the wish: "all", or a list of names ("all" in it: every built-in).
+
+    Raises:
+        UsageError: a name is not a tool's.
+    """
+    table = builtin_tools()
+    if isinstance(wanted, str):
+        if wanted != "all":
+            raise UsageError(f'tools is "all" or a list, not {wanted!r}')
+        return table, "all"
+    names: list[str] = []
+    for each in wanted:
+        if each == "all":
+            names += [*table, *(() if AGENT in table else (AGENT,))]
+            continue
+        if isinstance(each, str):
+            if each not in table and each != AGENT:
+                raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
+            names.append(each)
+            continue
+        made = as_tool(each)
+        table[made.name] = made
+        names.append(made.name)
+    return table, names
+
+
+def named_tools(wanted: Any, known: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools of these names.
+
+    Raises:
+        UsageError: it is no list of names, or one of them is no tool's.
+    """
+    if isinstance(wanted, str) or not all(isinstance(name, str) for name in wanted):
+        raise UsageError(f'tools is "all" or a list of tools, not {wanted!r}')
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise UsageError(f"no tool {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    return {name: known[name] for name in wanted}
+
+
+def as_tool(given: Tool | Callable[..., Any]) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if hasattr(given, "prepare"):
+        wanted = (*Tool.__annotations__, "prepare")
+        missing = ", ".join(name for name in wanted if not hasattr(given, name))
+        raise UsageError(f"{given!r} is no Tool yet: it has no {missing}")
+    if callable(given):
+        return FunctionTool(given)
+    raise UsageError(f"{given!r} is no tool: give a name, a function or a Tool")
