@@ -108,7 +108,8 @@ class Chat:
             await self.switch(resume, fork=fork)
         if first:
             await self.say(first)
-        else:
+        elif picks or resume is not None:
+            # Only of the session opened here: by now the user may have opened another, which was offered then.
             await self.offer_to_go_on()
 
     def _leave_screen(self) -> None:
