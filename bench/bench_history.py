@@ -21,12 +21,12 @@ from typing import NamedTuple
 import weft
 from bench.scenes import run as run_async
 from bench.table import Row
-from weft.app.config import KEYS
+from weft.config.settings import KEYS
 from weft.providers import ScriptedModel
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
-from weft.workspace.history import History
-from weft.workspace.registry import WATCHED
+from weft.workspace.history.history import History
+from weft.workspace.history.watchers import WATCHED
 
 FILES = 20_000
 FOLDERS = 420

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 import weft
-from weft.app import Session, SessionManager
+from weft.api.manager import SessionManager
+from weft.api.session import Session
 
 OWNERS: dict[str, Any] = {"Session": Session, "SessionManager": SessionManager, "weft": weft}
 """Where rows are found."""

@@ -12,8 +12,10 @@ ANYWHERE = {"errors", "ids", "clock", "faults", "thinking"}
 """The root modules that everybody may import."""
 
 _PURE = "messages permissions redact events tree state decisions"
-_TO_SESSION = f"{_PURE} actors workspace store providers repo lsp context tools mcp loop session"
-_BELOW_APP = f"{_TO_SESSION} agents loom export"
+_TO_SESSION = (
+    f"{_PURE} actors transport workspace store providers repo lsp context tools mcp loop session"
+)
+_TO_AGENTS = f"{_TO_SESSION} config hooks project agents loom export"
 
 MAY_IMPORT = {
     "messages": "",
@@ -24,9 +26,10 @@ MAY_IMPORT = {
     "state": "messages events permissions tree",
     "decisions": "messages events",
     "actors": "",
+    "transport": "actors",
     "workspace": "actors",
     "store": "messages events actors",
-    "providers": "messages actors",
+    "providers": "messages actors transport",
     "repo": "workspace actors",
     "lsp": "workspace actors",
     "context": "messages events tree state",
@@ -34,18 +37,23 @@ MAY_IMPORT = {
     "mcp": "messages permissions tools actors",
     "loop": "messages permissions events providers tools context state actors",
     "session": "messages permissions events tree state store actors loop",
-    "agents": _TO_SESSION,
+    "config": "messages workspace providers transport",
+    "hooks": "messages permissions events workspace loop config",
+    "project": "messages permissions events state workspace tools config hooks",
+    "agents": f"{_TO_SESSION} project",
     "loom": _TO_SESSION,
     "export": "messages events tree state store",
-    "app": _BELOW_APP,
-    "sync": "app",
-    "server": f"app {_PURE}",
-    "tui": f"app {_PURE}",
-    "acp": f"app {_PURE}",
-    "mcp_server": f"app {_PURE}",
+    "runtime": _TO_AGENTS,
+    "api": f"{_TO_AGENTS} runtime",
+    "app": f"{_TO_AGENTS} runtime api",
+    "sync": "api app",
+    "protocol": f"api {_PURE}",
+    "server": f"api app protocol {_PURE}",
+    "acp": f"api app protocol {_PURE}",
+    "mcp_server": f"api app protocol {_PURE}",
     "web": "",
-    "cli": f"app server tui acp mcp_server {_PURE}",
-    "testing": f"{_BELOW_APP} app sync server tui acp mcp_server cli",
+    "cli": f"api app config hooks project protocol server acp mcp_server {_PURE}",
+    "testing": f"{_TO_AGENTS} runtime api app sync protocol server acp mcp_server cli",
 }
 """Folder (or root module) → the folders it may import.  `testing` is handed to users for their tests and may see everything."""
 
@@ -57,8 +65,9 @@ IMPURE = {
 }
 """What a pure folder has no use for: I/O, the event loop, time and chance."""
 
-REACH_INTO_FILES = {"app", "testing", "cli"}
-"""Who picks implementations (`store.sqlite`) and so may look behind a folder's face."""
+REACH_INTO_FILES = {"config", "hooks", "project", "runtime", "api", "app", "testing", "cli"}
+"""The rooms that wire: they pick implementations (`store.sqlite`) and load late what costs start-up
+time, so they look behind a folder's face."""
 
 FOLDERS = sorted(
     path.stem
@@ -91,7 +100,7 @@ def test_the_order_has_no_way_up() -> None:
 def test_a_folder_imports_only_what_stands_below_it(layer: str) -> None:
     allowed = {layer, *ANYWHERE, *MAY_IMPORT.get(layer, "").split()}
     if "app" in allowed:
-        allowed.add("")  # `import weft`: the face shows what `app` has
+        allowed.add("")  # `import weft`: the face shows what `app` and `api` have
     used = [each for name in files_of(layer) for each in our_imports(SRC / name)]
     assert [str(each) for each in used if each.folder not in allowed] == []
 

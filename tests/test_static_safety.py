@@ -6,7 +6,7 @@ import ast
 
 from tests.source import SRC, imported_modules, parsed, python_files, uses
 
-READ_THE_ENVIRONMENT = ("app", "cli")
+READ_THE_ENVIRONMENT = ("app", "cli", "config")
 """Everybody else is handed values."""
 
 
@@ -118,7 +118,7 @@ def test_only_the_app_and_the_command_line_read_the_environment() -> None:
 
 def test_one_module_calls_git() -> None:
     """A repository's settings can make git run programs: `workspace/git.py` keeps them from it; the doctor only asks for a version."""
-    allowed = ("workspace/git.py", "cli/verbs/doctor.py")
+    allowed = ("workspace/git.py", "cli/commands/doctor.py")
     found = {
         str(file.relative_to(SRC))
         for file in python_files()

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
-    from weft.app import (
+    from weft.api import (
         Answer,
-        App,
         Delta,
         HistoryMessage,
         Reply,
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
         Session,
         SessionManager,
         query,
-        run,
         stream,
     )
+    from weft.app import App, run
     from weft.app import open_app as open
     from weft.messages import File, Image, Text, Usage
     from weft.store import Store
@@ -35,25 +34,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "Answer": ("weft.app", "Answer"),
+    "Answer": ("weft.api", "Answer"),
     "App": ("weft.app", "App"),
-    "Delta": ("weft.app", "Delta"),
+    "Delta": ("weft.api", "Delta"),
     "File": ("weft.messages", "File"),
-    "HistoryMessage": ("weft.app", "HistoryMessage"),
+    "HistoryMessage": ("weft.api", "HistoryMessage"),
     "Image": ("weft.messages", "Image"),
-    "Reply": ("weft.app", "Reply"),
-    "Result": ("weft.app", "Result"),
-    "Session": ("weft.app", "Session"),
-    "SessionManager": ("weft.app", "SessionManager"),
+    "Reply": ("weft.api", "Reply"),
+    "Result": ("weft.api", "Result"),
+    "Session": ("weft.api", "Session"),
+    "SessionManager": ("weft.api", "SessionManager"),
     "Store": ("weft.store", "Store"),
     "Text": ("weft.messages", "Text"),
     "Tool": ("weft.tools", "Tool"),
     "ToolContext": ("weft.tools", "ToolContext"),
     "Usage": ("weft.messages", "Usage"),
     "open": ("weft.app", "open_app"),
-    "query": ("weft.app", "query"),
+    "query": ("weft.api", "query"),
     "run": ("weft.app", "run"),
-    "stream": ("weft.app", "stream"),
+    "stream": ("weft.api", "stream"),
     "tool": ("weft.tools", "tool"),
 }
 

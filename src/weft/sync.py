@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft import api as _api
 from weft import app as _app
 from weft.errors import UsageError
 
@@ -205,7 +206,7 @@ def _blocking(value: Any, bridge: _Bridge) -> Any:
     kind: Any = type(value)
     if isinstance(value, list | tuple) and any(_waits(each.__class__) for each in value):
         return kind(_blocking(each, bridge) for each in value)
-    if isinstance(value, _app.ImportReport):
+    if isinstance(value, _api.ImportReport):
         session = _blocking(value.session, bridge)
         return msgspec.structs.replace(value, session=session)
     return _class_for(kind)(value, bridge) if _waits(kind) else value
@@ -301,8 +302,8 @@ def _next(self: _Blocking) -> Any:
 # --- the face ----------------------------------------------------------------------------
 
 App = _class_for(_app.App)
-SessionManager = _class_for(_app.SessionManager)
-Session = _class_for(_app.Session)
+SessionManager = _class_for(_api.SessionManager)
+Session = _class_for(_api.Session)
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -317,5 +318,5 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 open = _function(_app.open_app)
 run = _function(_app.run)
-query = _function(_app.query)
-stream = _function(_app.stream)
+query = _function(_api.query)
+stream = _function(_api.stream)

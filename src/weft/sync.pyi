@@ -4,15 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Self
 
-from weft.agents import Definition, Definitions
-from weft.app import Config
-from weft.app.asking import Answer, Delta
-from weft.app.commands_md import Ask, Expanded, MarkdownCommand, MarkdownCommands
-from weft.app.instructions import Instructions
-from weft.app.manager import ExportFormat, SessionInfo, SessionRecord
-from weft.app.port import Port
-from weft.app.replies import HistoryMessage, Reply, Result
-from weft.app.reports import (
+from weft.api.manager import ExportFormat, SessionInfo, SessionRecord
+from weft.api.model_query import Answer, Delta
+from weft.api.reports import (
     BackgroundWork,
     ChildInfo,
     CompactionReport,
@@ -20,20 +14,26 @@ from weft.app.reports import (
     SessionMetadata,
     UsageReport,
 )
-from weft.app.skills import Skill, Skills
-from weft.app.stores import WantedStore
-from weft.app.treeview import TreeView
-from weft.app.trust import TrustQuestion
+from weft.api.results import HistoryMessage, Reply, Result
+from weft.api.tree_view import TreeView
+from weft.config import Config
 from weft.events import Event, Origin, PermissionAction, Status, Todo
 from weft.ids import SessionId
 from weft.messages import Content, ModelName
+from weft.project.agent_definitions import Definition, Definitions
+from weft.project.instructions import Instructions
+from weft.project.markdown_commands import Ask, Expanded, MarkdownCommand, MarkdownCommands
+from weft.project.skills import Skill, Skills
+from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
+from weft.runtime.port import Port
+from weft.runtime.stores import WantedStore
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import Boundary, Entry, TouchedFile
 from weft.store import SessionRow, Store
 from weft.thinking import KnownLevels, ThinkingLevel
 from weft.tools import Shape, Tool
-from weft.workspace.sandbox import SandboxReport
+from weft.workspace.sandbox.runner import SandboxReport
 
 class Subscription:
     cursor: int

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.app import Session
+from weft.api.session import Session
 from weft.messages import Text
 from weft.providers import Said
 from weft.providers.base import ModelRequest

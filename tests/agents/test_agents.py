@@ -10,7 +10,8 @@ import pytest
 
 from tests.agents.cast import cast, first_words, hand, hand_all, only_child
 from tests.journeys.world import World, facts, running, said, told, until_idle
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import UsageError
 from weft.events import (
     ChildFinished,

@@ -22,7 +22,8 @@ from tests.journeys.world import (
     until_status,
 )
 from weft.agents import Plan, Step
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import NoPendingRequest, StaleInput, UsageError
 from weft.events import (
     ArchitectPhase,

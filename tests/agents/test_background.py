@@ -18,7 +18,8 @@ from tests.journeys.world import (
     until_idle,
     until_queued,
 )
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import UsageError
 from weft.events import (
     ChildFinished,

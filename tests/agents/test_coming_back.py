@@ -10,7 +10,8 @@ import pytest
 import weft
 from tests.agents.cast import cast, hand, hand_all, only_child
 from tests.journeys.world import World, crash, facts, running, said, until_idle
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import StoreUnavailable
 from weft.events import (
     ChildFinished,
@@ -239,7 +240,7 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
 
 
 def _ended(turn: Any, error: BaseException) -> Any:
-    from weft.session.mail import TurnEnded
+    from weft.session.mailbox_messages import TurnEnded
 
     return TurnEnded(turn, error)
 

@@ -16,7 +16,8 @@ import pytest
 import weft
 from tests.agents.cast import Roles, cast, hand, hand_all
 from tests.journeys.world import MODEL, World, crash, facts, until_holds
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import StoreUnavailable
 from weft.events import ChildFinished, ChildStarted, UsageRecorded
 from weft.messages import NOTHING_USED, Usage

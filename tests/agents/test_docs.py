@@ -10,11 +10,11 @@ import pytest
 import weft
 from tests.examples import Example, examples, play_with_await, project_in
 from tests.source import ROOT
-from weft.agents.definitions import parse_definition
 from weft.agents.describe import describe
-from weft.agents.entry import DESCRIBED
+from weft.agents.lazy_tool import DESCRIBED
 from weft.agents.tool import AgentTool
-from weft.app import KEYS
+from weft.config.settings import KEYS
+from weft.project.agent_definitions import parse_definition
 from weft.testing import MemoryStore, Script, ScriptedModel
 
 DOCUMENT = (ROOT / "docs" / "agents.md").read_text("utf-8")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.family import Bounds, Family
+from weft.agents.limits import Bounds, Family
 from weft.events import ChildFinished, ChildStarted, Fact, TurnStarted, UsageRecorded
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.loop import Limits

@@ -10,7 +10,8 @@ import pytest
 from tests.agents.cast import Roles, cast, hand
 from tests.crash.interrupts_protocols import VENDORS, illegal_request
 from tests.journeys.world import World, crash, facts, said, until_idle
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.events import ArchitectStep, ChildFinished, ToolComplete, TurnFinished
 from weft.providers.script import Break, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel

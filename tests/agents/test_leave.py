@@ -8,7 +8,8 @@ import pytest
 
 from tests.agents.cast import Roles, cast, hand, hand_all, only_child
 from tests.journeys.world import World, crash, facts, told, until, until_idle, until_status
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
     ChildFinished,

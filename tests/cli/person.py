@@ -16,8 +16,8 @@ from weft.cli.chat.blocks import Answer, AnyBlock, Note, UserSaid
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.screen import Input, Interrupted, Left, Question, Screen, Submitted
 from weft.cli.chat.story import Live
-from weft.cli.launch import wanted_of
 from weft.cli.parse import parse
+from weft.cli.session_options import wanted_of
 
 
 class Remembering(Screen):

@@ -10,7 +10,6 @@ import pytest
 from tests.cli.conftest import call, text
 from tests.cli.person import Remembering, talking
 from weft.app import App
-from weft.app.slash import COMMANDS
 from weft.cli.chat.blocks import Asked, Leave, Note, Table, ToolCard, UserSaid
 from weft.cli.chat.commands import Commands
 from weft.cli.chat.screen import (
@@ -19,6 +18,7 @@ from weft.cli.chat.screen import (
     Question,
     TakeBack,
 )
+from weft.project.slash_commands import COMMANDS
 
 pytestmark = pytest.mark.anyio
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.choosing import VISIBLE_ROWS, Choosing
+from weft.cli.chat.picker import VISIBLE_ROWS, Choosing
 from weft.cli.chat.questions import leave_question
 from weft.cli.chat.screen import Question, Row
 from weft.events import PermissionRequest

@@ -8,14 +8,15 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.app.hooking import Place
-from weft.app import App, Session
-from weft.app.hook_book import HookBook
-from weft.cli.control import IGNORED, TAKES, ControlRequests
-from weft.cli.control_channel import ControlChannel, NoAnswer
-from weft.cli.dialect import Dialect
-from weft.cli.hook_channel import HookChannel
+from tests.hooks.hooking import Place
+from weft.api.session import Session
+from weft.app import App
+from weft.cli.agent_sdk.control import IGNORED, TAKES, ControlRequests
+from weft.cli.agent_sdk.control_channel import ControlChannel, NoAnswer
+from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.errors import UsageError
+from weft.hooks.config import HookBook
+from weft.protocol.agent_sdk_dialect import Dialect
 from weft.providers import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.cli.dialect import ClaudeDialect, Dialect, dialect_of
 from weft.errors import UsageError
 from weft.permissions import CLAUDE_NAMES
+from weft.protocol.agent_sdk_dialect import ClaudeDialect, Dialect, dialect_of
 
 ROOT = "/work/project"
 SDK = ClaudeDialect(ROOT)

@@ -13,7 +13,7 @@ from tests.cli.conftest import Weft, lines, text
 from tests.cli.person import talking
 from weft.app import App, open_app
 from weft.cli.chat.blocks import Leave, Table, UserSaid
-from weft.cli.chat.completing import ChatCompleter, FileCommands
+from weft.cli.chat.completion import ChatCompleter, FileCommands
 from weft.cli.chat.screen import Question
 
 pytestmark = pytest.mark.anyio

@@ -338,7 +338,7 @@ def test_a_closed_standard_output_is_refused_unless_a_file_takes_the_answer(
 def test_the_three_standard_numbers_are_taken_before_a_file_gets_one_of_them() -> None:
     program = (
         "import os; [os.close(fd) for fd in (0, 1, 2)]\n"
-        "from weft.cli.output import take_standard_streams; take_standard_streams()\n"
+        "from weft.cli.stdio import take_standard_streams; take_standard_streams()\n"
         "null = os.stat(os.devnull)\n"
         "same = [os.path.samestat(os.fstat(fd), null) for fd in (0, 1, 2)]\n"
         "os._exit(0 if same == [True] * 3 else 1)\n"

@@ -8,13 +8,13 @@ import re
 import pytest
 
 from tests.source import ROOT, SRC, parsed
-from weft.app.slash import COMMANDS, find_slash
-from weft.cli import exits
-from weft.cli.exits import MEANINGS
+from weft.cli import exit_codes as exits
+from weft.cli.exit_codes import MEANINGS
+from weft.cli.help import main_help, topic_help, verb_help
 from weft.cli.keys import KEYS
 from weft.cli.options import RUN, VERBS, Option, options_of
-from weft.cli.usage import main_help, topic_help, verb_help
 from weft.errors import UsageError
+from weft.project.slash_commands import COMMANDS, find_slash
 
 DOCS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 

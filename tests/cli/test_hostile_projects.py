@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.hostile import (
+from tests.cli.conftest import Weft, lines
+from tests.cli.person import talking
+from tests.project.hostile import (
     CANARY,
     SLOTS,
     Outside,
@@ -19,8 +21,6 @@ from tests.app.hostile import (
     sparse_file,
     terminal,
 )
-from tests.cli.conftest import Weft, lines
-from tests.cli.person import talking
 from weft.app import open_app
 from weft.cli.chat.blocks import Note
 

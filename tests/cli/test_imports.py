@@ -36,26 +36,26 @@ HELP = {
     "weft.thinking",
     "weft.cli",
     "weft.cli.main",
-    "weft.cli.exits",
-    "weft.cli.garbage",
+    "weft.cli.exit_codes",
+    "weft.cli.gc",
     "weft.cli.options",
     "weft.cli.parse",
-    "weft.cli.usage",
+    "weft.cli.help",
 }
 """Of ours, all that `--help` may load."""
 
 CLI_ON_THE_WAY = {
-    *(HELP - {"weft.cli.usage"}),
+    *(HELP - {"weft.cli.help"}),
     "weft.cli.answers",
     "weft.cli.headless",
-    "weft.cli.launch",
+    "weft.cli.session_options",
     "weft.cli.logs",
-    "weft.cli.output",
-    "weft.cli.prompts",
+    "weft.cli.stdio",
+    "weft.cli.prompt_input",
     "weft.cli.sanitize",
-    "weft.cli.sinks",
-    "weft.cli.stopping",
-    "weft.cli.talk",
+    "weft.cli.output_formats",
+    "weft.cli.signals",
+    "weft.cli.turn_driver",
 }
 """Of the command line, all that a run may load before its first request."""
 
@@ -128,5 +128,5 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: Weft) -> No
 
 def test_the_test_sees_what_is_loaded(weft: Weft) -> None:
     loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
-    assert "weft.cli.stream_json" in loaded
+    assert "weft.protocol.stream_json" in loaded
     assert "asyncio" in loaded

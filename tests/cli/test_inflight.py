@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.cli.chat.inflight import Fragments, fit, in_flight, status_line, tail
+from weft.cli.chat.live_area import Fragments, fit, in_flight, status_line, tail
 from weft.cli.chat.story import Live, Running
 
 

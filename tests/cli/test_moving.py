@@ -9,7 +9,8 @@ import pytest
 
 from tests.cli.conftest import call, text
 from tests.cli.person import Talk, talking
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.chat.blocks import Note, Table
 from weft.cli.chat.screen import GoBack, Question
 from weft.thinking import THINKING_LEVELS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.app import Branch, ChildInfo
-from weft.app.treeview import Checkpoint, TreeMessage, TreeView
+from weft.api.reports import ChildInfo
+from weft.api.tree_view import Checkpoint, TreeMessage, TreeView
 from weft.cli.chat.outline import DEEPEST, places
 from weft.ids import NodeId, SessionId
+from weft.session.commands import Branch
 
 
 def message(name: str, parent: str | None, **fields: object) -> TreeMessage:

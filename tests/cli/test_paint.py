@@ -19,7 +19,7 @@ from weft.cli.chat.blocks import (
     ToolCard,
     UserSaid,
 )
-from weft.cli.chat.paint import Painter
+from weft.cli.chat.render import Painter
 from weft.messages import ToolResult
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli.prompts import MAX_BYTES, compose, mentioned
+from weft.cli.prompt_input import MAX_BYTES, compose, mentioned
 from weft.errors import UsageError
 from weft.messages import File, Image, Text
 

@@ -14,7 +14,7 @@ from prompt_toolkit.input import create_pipe_input
 
 from weft.cli.chat.questions import leave_question
 from weft.cli.chat.screen import Question, Row
-from weft.cli.chat.terminal import CALM_SECONDS, TerminalScreen
+from weft.cli.chat.terminal_screen import CALM_SECONDS, TerminalScreen
 from weft.clock import ManualClock
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId

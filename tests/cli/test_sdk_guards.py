@@ -20,7 +20,7 @@ from tests.cli.driver import (
     failure,
     user,
 )
-from weft.cli.dialogue import WAITING
+from weft.cli.agent_sdk.stream_input import WAITING
 
 WRITE = [call("write", path="a.txt", content="original\n")]
 TOUCH = [call("shell", command="touch made")]

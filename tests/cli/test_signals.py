@@ -13,28 +13,28 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft, call, lines, text
-from weft.cli.stopping import DEADLINE_SECONDS
+from weft.cli.signals import DEADLINE_SECONDS
 
 HANGS = """
 import anyio
-import weft.app.session
+import weft.api.session
 
 async def hang(self, reason=""):
     await anyio.sleep_forever()
 
-weft.app.session.Session.abort = hang
+weft.api.session.Session.abort = hang
 """
 """Planted: settling a turn never comes to an end."""
 
 STUCK = """
 import time
-import weft.app.session
+import weft.api.session
 
 async def stick(self, reason=""):
     while True:
         time.sleep(3600)
 
-weft.app.session.Session.abort = stick
+weft.api.session.Session.abort = stick
 """
 """Planted: what settles the turn holds up the event loop itself."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.app import HistoryMessage
+from weft.api.results import HistoryMessage
 from weft.cli.chat.blocks import Answer, AnyBlock, Note, Thought, ToolCard, UserSaid
 from weft.cli.chat.story import Story, earlier
 from weft.events import (

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import kinds
-from weft.app import Result
-from weft.cli.stream_json import SUBTYPES, Encoder, parts_of, read_line
+from weft.api.results import Result
 from weft.errors import UsageError
 from weft.events import (
     AnswerRestarted,
@@ -25,6 +24,7 @@ from weft.events import (
 from weft.events.facts import FinishReason
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Image, Node, Text, Thinking, ToolCall, ToolResult, Usage
+from weft.protocol.stream_json import SUBTYPES, Encoder, parts_of, read_line
 
 NODE, CALL = NodeId("nod_1"), CallUid("cal_1")
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.cli.conftest import text
 from tests.cli.person import Remembering, Talk, talking
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.chat.blocks import Answer, Table, UserSaid
 from weft.cli.chat.screen import Submitted
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import call
 from tests.cli.person import talking
 from weft.app import App
 from weft.cli.chat.blocks import Answer, Leave, Table
-from weft.cli.chat.inflight import in_flight
+from weft.cli.chat.live_area import in_flight
 from weft.cli.chat.story import Live, Running, Worker
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ import trustme
 
 from tests.providers.loopback import Handler, Line, Server, serving
 from weft.errors import ProviderUnavailable, UsageError
-from weft.providers.transport import Client, HttpRequest, Proxies, Reply, Timeouts
+from weft.transport import Client, HttpRequest, Proxies, Reply, Timeouts
 
 pytestmark = pytest.mark.anyio
 

@@ -19,13 +19,13 @@ from tests.contracts.test_provider_transport import (
 )
 from tests.providers.loopback import Handler, Line, serving
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
-from weft.providers.access import Access
 from weft.providers.base import ModelRequest
 from weft.providers.catalogue import shipped
-from weft.providers.transport import Client, Proxies
-from weft.providers.transport.client import unreachable
-from weft.providers.transport.proxy import target
+from weft.providers.credentials import Access
 from weft.providers.vendors import make_provider
+from weft.transport import Client, Proxies
+from weft.transport.client import unreachable
+from weft.transport.proxy import target
 
 pytestmark = pytest.mark.anyio
 

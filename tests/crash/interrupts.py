@@ -39,14 +39,15 @@ from tests.crash.interrupts_model import (
 )
 from tests.crash.interrupts_protocols import VENDORS, illegal, illegal_request
 from weft import faults
-from weft.app import App, Session
-from weft.app.port import LocalPort
+from weft.api.session import Session
+from weft.app import App
 from weft.clock import Clock
 from weft.context import Entry
 from weft.events import Event, FinishReason, SessionStatus, TurnFinished
 from weft.ids import NodeId
-from weft.loop.results import INTERRUPTED, NOT_RUN, STOPPED_WHILE_RUNNING
+from weft.loop.tool_results import INTERRUPTED, NOT_RUN, STOPPED_WHILE_RUNNING
 from weft.providers import ModelRequest, ToolSpec
+from weft.runtime.port import LocalPort
 from weft.tools import FunctionTool, ToolContext
 
 PointName: TypeAlias = Literal[

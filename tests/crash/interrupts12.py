@@ -27,7 +27,8 @@ import weft
 from tests.crash.interrupts_frame import Lives, prove
 from tests.journeys.vendors import POSES, illegal_anywhere
 from tests.journeys.world import facts, until_idle
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.context import INSTRUCTIONS
 from weft.errors import SessionError
 from weft.events import (

@@ -22,7 +22,7 @@ from tests.crash import journey
 from tests.crash.journey import MODEL, SESSION, Place
 from tests.crash.journey_verdict import Judge
 from weft import faults
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import NoPendingRequest, SessionStopped
 from weft.events import Event, QuestionAsked, SessionStatus, ToolExecuting
 from weft.ids import CallUid

@@ -18,8 +18,7 @@ import apsw
 
 from tests.crash import journey
 from tests.crash.journey import SESSION, Place
-from weft.app import Session
-from weft.app.port import LocalPort
+from weft.api.session import Session
 from weft.context import NO_RESULT, Target, build
 from weft.errors import SessionNotFound
 from weft.events import (
@@ -36,9 +35,10 @@ from weft.events import (
     decode,
 )
 from weft.ids import CallUid, NodeId
-from weft.loop.results import INTERRUPTED, NOT_RUN
+from weft.loop.tool_results import INTERRUPTED, NOT_RUN
 from weft.messages import Message, Result, Results, Said, ToolCall, ToolResult
 from weft.providers import ModelRequest
+from weft.runtime.port import LocalPort
 from weft.session import load_line, load_state
 from weft.state import SessionState, snapshot
 from weft.store import Store

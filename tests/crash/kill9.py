@@ -37,8 +37,8 @@ from tests.crash.journey_process import (
     next_life,
     side_by_side,
 )
-from weft.loop.batch import Batch
 from weft.loop.permission_ask import Ready
+from weft.loop.tool_calls import Batch
 from weft.store import Append
 from weft.store.checks import check_place
 from weft.store.sqlite import appends

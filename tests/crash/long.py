@@ -28,8 +28,8 @@ import msgspec
 
 from tests.journeys.vendors import illegal_anywhere
 from tests.journeys.world import World, crash, facts, until_idle, until_status
-from weft.app import App, Session
-from weft.app.port import LocalPort
+from weft.api.session import Session
+from weft.app import App
 from weft.context import INSTRUCTIONS
 from weft.errors import SessionError, UsageError
 from weft.events import Compacted, SessionCreated, SessionRestarted, decode
@@ -49,6 +49,7 @@ from weft.providers.script import (
     as_answer,
 )
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.port import LocalPort
 from weft.session import EditNode
 from weft.state import SessionState, snapshot
 from weft.store import Store

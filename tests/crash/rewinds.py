@@ -41,15 +41,16 @@ import weft
 from tests.crash.journey_process import import_everything, side_by_side
 from tests.workspace.trees import Thing, differing, tree
 from weft import faults
-from weft.app import App, Session
-from weft.app.config import KEYS
+from weft.api.session import Session
+from weft.app import App
+from weft.config.settings import KEYS
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
-from weft.workspace.history import History
-from weft.workspace.overlay_apply import Applier
-from weft.workspace.registry import WATCHED
-from weft.workspace.watch import OVERFLOW
+from weft.workspace.history.history import History
+from weft.workspace.history.inotify import OVERFLOW
+from weft.workspace.history.watchers import WATCHED
+from weft.workspace.sandbox.overlay_apply import Applier
 
 WORKERS = 2
 MINE = "mine"
@@ -492,10 +493,10 @@ def judge(ground: Ground, notes: Notes, what: str) -> None:
 
 def plant(fault: Plant) -> None:
     """Break what is claimed."""
-    import weft.session.rewinding as rewinding
-    import weft.workspace.history as history
-    import weft.workspace.restore as restore
-    from weft.workspace.pack import Pack
+    import weft.session.rewind.plan as rewinding
+    import weft.workspace.history.history as history
+    import weft.workspace.history.restore as restore
+    from weft.workspace.history.pack import Pack
 
     if fault == "preimage":
         setattr(Pack, "get", lambda self, entry: None)  # noqa: B010  # a fault, planted

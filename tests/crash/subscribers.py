@@ -29,7 +29,8 @@ import msgspec
 
 import weft
 from weft.actors.hub import CAPACITY
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.events import Event, FactBase, Unknown, encode
 from weft.providers.script import CallTogether, CallTool, SayText, Script
 from weft.providers.scripted import ScriptedModel

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft.export import FORMAT, VERSION, Export, to_html, to_md
 from weft.export.document import About, Compaction, Node, Note, Result, Revision
-from weft.export.prose import to_prose
+from weft.export.markdown_html import to_prose
 from weft.export.transcript import plain
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import File, Image, Part, Text, Thinking, ToolCall

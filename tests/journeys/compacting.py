@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import anyio
 
 from tests.journeys.world import PATIENCE, facts, told
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.context import INSTRUCTIONS
 from weft.events import Compacted
 from weft.providers import ModelInfo, ModelRequest

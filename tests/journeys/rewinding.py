@@ -9,8 +9,9 @@ from typing import Any
 
 from tests.journeys.world import World
 from tests.workspace.trees import Thing, tree
-from weft.app import App, Session
-from weft.app.config import KEYS
+from weft.api.session import Session
+from weft.app import App
+from weft.config.settings import KEYS
 from weft.providers.base import ModelInfo
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.journeys.world import World, crash, facts, told
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import BoundaryChanged, FileTouched, PermissionRequest, ToolComplete
 from weft.providers.script import CallTogether, CallTool

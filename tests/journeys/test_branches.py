@@ -8,7 +8,7 @@ import pytest
 
 from tests.journeys.compacting import Teller, reached, start, talk
 from tests.journeys.world import World, crash, facts, said, until_idle
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import SessionBusy, UsageError
 from weft.events import HeadMoved, TurnFinished
 from weft.messages import Text

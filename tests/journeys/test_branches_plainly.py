@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from tests.journeys.compacting import Teller, start
 from tests.journeys.world import World
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import SessionError, UsageError
 from weft.messages import Text
 from weft.session import EditNode

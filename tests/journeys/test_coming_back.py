@@ -20,7 +20,8 @@ from tests.journeys.world import (
     until_idle,
     until_status,
 )
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import (
     NoPendingRequest,
     SessionBusy,
@@ -40,7 +41,7 @@ from weft.events import (
 from weft.providers.script import Break, CallTogether, CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.tools import FunctionTool, Outcome, Prepared, ToolContext
-from weft.tools.write import WriteTool
+from weft.tools.builtin.write import WriteTool
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.journeys.compacting import Teller, compactions, start, talk
 from tests.journeys.world import World, facts, told
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import CompactionUndone
 from weft.messages import File, Image, Text

@@ -15,7 +15,7 @@ from tests.journeys.world import (
     until_idle,
     until_queued,
 )
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import SessionError, SessionStopped
 from weft.events import Compacted, TurnFinished, TurnStarted, UsageRecorded
 from weft.providers.script import Fail, SayText, Stall

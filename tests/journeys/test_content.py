@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from tests.journeys.world import World, crash, facts, said, told, until_idle
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import ErrorRaised, NewMessage, SessionRestarted, SystemNote
 from weft.messages import File, Image, Text

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.journeys.world import World, crash, facts, running, until_idle
-from weft.app import Session
+from weft.api.session import Session
 from weft.events import (
     ContextUsage,
     Event,

@@ -11,7 +11,7 @@ import weft
 from tests.journeys.compacting import Teller, reached, start, talk
 from tests.journeys.test_compaction_auto import TURN, WINDOW
 from tests.journeys.world import PATIENCE, World, crash, facts
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import SessionError, WeftError
 from weft.events import ModelCallStarted, UsageRecorded
 from weft.ids import NodeId

@@ -11,7 +11,8 @@ from tests.agents.cast import cast, hand
 from tests.journeys.test_supervision import Buggy
 from tests.journeys.world import World, running, until, until_idle
 from tests.requirements import EVENTS_TOLD
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.events import (
     Event,
     FactBase,

@@ -14,7 +14,7 @@ import pytest
 
 import weft
 from tests.source import ROOT, SRC
-from weft.app import KEYS
+from weft.config.settings import KEYS
 
 J, A, W = "journeys/test_", "agents/test_", "workspace/test_"
 
@@ -31,8 +31,8 @@ FAULTS: dict[str, str] = {
     "a failed summary is asked for before each call": f"{J}compaction_auto::test_a_summary_that_cannot_be_had_is_asked_for_once_a_turn",
     "commands are judged by matching strings": "permissions/test_policy::test_a_shell_rule_means_the_very_same_text",
     "what nobody answers is granted": f"{A}leave::test_where_nobody_is_there_a_child_is_told_no_at_once",
-    "a hook cannot ask": "app/test_hooks::test_a_hook_may_ask_where_the_mode_does_not",
-    "trust is lost with the process": "app/test_trust::test_a_trusted_folder_acts_in_every_session_from_then_on",
+    "a hook cannot ask": "hooks/test_hooks::test_a_hook_may_ask_where_the_mode_does_not",
+    "trust is lost with the process": "project/test_trust::test_a_trusted_folder_acts_in_every_session_from_then_on",
     # ExAthena
     "a turn is stored when it is over": f"{J}coming_back::test_a_second_crash_in_the_middle_of_coming_back_loses_nothing",
     "a compaction in a turn loses messages of that turn": f"{J}compaction_auto::test_one_turn_of_many_calls_is_compacted_in_its_midst",
@@ -40,13 +40,13 @@ FAULTS: dict[str, str] = {
     "a rewind ignores the chosen point": f"{J}rewind::test_files_go_back_to_what_they_were_at_a_message_whoever_changed_them",
     "a pattern becomes an option of a program": "tools/test_search::test_what_the_model_writes_never_becomes_an_option",
     "a slow run blocks every other call": f"{J}seeds::test_a_working_session_answers_every_question_at_once",
-    "a crashing hook halts the run": "app/test_hooks::test_a_broken_hook_after_a_call_changes_nothing",
-    "hooks before asking are never run": "app/test_hooks::test_a_hook_may_answer_a_request_in_the_persons_place",
+    "a crashing hook halts the run": "hooks/test_hooks::test_a_broken_hook_after_a_call_changes_nothing",
+    "hooks before asking are never run": "hooks/test_hooks::test_a_hook_may_answer_a_request_in_the_persons_place",
     "a failing compaction ends the run": f"{J}compaction_auto::test_a_summary_that_cannot_be_had_ends_neither_turn_nor_session",
-    "documents drift from the code": "app/test_documented::test_every_public_name_is_documented",
+    "documents drift from the code": "api/test_documented::test_every_public_name_is_documented",
     "links lead out of the project": f"{W}escape::test_no_tree_of_links_and_no_path_leads_outside",
     "agents lose leave, hooks and boundaries": f"{A}leave::test_a_child_is_never_above_its_parents_mode",
-    "agents get round hooks": "app/test_hooks::test_hooks_hold_for_agents_and_frame_their_work",
+    "agents get round hooks": "hooks/test_hooks::test_hooks_hold_for_agents_and_frame_their_work",
     "without its helper a command runs unconfined": f"{J}sandbox::test_where_the_sandbox_is_required_nothing_runs_without_it",
     "a compaction drops what is pinned": f"{J}compaction_branches::test_a_pinned_message_outlives_every_compaction_word_for_word",
     "the system prompt is not counted": f"{J}compaction_auto::test_a_prefix_that_fills_most_of_the_window_does_not_compact_before_every_call",
@@ -76,13 +76,13 @@ FAULTS: dict[str, str] = {
     "calls beside the turns are not counted": f"{J}every_call_counts::test_a_call_beside_the_turns_that_died_with_its_process_is_counted_once",
     "a compaction cuts between call and result": f"{J}compaction_legality::test_a_turn_that_makes_room_in_its_midst_stays_legal",
     "boundaries are not enforced": f"{J}boundaries::test_edits_inside_are_made_and_edits_outside_are_not",
-    "new files are not among those that were touched": "app/test_markdown_commands::test_what_a_shell_command_changes_is_known_and_can_be_taken_back",
+    "new files are not among those that were touched": "project/test_markdown_commands::test_what_a_shell_command_changes_is_known_and_can_be_taken_back",
     "output has no cap": f"{J}results::test_a_flood_is_cut_for_the_model_and_kept_whole_beside_it",
     "children of a command outlive its time": f"{W}runner::test_a_command_that_will_not_end_is_killed",
-    "a way to run commands ignores root and overlay": "app/test_markdown_commands::test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written",
+    "a way to run commands ignores root and overlay": "project/test_markdown_commands::test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written",
     "mentions are cut wrongly, or lead outside": "cli/test_prompts::test_a_mention_sends_the_file_and_leaves_the_text_alone",
     "each piece of an answer is a write": f"{J}seeds::test_a_stream_of_many_pieces_is_stored_as_one_message",
-    "the document of hooks is behind the code": "app/test_hooks::test_every_moment_and_every_field_is_documented",
+    "the document of hooks is behind the code": "hooks/test_hooks::test_every_moment_and_every_field_is_documented",
 }
 
 LATER = {

@@ -18,7 +18,7 @@ from tests.journeys.world import (
     until_idle,
     until_status,
 )
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
     PermissionAction,

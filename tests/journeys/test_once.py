@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.journeys.world import World, facts, until_idle, until_status
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import StaleInput
 from weft.events import TurnFinished
 from weft.providers.script import CallTool, Stall

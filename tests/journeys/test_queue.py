@@ -17,7 +17,8 @@ from tests.journeys.world import (
     until_queued,
     until_status,
 )
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import UsageError
 from weft.events import TurnStarted
 from weft.messages import Image, Text

@@ -11,8 +11,7 @@ import pytest
 from tests import requirements
 from tests.requirements import FACTS, LIVE, REQUIREMENTS
 from tests.source import ROOT
-from weft import app as api
-from weft import events
+from weft import api, events
 
 FOR_HOSTS = {
     *("agents", "list_agents", "tree"),

@@ -18,8 +18,8 @@ from tests.agents.cast import cast, hand
 from tests.journeys.test_sandbox import sandboxed
 from tests.journeys.world import World, crash, facts, told, until, until_holds, until_idle
 from tests.source import ROOT
-from weft.app import App, Session
-from weft.app.shells import MOST
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import UsageError
 from weft.events import (
     FileTouched,
@@ -33,6 +33,7 @@ from weft.events import (
 )
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.background_commands import MOST
 
 pytestmark = pytest.mark.anyio
 

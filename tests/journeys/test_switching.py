@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import weft
 from tests.journeys.vendors import POSES, Posing, illegal_anywhere
 from tests.journeys.world import PATIENCE
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import FinalToolError, WeftError
 from weft.messages import Content, Image, Said, Text, Thinking
 from weft.providers import ModelRequest

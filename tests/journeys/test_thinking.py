@@ -13,7 +13,7 @@ from tests.journeys.compacting import Teller
 from tests.journeys.world import World, facts
 from tests.providers.loopback import Line, serving
 from tests.providers.vendor_worlds import VOICES, say
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SessionCreated, SettingChanged, SystemNote
 from weft.providers.base import ModelInfo

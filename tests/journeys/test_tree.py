@@ -6,7 +6,7 @@ import pytest
 
 from tests.journeys.compacting import Teller, start, talk
 from tests.journeys.world import World
-from weft.app import treeview
+from weft.api import tree_view as treeview
 
 pytestmark = pytest.mark.anyio
 

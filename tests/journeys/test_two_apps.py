@@ -25,7 +25,8 @@ from tests.journeys.world import (
     until_queued,
     until_status,
 )
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.errors import NoPendingRequest, SessionBusy, StaleInput, UsageError, WeftError
 from weft.events import PermissionRequest, TextDelta, TurnFinished
 from weft.providers.script import CallTool, SayText, Stall

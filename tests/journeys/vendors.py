@@ -19,8 +19,7 @@ from tests.legality import (
     validate_openai_responses,
 )
 from tests.legality.test_encoders import own_proofs, sendable
-from weft.app import Session
-from weft.app.port import LocalPort
+from weft.api.session import Session
 from weft.context import INSTRUCTIONS, Target, build, notes_for_model
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.anthropic.encode import encode as encode_anthropic
@@ -31,6 +30,7 @@ from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPE
 from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.script import CallTogether, CallTool, SayText, Step, Think
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.port import LocalPort
 from weft.thinking import THINKING_LEVELS
 
 Json = dict[str, Any]

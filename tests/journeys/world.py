@@ -16,7 +16,8 @@ import anyio
 import anyio.lowlevel
 
 import weft
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.clock import ManualClock
 from weft.events import Event
 from weft.messages import Text

@@ -21,10 +21,10 @@ from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import shipped
 from weft.providers.google.encode import encode as encode_gemini
+from weft.providers.normalize import turns
 from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
-from weft.providers.shape import turns
 
 many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLAUDES = [

@@ -6,7 +6,7 @@ from tests.loop.scenes import NODE, Scene
 from weft.events import InputPromoted, NewMessage, PermissionResolved, ToolComplete
 from weft.ids import CallUid, EntryId
 from weft.loop import promote, settle_open_calls, tip_after
-from weft.loop.steps import answer_at_tip
+from weft.loop.turn_facts import answer_at_tip
 
 ONE, TWO = CallUid("cal_1"), CallUid("cal_2")
 

@@ -21,7 +21,6 @@ from tests.providers.vendor_worlds import KEY, MODELS, VOICES, say, sse
 from weft.clock import ManualClock
 from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused
 from weft.messages import Text, Usage
-from weft.providers.access import Access, as_json, joined
 from weft.providers.base import (
     Finished,
     Model,
@@ -32,10 +31,11 @@ from weft.providers.base import (
     ToolSpec,
 )
 from weft.providers.catalogue import shipped
+from weft.providers.credentials import Access, as_json, joined
 from weft.providers.ollama.stream import address
 from weft.providers.script import Answer, CallTool, SayText
-from weft.providers.transport import Client, Timeouts
 from weft.providers.vendors import access_from, make_provider
+from weft.transport import Client, Timeouts
 
 pytestmark = pytest.mark.anyio
 VENDORS = sorted(VOICES)

@@ -33,11 +33,11 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.google.decode import GeminiDecoder
-from weft.providers.live import Decoder, Frames
+from weft.providers.http_model import Decoder, Frames
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai_chat.decode import ChatDecoder
-from weft.providers.transport import EventParser
+from weft.transport import EventParser
 
 STREAMS = Path(__file__).with_name("streams")
 MAKE: dict[str, tuple[Callable[[], Frames], Callable[[], Decoder]]] = {

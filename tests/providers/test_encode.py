@@ -10,18 +10,18 @@ import pytest
 
 from weft.ids import BlobId, CallUid
 from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
-from weft.providers.access import Access
 from weft.providers.anthropic.encode import BINDING_BETA
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.anthropic.stream import AnthropicWire
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.catalogue import shipped
+from weft.providers.credentials import Access
 from weft.providers.google.encode import encode as google
+from weft.providers.normalize import real_names, wire_name
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, Dialect
 from weft.providers.openai_chat.encode import encode as chat
-from weft.providers.shape import real_names, wire_name
 
 PIXEL = "iVBORw0KGgo="
 READ = ToolSpec(

@@ -14,7 +14,7 @@ from weft.errors import (
     RateLimited,
     RequestRefused,
 )
-from weft.providers.failures import from_reply, short
+from weft.providers.errors import from_reply, short
 
 NOW = 1_800_000_000.0
 SECRET = "sk-ant-api03-verysecretkey"

@@ -21,8 +21,8 @@ from weft.providers.openai.encode import encode as openai
 from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
 from weft.providers.openai_chat.encode import encode as chat
 from weft.providers.openai_chat.stream import DIALECTS
-from weft.providers.transport.proxy import target
 from weft.thinking import THINKING_LEVELS, ThinkingLevel
+from weft.transport.proxy import target
 
 MODELS = [
     pytest.param(info, id=f"{info.provider}:{info.name}")

@@ -38,13 +38,13 @@ from weft.providers.base import (
     ToolSpec,
 )
 from weft.providers.catalogue import shipped
-from weft.providers.live import HttpModel
+from weft.providers.http_model import HttpModel
 from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode
 from weft.providers.local.server import Server, Settings
 from weft.providers.local.stream import LocalProvider, LocalWire
 from weft.providers.local.weights import KNOWN, Weights, fetch, locate, pull
-from weft.providers.transport import Client
+from weft.transport import Client
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.errors import ProviderUnavailable
-from weft.providers.transport.sse import EventParser
+from weft.transport.sse import EventParser
 
 
 def parse(*pieces: bytes) -> list[tuple[bytes, bytes]]:

@@ -15,9 +15,9 @@ import anyio
 
 from tests.providers.loopback import Line, serving
 from weft.messages import Usage
-from weft.providers.access import Access
 from weft.providers.base import Model
 from weft.providers.catalogue import shipped
+from weft.providers.credentials import Access
 from weft.providers.script import (
     Answer,
     Break,
@@ -33,8 +33,8 @@ from weft.providers.script import (
     Step,
     Think,
 )
-from weft.providers.transport import Client
 from weft.providers.vendors import make_provider
+from weft.transport import Client
 
 Json: TypeAlias = dict[str, Any]
 KEY = "sk-test-0123456789abcdef"

@@ -11,7 +11,7 @@ import pytest
 import weft
 from tests.journeys.world import crash, said, told
 from tests.seeds.conftest import Stage
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import UsageError
 from weft.messages import Text
 from weft.session import EditNode

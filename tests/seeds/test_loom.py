@@ -10,7 +10,7 @@ import pytest
 
 from tests.journeys.world import running, told, until, until_idle, until_queued, until_status
 from tests.seeds.conftest import Stage
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import NoPendingRequest, SessionNotFound, UsageError
 from weft.events import (
     ArchitectPlan,

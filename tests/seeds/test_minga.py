@@ -11,7 +11,7 @@ import pytest
 
 from tests.journeys.world import facts, said, told, until, until_idle, until_status
 from tests.seeds.conftest import Stage
-from weft.app import Session
+from weft.api.session import Session
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
     Event,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from weft.loop.results import NOT_RUN
+from weft.loop.tool_results import NOT_RUN
 
 Delivery: TypeAlias = Literal["steering", "follow_up"]
 Mode: TypeAlias = Literal["default", "plan", "bypass"]

@@ -32,7 +32,8 @@ from hypothesis.stateful import (
 
 import weft
 from tests.session.plain_session import Delivery, Mode, PlainSession, Queued
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.clock import Clock
 from weft.errors import NoPendingRequest, RequestRefused, SessionBusy, UsageError
 from weft.events import decode

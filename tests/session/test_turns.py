@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 import weft
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.events import Event, TurnFinished
 from weft.messages import Said, Text
 from weft.providers import ModelRequest

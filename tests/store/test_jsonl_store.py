@@ -10,7 +10,7 @@ import pytest
 from weft.ids import NodeId, SessionId
 from weft.store import Append, Record, Said, SessionRow
 from weft.store.jsonl import open_jsonl
-from weft.store.jsonl.names import file_name, stream_name
+from weft.store.jsonl.paths import file_name, stream_name
 from weft.testing.store_contract import A, bodies, chunk, facts
 
 pytestmark = pytest.mark.anyio

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.crash.faults import no_file_beyond
-from weft.store.sqlite.ahead import EMPTIED_PAGES, WriteAhead
 from weft.store.sqlite.connect import Patience
 from weft.store.sqlite.query import fetch
+from weft.store.sqlite.wal import EMPTIED_PAGES, WriteAhead
 
 FRAME = 4096 + 24
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft import app as api
-from weft.app.asking import Stream
+from weft import api
+from weft.api.model_query import Stream
+from weft.app import App, open_app, run
 from weft.session import Subscription
 
 STUB = Path(__file__).resolve().parents[2] / "src" / "weft" / "sync.pyi"
@@ -34,13 +35,13 @@ CLASSES: dict[type, tuple[str, ...]] = {
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
-    api.App: ("config: Config", "project_path: str"),
+    App: ("config: Config", "project_path: str"),
 }
 """Each class that has a blocking one, and the attributes that its objects get when they are made."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "open": api.open_app,
-    "run": api.run,
+    "open": open_app,
+    "run": run,
     "query": api.query,
     "stream": api.stream,
 }
@@ -53,7 +54,7 @@ class Writer:
     """Collects declarations, and the imports that their annotations need."""
 
     def __init__(self) -> None:
-        self._imports: set[tuple[str, str]] = {("weft.ids", "SessionId"), ("weft.app", "Config")}
+        self._imports: set[tuple[str, str]] = {("weft.ids", "SessionId"), ("weft.config", "Config")}
         self._ours = {cls.__name__ for cls in CLASSES}
 
     def text(self) -> str:

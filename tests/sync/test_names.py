@@ -8,10 +8,11 @@ import pytest
 
 import weft.sync
 from tests.sync.stub import STUB, written
-from weft import app as api
+from weft import api
+from weft.app import App, open_app, run
 
 PAIRS = [
-    (api.App, weft.sync.App),
+    (App, weft.sync.App),
     (api.SessionManager, weft.sync.SessionManager),
     (api.Session, weft.sync.Session),
 ]
@@ -44,7 +45,7 @@ def test_a_method_has_the_signature_and_the_words_of_the_async_one(
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("open", api.open_app), ("run", api.run), ("query", api.query), ("stream", api.stream)],
+    [("open", open_app), ("run", run), ("query", api.query), ("stream", api.stream)],
 )
 def test_the_functions_are_there(name: str, function: object) -> None:
     blocking = getattr(weft.sync, name)

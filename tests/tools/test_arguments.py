@@ -15,8 +15,8 @@ from msgspec import Meta
 from weft.errors import BadArguments, UsageError
 from weft.tools import ALL, CORE, Arguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
-from weft.tools.builtin import MANIFEST
-from weft.tools.describe import describe
+from weft.tools.builtin.describe import describe
+from weft.tools.builtin.registry import MANIFEST
 
 
 class Inner(Arguments, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
 
 
 def test_the_manifest_says_what_the_tools_say() -> None:
-    """After a change to a tool: `python -m weft.tools.describe` writes it anew."""
+    """After a change to a tool: `python -m weft.tools.builtin.describe` writes it anew."""
     with open(MANIFEST, "rb") as file:
         assert file.read() == describe()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from weft.errors import FinalToolError
 from weft.tools.diff import MAX_LINES, unified
-from weft.tools.nearest import nearest
+from weft.tools.fuzzy_match import nearest
 from weft.tools.patch import Change, apply
 from weft.tools.text import decode, in_lf
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tools.conftest import Bench
 from weft.errors import FinalToolError
-from weft.tools.pictures import MAX_BYTES, Picture, picture
+from weft.tools.images import MAX_BYTES, Picture, picture
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.tools.plain import is_plain
+from weft.tools.shell_syntax import is_plain
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.conftest import Bench
 from weft.errors import FinalToolError
-from weft.tools.read import MAX_CHARACTERS, MAX_LINE
+from weft.tools.builtin.read import MAX_CHARACTERS, MAX_LINE
 
 pytestmark = pytest.mark.anyio
 

@@ -232,7 +232,7 @@ async def test_our_own_programs_are_never_ones_from_the_project(
 async def test_a_pattern_that_never_ends_is_stopped_and_blocks_nobody(
     project: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.tools.grep._SECONDS", 1.0)
+    monkeypatch.setattr("weft.tools.builtin.grep._SECONDS", 1.0)
     project.write("bad.txt", "a" * 200 + "!\n")
     assert "stopped after" in await project.text("grep", pattern="(a+)+$", path="bad.txt")
 

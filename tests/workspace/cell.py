@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from weft.workspace import sandbox_keeper
-from weft.workspace.sandbox_client import (
+from weft.workspace.sandbox import keeper as sandbox_keeper
+from weft.workspace.sandbox.client import (
     KEEPER,
     Charter,
     Keeper,
@@ -24,7 +24,7 @@ from weft.workspace.sandbox_client import (
     Unavailable,
     keeper_command,
 )
-from weft.workspace.sandbox_filter import program
+from weft.workspace.sandbox.seccomp import program
 
 PATIENCE = 20
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"

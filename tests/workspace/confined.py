@@ -13,7 +13,7 @@ import pytest
 
 from weft.ids import BlobId
 from weft.workspace import Bound, Boundaries, Command, LocalRunner, RunResult
-from weft.workspace.sandbox import Sandbox, SandboxOptions, SandboxRunner
+from weft.workspace.sandbox.runner import Sandbox, SandboxOptions, SandboxRunner
 
 
 class Confined:

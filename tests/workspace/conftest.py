@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace import LocalWorkspace, beneath
+from weft.workspace import LocalWorkspace
+from weft.workspace import safe_open as beneath
 
 SECRET = "what lies outside"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace import beneath
-from weft.workspace.beneath import Opener, make_folders, open_beneath, open_folder, walk
+from weft.workspace import safe_open as beneath
+from weft.workspace.safe_open import Opener, make_folders, open_beneath, open_folder, walk
 
 
 @pytest.fixture(params=["openat2", "walk"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.workspace.boundaries import LineRange, after_change, follow, lines_of, refusal
+from weft.workspace.boundaries.lines import LineRange, after_change, follow, lines_of, refusal
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"\n", b"x\r\n", b"  }\n"]), max_size=12)
 """Few different lines, so that a diff has to guess often."""

@@ -21,7 +21,7 @@ from weft.workspace import (
     LocalWorkspace,
     Workspace,
 )
-from weft.workspace.boundaries_door import MAX_BYTES
+from weft.workspace.boundaries.workspace import MAX_BYTES
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.workspace.capture import HEAD_BYTES, TAIL_BYTES, Capture
+from weft.workspace.process.capture import HEAD_BYTES, TAIL_BYTES, Capture
 
 WHOLE = HEAD_BYTES + TAIL_BYTES
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.workspace.trees import Thing, sh, tree
-from weft.workspace import index as index_module
 from weft.workspace.base import Touched
-from weft.workspace.history import ChangeSet, History, Limits, Run
+from weft.workspace.history import index as index_module
+from weft.workspace.history.history import ChangeSet, History, Limits, Run
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_where_nothing_can_be_watched_everything_is_looked_at(
     def refuse(self: object, folder: str) -> int:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr("weft.workspace.watch.Watcher.add", refuse)
+    monkeypatch.setattr("weft.workspace.history.inotify.Watcher.add", refuse)
     history = History(str(root))
     assert told(around(history, "echo 1 > a.txt; mkdir n; echo 2 > n/x")) == {
         "a.txt": "modified",
@@ -250,7 +250,7 @@ def test_where_nothing_can_be_watched_everything_is_looked_at(
 def test_a_change_within_one_tick_of_the_clock_is_not_missed_by_looking(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.workspace.history._watcher", lambda: None)
+    monkeypatch.setattr("weft.workspace.history.history._watcher", lambda: None)
     history = History(str(root))
     for number in range(20):
         (root / "a.txt").write_text(f"{number:03}")
@@ -410,7 +410,7 @@ def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
     pack = str(tmp_path / "pack")
     script = (
         "import os, sys\n"
-        "from weft.workspace.history import History, Run\n"
+        "from weft.workspace.history.history import History, Run\n"
         "history = History(sys.argv[1], pack=sys.argv[2]); history.begin(Run('mine'))\n"
         "open(sys.argv[1] + '/a.txt', 'w').write('half'); os._exit(9)\n"
     )

@@ -11,8 +11,8 @@ import pytest
 from tests.workspace.trees import Thing, tree
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import FileImage
-from weft.workspace.replace import TEMPORARY
-from weft.workspace.restore import Restorer
+from weft.workspace.atomic_write import TEMPORARY
+from weft.workspace.history.restore import Restorer
 
 pytestmark = pytest.mark.anyio
 
@@ -139,7 +139,7 @@ async def test_a_private_file_is_never_readable_by_others_on_the_way(
         modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
         return write(fd, data)
 
-    monkeypatch.setattr("weft.workspace.replace.os.write", watching)
+    monkeypatch.setattr("weft.workspace.atomic_write.os.write", watching)
     wanted = FileImage(mode=stat.S_IFREG | 0o600, data=b"secret")
     await restorer.put_back("new/secret", wanted, expected=None)
     assert modes == [0o600]

@@ -17,7 +17,7 @@ from weft import faults
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.ids import BlobId
 from weft.workspace import LocalWorkspace
-from weft.workspace.replace import KEPT_BYTES, TEMPORARY
+from weft.workspace.atomic_write import KEPT_BYTES, TEMPORARY
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace import overlay
-from weft.workspace.overlay import TooMuch, changes
-from weft.workspace.overlay_apply import Applier
-from weft.workspace.overlay_plan import plan, started_now
-from weft.workspace.overlay_versions import MOST_BYTES, MOST_OF_ONE, Versions
+from weft.workspace.sandbox import overlay_changes as overlay
+from weft.workspace.sandbox.overlay_apply import Applier
+from weft.workspace.sandbox.overlay_changes import TooMuch, changes
+from weft.workspace.sandbox.overlay_plan import plan, started_now
+from weft.workspace.sandbox.versions import MOST_BYTES, MOST_OF_ONE, Versions
 
 
 class Layers:

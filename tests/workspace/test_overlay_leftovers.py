@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.source import ROOT
-from weft.workspace.overlay_leftovers import KEPT_DAYS, Remains, settle, sweep
+from weft.workspace.sandbox.overlay_recovery import KEPT_DAYS, Remains, settle, sweep
 
 PROGRAM = """
 import anyio, os, sys
 from pathlib import Path
 from tests.workspace.confined import confined
-from weft.workspace.overlay_apply import Applier
+from weft.workspace.sandbox.overlay_apply import Applier
 
 base, script, die_after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 run, done = Applier.run, 0

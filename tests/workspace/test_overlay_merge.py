@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.workspace.overlay_merge import merge
+from weft.workspace.sandbox.merge import merge
 
 BASE = b"a\nb\nc\nd\ne\n"
 

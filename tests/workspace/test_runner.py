@@ -13,7 +13,7 @@ import pytest
 
 from weft.errors import FinalToolError
 from weft.workspace import Command, LocalRunner, RunResult, kill_orphans
-from weft.workspace.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYTES, WHOLE_BYTES
+from weft.workspace.process.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYTES, WHOLE_BYTES
 
 pytestmark = pytest.mark.anyio
 

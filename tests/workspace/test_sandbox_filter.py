@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from weft.workspace.sandbox_filter import NUMBERS, OWN, program
+from weft.workspace.sandbox.seccomp import NUMBERS, OWN, program
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 PASSWORD = 0x1234_5678_9ABC_DEF0

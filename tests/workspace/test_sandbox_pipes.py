@@ -15,7 +15,7 @@ import pytest
 
 from tests.workspace.cell import NEEDS_LANDLOCK, UNRESTRICTED, Ground, cell, taken_out
 from tests.workspace.confined import confined
-from weft.workspace import sandbox_keeper
+from weft.workspace.sandbox import keeper as sandbox_keeper
 
 pytestmark = pytest.mark.anyio
 

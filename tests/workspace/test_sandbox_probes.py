@@ -18,9 +18,10 @@ import pytest
 from tests.workspace.cell import cell, taken_out
 from tests.workspace.confined import Confined, confined, meanwhile
 from weft.errors import RetryableToolError
-from weft.workspace import overlay_apply, overlay_plan, sandbox
-from weft.workspace.overlay_leftovers import sweep
-from weft.workspace.sandbox_scratch import remove
+from weft.workspace.sandbox import overlay_apply, overlay_plan
+from weft.workspace.sandbox import runner as sandbox
+from weft.workspace.sandbox.overlay_recovery import sweep
+from weft.workspace.sandbox.scratch import remove
 
 pytestmark = pytest.mark.anyio
 

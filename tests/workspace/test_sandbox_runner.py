@@ -14,7 +14,7 @@ import pytest
 from tests.workspace.confined import Confined, confined, meanwhile
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import Command, RunResult, Touched
-from weft.workspace.sandbox import Sandbox, SandboxOptions
+from weft.workspace.sandbox.runner import Sandbox, SandboxOptions
 
 pytestmark = pytest.mark.anyio
 

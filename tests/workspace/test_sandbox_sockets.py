@@ -22,7 +22,7 @@ import pytest
 from tests.workspace import socket_attacks
 from tests.workspace.cell import SYSTEM_PYTHON, Ground, cell, taken_out
 from tests.workspace.socket_attacks import RECEIVING, SECRET
-from weft.workspace import sandbox_filter
+from weft.workspace.sandbox import seccomp as sandbox_filter
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace.watch import CREATE, IS_FOLDER, MOVED_TO, Event, Watcher, events
+from weft.workspace.history.inotify import CREATE, IS_FOLDER, MOVED_TO, Event, Watcher, events
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from weft.workspace import Command, LocalRunner, LocalWorkspace, Runner, RunResult, Touched
-from weft.workspace.history import Limits
-from weft.workspace.watched import WatchedRunner, histories_of
+from weft.workspace.history.history import Limits
+from weft.workspace.history.runner import WatchedRunner, histories_of
 
 pytestmark = pytest.mark.anyio
 

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.agents.architect import Architect, Editor
-    from weft.agents.base import Handle, Household, Wanted
-    from weft.agents.definitions import Definition, Definitions, find_definitions
-    from weft.agents.entry import AgentEntry
-    from weft.agents.family import Bounds, Family
-    from weft.agents.frontmatter import split_front_matter
+    from weft.agents.host import Handle, Household, Wanted
+    from weft.agents.lazy_tool import AgentEntry
+    from weft.agents.limits import Bounds, Family
     from weft.agents.plan import PLANNER, Boundary, Plan, Step, as_plan, next_of, plain, shown
     from weft.agents.tool import AgentTool, depth_of
 
@@ -27,8 +25,6 @@ __all__ = [
     "Architect",
     "Boundary",
     "Bounds",
-    "Definition",
-    "Definitions",
     "Editor",
     "Family",
     "Handle",
@@ -38,36 +34,30 @@ __all__ = [
     "Wanted",
     "as_plan",
     "depth_of",
-    "find_definitions",
     "next_of",
     "plain",
     "shown",
-    "split_front_matter",
 ]
 
 _HOMES = {
     "PLANNER": "plan",
-    "AgentEntry": "entry",
+    "AgentEntry": "lazy_tool",
     "AgentTool": "tool",
     "Architect": "architect",
     "Boundary": "plan",
-    "Bounds": "family",
-    "Definition": "definitions",
-    "Definitions": "definitions",
+    "Bounds": "limits",
     "Editor": "architect",
-    "Family": "family",
-    "Handle": "base",
-    "Household": "base",
+    "Family": "limits",
+    "Handle": "host",
+    "Household": "host",
     "Plan": "plan",
     "Step": "plan",
-    "Wanted": "base",
+    "Wanted": "host",
     "as_plan": "plan",
     "depth_of": "tool",
-    "find_definitions": "definitions",
     "next_of": "plan",
     "plain": "plan",
     "shown": "plan",
-    "split_front_matter": "frontmatter",
 }
 
 

@@ -17,9 +17,8 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from weft.agents.base import Household, Wanted
-from weft.agents.check import Check, Verdict
-from weft.agents.errand import ChildEnd, Errand, finished
+from weft.agents.child_run import ChildEnd, Errand, finished
+from weft.agents.host import Household, Wanted
 from weft.agents.plan import (
     EDITOR,
     MOST_REPLANS,
@@ -31,6 +30,7 @@ from weft.agents.plan import (
     report,
     step_prompt,
 )
+from weft.agents.step_check import Check, Verdict
 from weft.agents.tool import depth_of
 from weft.errors import UsageError
 from weft.events import (

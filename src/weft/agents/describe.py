@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from weft.agents.entry import DESCRIBED
+from weft.agents.lazy_tool import DESCRIBED
 from weft.agents.tool import AgentTool
 
 

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from weft.agents.base import Household, Wanted
-from weft.agents.definitions import GENERAL, Definition
-from weft.agents.errand import ChildEnd, Errand, finished
+from weft.agents.child_run import ChildEnd, Errand, finished
+from weft.agents.host import Household, Wanted
 from weft.agents.worktree import Worktree, add_worktree, remove_if_unchanged
 from weft.errors import FinalToolError, UsageError, WeftError
 from weft.events import ChildStarted, Effect, Fact, InputQueued, Origin
@@ -23,6 +22,7 @@ from weft.ids import EntryId, SessionId, new_id, new_session_id
 from weft.loop import Commit
 from weft.messages import ModelName, Text
 from weft.permissions import MODES, Action
+from weft.project import GENERAL, Definition
 from weft.state import SessionState
 from weft.tools import Arguments, Delegate, Outcome, Prepared, ToolContext, parse, schema_of
 

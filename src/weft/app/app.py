@@ -17,34 +17,34 @@ import anyio
 import anyio.to_thread
 
 from weft.actors import Supervisor
-from weft.app.config import Config, load_config
-from weft.app.equipment import Equipment
-from weft.app.filework import FileWork, HistoryPlaces
-from weft.app.manager import SessionManager
-from weft.app.models import Models
-from weft.app.paths import Places, absolute, places
-from weft.app.port import Hooking
-from weft.app.prompt import MOST_PROBLEMS, Prompter
-from weft.app.providers import default_providers
-from weft.app.saved_rules import SavedRules
-from weft.app.stores import Closing, Stores, WantedStore, open_place, place_of
+from weft.api.manager import SessionManager
 from weft.clock import Clock, SystemClock
+from weft.config.models import Models
+from weft.config.paths import Places, absolute, places
+from weft.config.providers import default_providers
+from weft.config.settings import Config, load_config
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.project.saved_rules import SavedRules
+from weft.project.system_prompt import MOST_PROBLEMS, Prompter
 from weft.providers import Provider
 from weft.redact import Redactor
+from weft.runtime.file_history import FileWork, HistoryPlaces
+from weft.runtime.port import Hooking
+from weft.runtime.services import Equipment
+from weft.runtime.stores import Closing, Stores, WantedStore, open_place, place_of
 from weft.store import Store
 from weft.workspace import Runner, Workspace
-from weft.workspace.environment import secret_values
 from weft.workspace.local import LocalWorkspace
-from weft.workspace.runner import LocalRunner
+from weft.workspace.process.environment import secret_values
+from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
-    from weft.app.confinement import Confinement
-    from weft.app.hook_book import HookBook
-    from weft.app.hooked import HookSource
-    from weft.app.trust import ProjectFiles, Trust, TrustQuestion
-    from weft.workspace.sandbox import SandboxReport
+    from weft.hooks.config import HookBook
+    from weft.project.trust import ProjectFiles, Trust, TrustQuestion
+    from weft.runtime.hooked_port import HookSource
+    from weft.runtime.sandbox import Confinement
+    from weft.workspace.sandbox.runner import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
 
@@ -121,7 +121,7 @@ class App:
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:
         """Whether the person trusts a folder (this project) as it is now: its settings may start programs and widen leave."""
-        from weft.app.trust import look
+        from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
         return self._trust.covers(seen)
@@ -130,7 +130,7 @@ class App:
         self, path: str | os.PathLike[str] | None = None
     ) -> TrustQuestion | None:
         """What to ask the person about a folder (this project); None when nothing of it is withheld."""
-        from weft.app.trust import look
+        from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
         return self._trust.question(seen)
@@ -143,7 +143,7 @@ class App:
         Raises:
             UsageError: it cannot be written down.
         """
-        from weft.app.trust import look
+        from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
         self._trust.keep(seen, self._clock.now())
@@ -157,7 +157,7 @@ class App:
 
     @property
     def _trust(self) -> Trust:
-        from weft.app.trust import Trust
+        from weft.project.trust import Trust
 
         return Trust(self.places.config)
 
@@ -216,7 +216,7 @@ class App:
         """What could act in this project; a project without such a folder costs one look."""
         if not os.path.lexists(os.path.join(self.project_path, ".weft")):
             return None
-        from weft.app.trust import look
+        from weft.project.trust import look
 
         return look(self.project_path)
 
@@ -226,7 +226,7 @@ class App:
         is_configured = any(layer.value for layer in self.config.layers("hooks"))
         if not is_configured and self._more_hooks is None:
             return None
-        from weft.app.hooked import HookSource
+        from weft.runtime.hooked_port import HookSource
 
         if self._hooks is None:
             # The person's own programs run as they are: the sandbox is for what a model asks for.
@@ -238,7 +238,7 @@ class App:
 
     async def probe_sandbox(self) -> SandboxReport:
         """Try the sandbox on this project as its settings want it, whether or not the app is open."""
-        from weft.app.confinement import Confinement  # only for those who ask
+        from weft.runtime.sandbox import Confinement  # only for those who ask
 
         confinement = Confinement(self.config, environ=self._environ, places=self.places)
         try:
@@ -340,7 +340,7 @@ class App:
         """Let other processes drive our sessions of a store; None where no other process can have it, or no socket can be had."""
         if store.run_folder is None:
             return None
-        from weft.app.socket import CommandSocket  # late: it costs start-up time
+        from weft.runtime.command_socket import CommandSocket  # late: it costs start-up time
 
         socket = CommandSocket(self.sessions.local_port)
         path = await socket.open(store.run_folder, store.owner.process_id)
@@ -372,7 +372,7 @@ class App:
         if self._runner is not None or self.config.get("sandbox.mode") == "off":
             return None
         if self._confinement is None:
-            from weft.app.confinement import Confinement  # with the first command
+            from weft.runtime.sandbox import Confinement  # with the first command
 
             self._confinement = Confinement(
                 self.config,

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from weft.app import App, Result
-from weft.cli.exits import FAILED, Exit
+from weft.api.results import Result
+from weft.app import App
+from weft.cli.exit_codes import FAILED, Exit
 from weft.errors import UsageError
 from weft.events import Event, FinishReason, NewMessage
 from weft.messages import Text

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.abc
 
-from weft.app import App, Result, Session
-from weft.cli import output
+from weft.api.results import Result
+from weft.api.session import Session
+from weft.app import App
+from weft.cli import stdio as output
 from weft.cli.answers import GOOD, answer_text, read_schema, write_file
-from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
-from weft.cli.garbage import collect_garbage_again
-from weft.cli.launch import (
+from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
+from weft.cli.gc import collect_garbage_again
+from weft.cli.output_formats import make_sink
+from weft.cli.parse import Arguments
+from weft.cli.prompt_input import Said, compose, read_piped
+from weft.cli.session_options import (
     chosen_id,
     make_app,
     message_options,
@@ -24,16 +29,13 @@ from weft.cli.launch import (
     open_session,
     wanted_of,
 )
-from weft.cli.parse import Arguments
-from weft.cli.prompts import Said, compose, read_piped
-from weft.cli.sinks import make_sink
-from weft.cli.stopping import Stop
-from weft.cli.talk import Talk
+from weft.cli.signals import Stop
+from weft.cli.turn_driver import Talk
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
-    from weft.app.hook_book import HookBook
+    from weft.hooks.config import HookBook
 
 
 def run_print(arguments: Arguments) -> int:
@@ -61,7 +63,7 @@ def run_print(arguments: Arguments) -> int:
 
 def _hooks_to_come() -> HookBook:
     """Where the hooks go that a program may hand over."""
-    from weft.app.hook_book import HookBook  # only where a program drives us
+    from weft.hooks.config import HookBook  # only where a program drives us
 
     return HookBook()
 
@@ -173,7 +175,7 @@ class _Run:
     async def _tell_what_does_not_count(self) -> None:
         """Say what of this folder is left out, and that it is not trusted; nothing is asked here."""
         if problems := await self._app.project_problems():
-            from weft.cli.trusting import left_out  # only where there is something to say
+            from weft.cli.trust_text import left_out  # only where there is something to say
 
             for line in left_out(problems):
                 output.complain(line)
@@ -181,7 +183,7 @@ class _Run:
             return
         question = await self._app.trust_question()
         if question is not None:
-            from weft.cli.trusting import warning
+            from weft.cli.trust_text import warning
 
             output.complain(warning(question))
 
@@ -191,7 +193,7 @@ class _Run:
             "local:"
         ):
             return
-        from weft.cli.embedded import make_ready, notice  # only for those who have no key
+        from weft.cli.local_model import make_ready, notice  # only for those who have no key
 
         if said := notice(self._app, self._wanted):
             output.complain(said)
@@ -202,7 +204,7 @@ class _Run:
         if self._schema is not None:
             options["schema"] = self._schema
         if self._hooks is not None:
-            from weft.cli.dialogue import Dialogue  # only where a program drives us
+            from weft.cli.agent_sdk.stream_input import Dialogue  # only where a program drives us
 
             asks = self._arguments.text("permission_prompt_tool") is not None
             dialogue = Dialogue(
@@ -228,7 +230,7 @@ class _Run:
         if self._said:
             content: Content = self._said
             if isinstance(self._said[0], Text) and self._said[0].text.startswith("/"):
-                from weft.cli.expanding import expanded  # only where it may be a command
+                from weft.cli.slash_prompt import expanded  # only where it may be a command
 
                 content, more = await expanded(session, self._said)
                 options = {**options, **more}
@@ -261,7 +263,7 @@ class _Run:
 
 def _all_tools(*, has_skills: bool) -> list[str]:
     """Every tool of a session that was given no list."""
-    from weft.app.tool_names import builtin_tool_names  # only for those who ask
+    from weft.api.tool_names import builtin_tool_names  # only for those who ask
 
     return builtin_tool_names(has_skills=has_skills, has_agents=True)
 

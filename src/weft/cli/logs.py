@@ -17,7 +17,7 @@ _SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
 def log_path() -> Path:
     """Where the log is, if there is one."""
     try:
-        from weft.app.paths import places
+        from weft.config.paths import places
     except Exception:  # the program itself may be what is broken
         return Path("~/.local/share/weft/weft.log").expanduser()
     return places(os.environ).home / "weft.log"

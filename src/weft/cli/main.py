@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import sys
 
-from weft.cli.exits import FAILED, NOBODY_READS, OK, Exit, code_of, first_of, sentence_of
-from weft.cli.garbage import wait_with_garbage
+from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, Exit, code_of, first_of, sentence_of
+from weft.cli.gc import wait_with_garbage
 from weft.cli.parse import Arguments, parse
 from weft.errors import UsageError, WeftError
 
 _MODULES = {
-    "session": "weft.cli.verbs.sessions",
-    "models": "weft.cli.verbs.models",
-    "stats": "weft.cli.verbs.stats",
-    "config": "weft.cli.verbs.config",
-    "doctor": "weft.cli.verbs.doctor",
-    "auth": "weft.cli.verbs.auth",
-    "completion": "weft.cli.verbs.completion",
+    "session": "weft.cli.commands.sessions",
+    "models": "weft.cli.commands.models",
+    "stats": "weft.cli.commands.stats",
+    "config": "weft.cli.commands.config",
+    "doctor": "weft.cli.commands.doctor",
+    "auth": "weft.cli.commands.auth",
+    "completion": "weft.cli.commands.completion",
 }
 """Where each command lives; its `run` takes the arguments and returns the exit code."""
 
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _failed(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
-        from weft.cli.output import forget_output
+        from weft.cli.stdio import forget_output
 
         forget_output()
         return NOBODY_READS
@@ -57,7 +57,7 @@ def _failed(error: BaseException) -> int:
 
 def _complain(sentence: str) -> None:
     try:
-        from weft.cli.output import complain
+        from weft.cli.stdio import complain
 
         complain(sentence)
     except ImportError:  # a broken installation: even that can be said
@@ -72,7 +72,7 @@ def _run(argv: list[str]) -> int:
         from weft import __version__
 
         return _say(f"weft {__version__}")
-    from weft.cli.output import take_standard_streams
+    from weft.cli.stdio import take_standard_streams
 
     take_standard_streams()
     from weft.cli.logs import log_to_file
@@ -90,7 +90,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _help(arguments: Arguments) -> int:
-    from weft.cli.usage import topic_help, verb_help
+    from weft.cli.help import topic_help, verb_help
 
     if arguments.verb == "help":
         return _say(topic_help(arguments.words))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from weft.app import RewindItem, RewindPlan
+from weft.api import RewindItem, RewindPlan
 
 _DOES = {
     "restore": "goes back",

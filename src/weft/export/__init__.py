@@ -5,10 +5,10 @@ no session and trusts no document.
 """
 
 from weft.export.codec import LARGEST, Parsed, parse, to_json, to_jsonl, too_large
+from weft.export.collect import gather
 from weft.export.document import FORMAT, VERSION, Export
-from weft.export.gather import gather
+from weft.export.html import to_html
 from weft.export.markdown import to_md
-from weft.export.page import to_html
 from weft.export.restore import Restored, restore
 
 __all__ = [

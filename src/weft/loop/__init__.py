@@ -20,6 +20,7 @@ from weft.loop.base import (
 from weft.loop.budget import refusal
 from weft.loop.compaction import Compaction
 from weft.loop.hooks import Hooks, Ruling, Trigger
+from weft.loop.model_request import wait_before_retry
 from weft.loop.recovery import (
     Evidence,
     Leftover,
@@ -33,10 +34,9 @@ from weft.loop.recovery import (
     judge,
     settle_interrupted,
 )
-from weft.loop.request import wait_before_retry
-from weft.loop.results import touched_facts
-from weft.loop.steps import call_started, promote, revision_of, settle_open_calls, tip_after
+from weft.loop.tool_results import touched_facts
 from weft.loop.turn import Turn
+from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
 
 __all__ = [
     "Answer",

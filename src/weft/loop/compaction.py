@@ -35,8 +35,8 @@ from weft.loop.answer import Answer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.budget import refusal
 from weft.loop.hooks import Hooks, Trigger
-from weft.loop.notebook import Notebook
-from weft.loop.request import BrokenAnswer, Request
+from weft.loop.model_request import BrokenAnswer, Request
+from weft.loop.pending_facts import Notebook
 from weft.messages import NOTHING_USED, Said, Text, Usage
 from weft.providers import ModelRequest
 from weft.state import SessionState

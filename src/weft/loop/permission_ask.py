@@ -17,7 +17,7 @@ from weft.events import Fact, PermissionRequest, PermissionResolved, QuestionAns
 from weft.faults import Boundary
 from weft.ids import NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
-from weft.loop.notebook import Notebook
+from weft.loop.pending_facts import Notebook
 from weft.messages import ToolCall
 from weft.permissions import Decision, grant_pattern
 from weft.state import Answered, SessionState

@@ -37,13 +37,13 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, EntryId, NodeId, SessionId, new_id
 from weft.loop.answer import Answer
-from weft.loop.results import DONE_BEFORE_INTERRUPTION, INTERRUPTED, INTERRUPTED_INSIDE, refused
-from weft.loop.steps import (
-    answer_node,
-    settle_open_calls,
-    tip_after,
-    usage_recorded,
+from weft.loop.tool_results import (
+    DONE_BEFORE_INTERRUPTION,
+    INTERRUPTED,
+    INTERRUPTED_INSIDE,
+    refused,
 )
+from weft.loop.turn_facts import answer_node, settle_open_calls, tip_after, usage_recorded
 from weft.messages import NOTHING_USED, Text, ToolResult, Usage, clean_text
 from weft.state import BackgroundCommand, SessionState
 

@@ -22,14 +22,14 @@ from weft.events import Fact, FinishReason
 from weft.faults import Boundary
 from weft.ids import BlobId, TurnId
 from weft.loop.answer import Answer
-from weft.loop.asking import Asking
 from weft.loop.base import Commit, TurnEnvironment
-from weft.loop.batch import Batch
-from weft.loop.handing_in import HandingIn
-from weft.loop.progress import ProgressWatch
-from weft.loop.results import touched_facts
-from weft.loop.standing import answers_given
-from weft.loop.steps import answer_at_tip, settle_open_calls
+from weft.loop.loop_detection import ProgressWatch
+from weft.loop.model_call import Asking
+from weft.loop.structured_output import HandingIn
+from weft.loop.tool_calls import Batch
+from weft.loop.tool_results import touched_facts
+from weft.loop.turn_facts import answer_at_tip, settle_open_calls
+from weft.loop.turn_state import answers_given
 from weft.messages import Node, ToolCall
 from weft.state import SessionState
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import Any, Final
 
 from weft.clock import Clock
-from weft.providers.access import Access
 from weft.providers.base import Provider
 from weft.providers.catalogue import Catalogue
-from weft.providers.transport import Transport
+from weft.providers.credentials import Access
+from weft.transport import Transport
 
 ADAPTERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic.stream:provider",

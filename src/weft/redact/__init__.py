@@ -3,6 +3,6 @@
 Pure.  Knows shapes of secrets and the values it is told; where the text comes from and goes to is decided above.
 """
 
-from weft.redact.masking import LiveRedactor, Redactor, redact
+from weft.redact.redactor import LiveRedactor, Redactor, redact
 
 __all__ = ["LiveRedactor", "Redactor", "redact"]

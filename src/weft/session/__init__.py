@@ -5,7 +5,7 @@ makes its turns.
 """
 
 from weft.session.actor import SessionActor
-from weft.session.branching import branches, current_branch, node_at
+from weft.session.branches import branches, current_branch, node_at
 from weft.session.commands import (
     ANSWERS,
     Abort,
@@ -58,12 +58,12 @@ from weft.session.commands import (
     digest,
 )
 from weft.session.environment import FoundFile, SessionEnvironment, Workshop
-from weft.session.follow import Subscription
-from weft.session.gate import Leave
 from weft.session.line import load_line, load_revisions, unspill_entries
-from weft.session.loading import fold_after, load_state, load_with_snapshot
-from weft.session.restoring import FileDoor
-from weft.session.rewinding import FileNow
+from weft.session.load import fold_after, load_state, load_with_snapshot
+from weft.session.permission_gate import Leave
+from weft.session.rewind.files import FileDoor
+from weft.session.rewind.plan import FileNow
+from weft.session.subscription import Subscription
 
 __all__ = [
     "ANSWERS",

@@ -35,9 +35,7 @@ from weft.events import Cause, Fact, PermissionResolved, QuestionAnswered, Statu
 from weft.faults import Boundary
 from weft.ids import BlobId, RequestId, TurnId
 from weft.loop import Build, Commit, Work
-from weft.session.answered import Answered
 from weft.session.clients import Clients
-from weft.session.comeback import Comeback
 from weft.session.commands import (
     Abort,
     AbortReceipt,
@@ -63,17 +61,26 @@ from weft.session.commands import (
     UndoRewind,
     digest,
 )
-from weft.session.cycling import model_after, next_model
 from weft.session.decide import decide
 from weft.session.environment import FoundFile, SessionEnvironment
-from weft.session.follow import Subscription
-from weft.session.gate import SessionGate
-from weft.session.loading import keep_snapshot
+from weft.session.idempotency import Answered
+from weft.session.load import keep_snapshot
 from weft.session.log import SessionLog
-from weft.session.mail import AbortOverdue, Append, Message, OfTurns, TurnEnded, TurnWrites
-from weft.session.rewind_work import RewindWork
+from weft.session.mailbox_messages import (
+    AbortOverdue,
+    Append,
+    Message,
+    OfTurns,
+    TurnEnded,
+    TurnWrites,
+)
+from weft.session.model_cycle import model_after, next_model
+from weft.session.permission_gate import SessionGate
+from weft.session.recovery import Comeback
+from weft.session.rewind.work import RewindWork
+from weft.session.running_work import Worker
+from weft.session.subscription import Subscription
 from weft.session.turns import Turns
-from weft.session.worker import Worker
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 from weft.store import Lease, Store

@@ -44,7 +44,7 @@ from weft.ids import BlobId, EntryId, NodeId, RequestId, TurnId, new_id, new_nod
 from weft.loop import promote, revision_of, tip_after
 from weft.messages import File, Image, ModelName, Node, Part, Text, clean_text, parse_model_name
 from weft.permissions import MODES
-from weft.session import branching
+from weft.session import branches as branching
 from weft.session.commands import (
     Abort,
     Accepted,
@@ -89,8 +89,8 @@ from weft.session.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from weft.session.cycling import next_model, next_thinking
 from weft.session.environment import FoundFile
+from weft.session.model_cycle import next_model, next_thinking
 from weft.state import Entry, Request, SessionState
 from weft.thinking import (
     THINKING_LEVELS,

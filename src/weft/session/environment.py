@@ -13,8 +13,8 @@ from weft.ids import CallUid, SessionId, TurnId
 from weft.loop import Commit, Gate, Journal, Remains, Work
 from weft.messages import Usage
 from weft.permissions import Mode, Rule
-from weft.session.gate import Leave
-from weft.session.restoring import FileDoor
+from weft.session.permission_gate import Leave
+from weft.session.rewind.files import FileDoor
 from weft.state import SessionState
 from weft.thinking import KnownLevels
 

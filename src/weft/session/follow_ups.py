@@ -7,7 +7,7 @@ import msgspec
 from weft.events import Fact, InputRemoved, QueuesRecalled
 from weft.ids import EntryId
 from weft.loop import Compaction, Turn, Work
-from weft.session.worker import Worker
+from weft.session.running_work import Worker
 from weft.state import Entry, SessionState
 
 ENDED_WELL = ("stop", "submitted")

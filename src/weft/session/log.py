@@ -29,10 +29,10 @@ from weft.events import (
 from weft.ids import NodeId
 from weft.loop import Commit, ContextLine, Entry, pinned
 from weft.messages import Part
-from weft.session.follow import Subscription
+from weft.session.append import stamp
 from weft.session.line import LineCache, load_revisions, load_summary, unspill_entries
-from weft.session.loading import load_state
-from weft.session.stamping import stamp
+from weft.session.load import load_state
+from weft.session.subscription import Subscription
 from weft.state import Entry as QueueEntry
 from weft.state import SessionState
 from weft.store import DraftChunk, Lease, Store

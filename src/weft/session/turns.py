@@ -32,16 +32,16 @@ from weft.events import (
 from weft.faults import Boundary
 from weft.ids import RequestId
 from weft.loop import Build, Commit, Compaction, Work
-from weft.session.comeback import Comeback
 from weft.session.decide import Moment, Plan, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.follow_ups import ENDED_WELL, FollowUps, Next
-from weft.session.gate import SessionGate
 from weft.session.log import SessionLog
-from weft.session.mail import Message, TurnWrites
+from weft.session.mailbox_messages import Message, TurnWrites
+from weft.session.permission_gate import SessionGate
+from weft.session.recovery import Comeback
+from weft.session.running_work import Worker
 from weft.session.turn_journal import TurnJournal
-from weft.session.waiting import Waiting
-from weft.session.worker import Worker
+from weft.session.waiters import Waiting
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)

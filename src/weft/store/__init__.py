@@ -7,7 +7,7 @@ For a store of your own there are the parts that ours share: the checks of appen
 put together from chunks, and in `words` the way that search reads text.
 """
 
-from weft.store import words
+from weft.store import search_text as words
 from weft.store.base import (
     PROJECT_STREAM,
     READER_VERSION,
@@ -28,7 +28,7 @@ from weft.store.base import (
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import ends_draft, joined_draft
-from weft.store.following import Bell, Follower
+from weft.store.follower import Bell, Follower
 from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [

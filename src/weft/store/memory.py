@@ -16,7 +16,7 @@ import msgspec
 from weft.clock import Clock, SystemClock
 from weft.errors import Corrupt, Owned, StoreUnavailable, UsageError
 from weft.ids import BlobId, SessionId, new_id
-from weft.store import words
+from weft.store import search_text as words
 from weft.store.base import (
     Append,
     Draft,
@@ -32,7 +32,7 @@ from weft.store.base import (
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import ends_draft, joined_draft
-from weft.store.following import Bell, Follower
+from weft.store.follower import Bell, Follower
 from weft.store.liveness import this_process
 
 

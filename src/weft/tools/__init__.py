@@ -15,9 +15,9 @@ from weft.tools.base import (
     Tool,
     ToolContext,
 )
-from weft.tools.builtin import ALL, COMPANIONS, CORE, builtin_tools
+from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, builtin_tools
 from weft.tools.function import FunctionTool, as_outcome, tool
-from weft.tools.shape import Shape
+from weft.tools.output_schema import Shape
 from weft.tools.submit import SubmitTool
 from weft.workspace import Touched
 

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from weft.errors import FinalToolError
-from weft.tools.nearest import nearest
+from weft.tools.fuzzy_match import nearest
 from weft.tools.text import in_lf, line_end
 
 _MAX_PLACES = 10

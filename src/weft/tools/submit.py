@@ -8,7 +8,7 @@ from weft.errors import BadArguments
 from weft.events import Effect
 from weft.permissions import Action
 from weft.tools.base import Outcome, Prepared, Tool, ToolContext
-from weft.tools.shape import Shape
+from weft.tools.output_schema import Shape
 
 NAME = "submit"
 

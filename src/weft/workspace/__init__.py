@@ -16,12 +16,11 @@ from weft.workspace.base import (
     Touched,
     Workspace,
 )
-from weft.workspace.boundaries import LineRange, lines_of
-from weft.workspace.boundaries_door import Bound, Boundaries, BoundedWorkspace
-from weft.workspace.environment import scrubbed, secret_values
+from weft.workspace.boundaries.lines import LineRange, lines_of
+from weft.workspace.boundaries.workspace import Bound, Boundaries, BoundedWorkspace
 from weft.workspace.local import LocalWorkspace
-from weft.workspace.overlay_versions import Versions
-from weft.workspace.runner import LocalRunner, kill_orphans
+from weft.workspace.process.environment import scrubbed, secret_values
+from weft.workspace.process.runner import LocalRunner, kill_orphans
 from weft.workspace.safe_read import (
     SmallText,
     SourceFolder,
@@ -33,6 +32,7 @@ from weft.workspace.safe_read import (
     read_small_text,
     user_folder,
 )
+from weft.workspace.sandbox.versions import Versions
 
 if TYPE_CHECKING:
     from weft.workspace.git import (

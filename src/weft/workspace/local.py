@@ -20,13 +20,13 @@ from typing import Literal, TypeAlias
 
 from weft.errors import FinalToolError
 from weft.ids import BlobId
+from weft.workspace.atomic_write import KEPT_BYTES, Replacement, read_all
 from weft.workspace.base import FileState, Touched, Workspace
-from weft.workspace.beneath import open_beneath, open_folder
+from weft.workspace.disk_threads import Threads
+from weft.workspace.history.watchers import tell
+from weft.workspace.os_errors import explain, refusal
 from weft.workspace.paths import Place, Roots
-from weft.workspace.refusals import explain, refusal
-from weft.workspace.registry import tell
-from weft.workspace.replace import KEPT_BYTES, Replacement, read_all
-from weft.workspace.threads import Threads
+from weft.workspace.safe_open import open_beneath, open_folder
 
 Kind: TypeAlias = Literal["file", "dir", "link", "other"]
 

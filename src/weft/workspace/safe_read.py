@@ -32,9 +32,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from weft.errors import UsageError
-from weft.workspace.beneath import open_folder, walk
-from weft.workspace.refusals import kind_of
-from weft.workspace.replace import read_all
+from weft.workspace.atomic_write import read_all
+from weft.workspace.os_errors import kind_of
+from weft.workspace.safe_open import open_folder, walk
 
 MOST_ENTRIES = 10_000
 """Names of one folder that are looked at."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.abc
 
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.answers import whole
 from weft.cli.chat.blocks import Answer, Note
 from weft.cli.chat.commands import Commands
@@ -33,17 +34,17 @@ from weft.cli.chat.screen import (
 )
 from weft.cli.chat.story import Asking, Live, PlanAsked, Story, earlier, live_of
 from weft.cli.chat.workers import follow_worker, workers_of
-from weft.cli.embedded import make_ready
-from weft.cli.exits import sentence_of
-from weft.cli.launch import Wanted
-from weft.cli.prompts import Said, compose
-from weft.cli.trusting import left_out
+from weft.cli.exit_codes import sentence_of
+from weft.cli.local_model import make_ready
+from weft.cli.prompt_input import Said, compose
+from weft.cli.session_options import Wanted
+from weft.cli.trust_text import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
 
 if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
-    from weft.app.commands_md import MarkdownCommand
+    from weft.project.markdown_commands import MarkdownCommand
 
 logger = logging.getLogger(__name__)
 

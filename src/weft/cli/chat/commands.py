@@ -6,15 +6,15 @@ import difflib
 import os
 import time
 
-from weft.app.slash import COMMANDS, find_slash
 from weft.cli.chat.blocks import Answer, Note, Table, UserSaid
+from weft.cli.chat.command_group import Group, Handler, Talking
 from weft.cli.chat.screen import Question, Row
-from weft.cli.chat.talking import Group, Handler, Talking
 from weft.cli.keys import KEYS
-from weft.cli.launch import find_id, format_of
 from weft.cli.sanitize import clean_line
+from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.messages import Usage
+from weft.project.slash_commands import COMMANDS, find_slash
 
 MODES = {
     "default": "asks before files are changed and commands are run",

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.app import App, EditorSnapshot, Session
+from weft.api.reports import EditorSnapshot
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.chat.story import Live, live_of
-from weft.cli.embedded import notice
-from weft.cli.launch import (
+from weft.cli.local_model import notice
+from weft.cli.session_options import (
     Wanted,
     message_options,
     model_and_effort,

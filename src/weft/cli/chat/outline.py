@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from weft.app import ChildInfo
-from weft.app.treeview import TreeMessage, TreeView
+from weft.api.reports import ChildInfo
+from weft.api.tree_view import TreeMessage, TreeView
 from weft.ids import NodeId, SessionId
 
 DEEPEST = 8

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.chat.blocks import Asked, Leave, Note, PlanShown, Table
 from weft.cli.chat.plans import as_text, from_text
 from weft.cli.chat.screen import Question, Row, Screen
 from weft.cli.chat.story import Asking, PlanAsked
-from weft.cli.exits import sentence_of
-from weft.cli.trusting import in_rows, may_act, plain_question, title_of
+from weft.cli.exit_codes import sentence_of
+from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
 
 if TYPE_CHECKING:  # loaded with the first command from a file
-    from weft.app.commands_md import ShellRequest
+    from weft.project.markdown_commands import ShellRequest
 
 
 class Asker:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from weft.app import Session
+from weft.api.session import Session
+from weft.cli.chat.command_group import Group, Handler
 from weft.cli.chat.screen import Question, Row
-from weft.cli.chat.talking import Group, Handler
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 

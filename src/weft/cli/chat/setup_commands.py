@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.chat.blocks import Table
+from weft.cli.chat.command_group import Group, Handler
 from weft.cli.chat.screen import Row
-from weft.cli.chat.talking import Group, Handler
 from weft.cli.sanitize import clean_line, visible
 from weft.errors import UsageError
 

@@ -13,17 +13,17 @@ import anyio.abc
 
 from weft import __version__
 from weft.app import App
-from weft.cli import output
+from weft.cli import stdio as output
 from weft.cli.chat.blocks import Note
 from weft.cli.chat.chat import Chat
-from weft.cli.chat.plain import PlainScreen
+from weft.cli.chat.plain_screen import PlainScreen
 from weft.cli.chat.screen import Screen
-from weft.cli.exits import OK, Exit, first_of
-from weft.cli.garbage import collect_garbage_again
-from weft.cli.launch import chosen_id, make_app, wanted_of
+from weft.cli.exit_codes import OK, Exit, first_of
+from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import Arguments
-from weft.cli.prompts import Said, compose
-from weft.cli.stopping import Stop
+from weft.cli.prompt_input import Said, compose
+from weft.cli.session_options import chosen_id, make_app, wanted_of
+from weft.cli.signals import Stop
 from weft.errors import UsageError, WeftError
 
 
@@ -135,8 +135,10 @@ class _Start:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(width=columns)
-        from weft.cli.chat.completing import FileCommands
-        from weft.cli.chat.terminal import TerminalScreen  # only where a terminal can be drawn on
+        from weft.cli.chat.completion import FileCommands
+        from weft.cli.chat.terminal_screen import (
+            TerminalScreen,  # only where a terminal can be drawn on
+        )
 
         history = (
             None

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.app import EditorSnapshot, HistoryMessage, PlanProgress
+from weft.api.reports import EditorSnapshot, PlanProgress
+from weft.api.results import HistoryMessage
 from weft.cli.answers import GOOD, describe_call, why_it_stopped
 from weft.cli.chat.blocks import Answer, AnyBlock, Note, PlanShown, Thought, ToolCard, UserSaid
 from weft.cli.chat.markdown import settled

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from weft.app import HistoryMessage, RewindPlan, Session
+from weft.api import RewindPlan
+from weft.api.results import HistoryMessage
+from weft.api.session import Session
 from weft.cli.chat.blocks import Table
+from weft.cli.chat.command_group import Group, Handler
 from weft.cli.chat.outline import Place, places
 from weft.cli.chat.screen import Question, Row
 from weft.cli.chat.story import earlier
-from weft.cli.chat.talking import Group, Handler
 from weft.cli.rewinds import acting, file_rows, in_words
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.app import ChildInfo, Session
+from weft.api.reports import ChildInfo
+from weft.api.session import Session
 from weft.cli.chat.blocks import Table
+from weft.cli.chat.command_group import Group, Handler
 from weft.cli.chat.outline import child_state
 from weft.cli.chat.screen import Question, Row
 from weft.cli.chat.story import earlier
-from weft.cli.chat.talking import Group, Handler
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import SessionId

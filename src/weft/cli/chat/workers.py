@@ -7,7 +7,8 @@ from collections.abc import Callable
 import anyio
 import msgspec
 
-from weft.app import App, Session
+from weft.api.session import Session
+from weft.app import App
 from weft.cli.answers import describe_call
 from weft.cli.chat.story import Live, Worker, command_at_work
 from weft.events import (

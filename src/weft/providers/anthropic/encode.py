@@ -19,8 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
-from weft.providers.schema import as_object, closed, is_plain, remembered
-from weft.providers.shape import (
+from weft.providers.normalize import (
     GO_ON,
     Call,
     ModelTurn,
@@ -31,6 +30,7 @@ from weft.providers.shape import (
     turns,
     wire_name,
 )
+from weft.providers.schema import as_object, closed, is_plain, remembered
 
 Json: TypeAlias = dict[str, Any]
 Thoughts: TypeAlias = Literal["none", "first", "as they came"]

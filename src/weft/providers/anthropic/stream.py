@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from weft.clock import Clock
 from weft.errors import AuthFailed
-from weft.providers.access import Access, as_json, joined
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
-from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
-from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Transport
+from weft.providers.credentials import Access, as_json, joined
+from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.normalize import real_names
+from weft.transport import HttpRequest, Transport
 
 BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
-from weft.providers.schema import for_gemini, remembered
-from weft.providers.shape import (
+from weft.providers.normalize import (
     GO_ON,
     Call,
     ModelTurn,
@@ -23,6 +22,7 @@ from weft.providers.shape import (
     turns,
     wire_name,
 )
+from weft.providers.schema import for_gemini, remembered
 
 Json: TypeAlias = dict[str, Any]
 

@@ -6,14 +6,14 @@ from urllib.parse import quote
 
 from weft.clock import Clock
 from weft.errors import AuthFailed
-from weft.providers.access import Access, as_json, joined
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
+from weft.providers.credentials import Access, as_json, joined
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode
-from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
-from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Transport
+from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.normalize import real_names
+from weft.transport import HttpRequest, Transport
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from weft.messages import clean_text
 from weft.providers.base import CallArgs, CallStarted, Finished, StreamEvent, TextPiece
-from weft.providers.live import Decoder
+from weft.providers.http_model import Decoder
 from weft.providers.openai_chat.decode import ChatDecoder
 
 _BEGINS_TO_SAY = re.compile(r'\s*\{\s*"say"\s*:\s*"')

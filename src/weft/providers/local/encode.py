@@ -12,8 +12,8 @@ import msgspec
 
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.normalize import Call, ModelTurn, UserTurn, schema_in_words, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered
-from weft.providers.shape import Call, ModelTurn, UserTurn, schema_in_words, turns, wire_name
 
 Json: TypeAlias = dict[str, Any]
 

@@ -8,17 +8,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from weft.clock import Clock
-from weft.providers.access import as_json
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
 from weft.providers.catalogue import Catalogue
-from weft.providers.live import Decoder, Frames, HttpModel, Wire, event_frames
+from weft.providers.credentials import as_json
+from weft.providers.http_model import Decoder, Frames, HttpModel, Wire, event_frames
 from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode
 from weft.providers.local.server import Running, Server, Settings
 from weft.providers.local.weights import KNOWN, locate
+from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
-from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Timeouts, Transport
+from weft.transport import HttpRequest, Timeouts, Transport
 
 SLOW = Timeouts(connect=5.0, idle=900.0)
 """Reading a long prompt is silent, and takes minutes on a small machine."""

@@ -21,7 +21,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
-from weft.providers.transport import HttpRequest, Transport
+from weft.transport import HttpRequest, Transport
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many bytes are there, and of how many."""

@@ -19,8 +19,8 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.live import Decoder, Frames, broke_off, decoded, error_in_stream
-from weft.providers.transport.sse import MAX_EVENT
+from weft.providers.http_model import Decoder, Frames, broke_off, decoded, error_in_stream
+from weft.transport import MAX_EVENT
 
 
 class _Function(msgspec.Struct):

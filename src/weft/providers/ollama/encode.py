@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.normalize import GO_ON, Call, ModelTurn, UserTurn, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered
-from weft.providers.shape import GO_ON, Call, ModelTurn, UserTurn, turns, wire_name
 
 Json: TypeAlias = dict[str, Any]
 

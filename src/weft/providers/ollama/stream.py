@@ -8,14 +8,14 @@ import msgspec
 
 from weft.clock import Clock
 from weft.errors import ProviderUnavailable
-from weft.providers.access import SLOW, Access, as_json, joined
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
-from weft.providers.live import Decoder, Frames, HttpProvider, Wire
+from weft.providers.credentials import SLOW, Access, as_json, joined
+from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire
+from weft.providers.normalize import real_names
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.ollama.encode import encode
-from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Timeouts, Transport
+from weft.transport import HttpRequest, Timeouts, Transport
 
 BASE_URL = "http://127.0.0.1:11434"
 

@@ -19,7 +19,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.live import Decoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import Decoder, broke_off, decoded, error_in_stream
 
 
 class _InputDetails(msgspec.Struct):

@@ -13,15 +13,8 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.normalize import Call, ModelTurn, Outcome, UserTurn, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered, strict
-from weft.providers.shape import (
-    Call,
-    ModelTurn,
-    Outcome,
-    UserTurn,
-    turns,
-    wire_name,
-)
 
 Json: TypeAlias = dict[str, Any]
 

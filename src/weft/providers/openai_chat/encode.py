@@ -13,9 +13,7 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.openai.encode import effort_word, model_version
-from weft.providers.schema import as_object, closed, remembered, strict
-from weft.providers.shape import (
+from weft.providers.normalize import (
     GO_ON,
     Call,
     ModelTurn,
@@ -24,6 +22,8 @@ from weft.providers.shape import (
     turns,
     wire_name,
 )
+from weft.providers.openai.encode import effort_word, model_version
+from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]
 

@@ -6,10 +6,11 @@ import msgspec
 
 from weft.clock import Clock
 from weft.errors import AuthFailed, UsageError
-from weft.providers.access import SLOW, Access, as_json, joined
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import Catalogue
-from weft.providers.live import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.credentials import SLOW, Access, as_json, joined
+from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
 from weft.providers.openai_chat.encode import (
     COMPATIBLE,
@@ -21,9 +22,7 @@ from weft.providers.openai_chat.encode import (
     Dialect,
     encode,
 )
-from weft.providers.shape import real_names
-from weft.providers.transport import HttpRequest, Timeouts, Transport
-from weft.providers.transport.proxy import is_loopback, target
+from weft.transport import HttpRequest, Timeouts, Transport, is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
 DIALECTS = {

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.errors import StoreUnavailable
-from weft.store.folders import make_durable_folder, sync_folder
+from weft.store.fsync import make_durable_folder, sync_folder
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import msgspec
 
 from weft import faults
-from weft.store.folders import sync_folder
+from weft.store.fsync import sync_folder
 from weft.store.jsonl.files import write_all
-from weft.store.jsonl.names import Places
+from weft.store.jsonl.paths import Places
 
 BEFORE_WRITE = faults.point("store.jsonl.before_write")
 AFTER_WRITE = faults.point("store.jsonl.after_write")

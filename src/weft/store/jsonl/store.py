@@ -28,9 +28,20 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
-from weft.store.following import Bell, Follower
-from weft.store.jsonl import appending, beside, leasing, listing
-from weft.store.jsonl.ground import Ground
+from weft.store.follower import Bell, Follower
+from weft.store.jsonl import (
+    append as appending,
+)
+from weft.store.jsonl import (
+    leases as leasing,
+)
+from weft.store.jsonl import (
+    session_list as listing,
+)
+from weft.store.jsonl import (
+    sidecars as beside,
+)
+from weft.store.jsonl.folder import Ground
 from weft.store.liveness import Presence, this_process
 from weft.store.threads import Worker
 from weft.store.watch import Watch

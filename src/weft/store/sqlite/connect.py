@@ -13,7 +13,7 @@ from typing import Literal
 import apsw
 
 from weft.errors import Corrupt, StoreError, StoreUnavailable
-from weft.store.folders import make_durable_folder, sync_folder
+from weft.store.fsync import make_durable_folder, sync_folder
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import look, migrate
 

@@ -51,7 +51,7 @@ _FIRST = (
         text text not null
     ) strict""",
     "create index said_by_stream on said (stream_no)",
-    # The words come ready from `weft.store.words`, so the plainest tokenizer does; the text itself is in `said`.
+    # The words come ready from `weft.store.search_text`, so the plainest tokenizer does; the text itself is in `said`.
     """create virtual table said_words
         using fts5 (words, content='', contentless_delete=1, tokenize='ascii')""",
     """create table blobs (

@@ -29,12 +29,14 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
-from weft.store.following import Bell, Follower
+from weft.store.follower import Bell, Follower
 from weft.store.liveness import Presence, this_process
 from weft.store.sqlite import appends as writing
-from weft.store.sqlite import leases, reading, removal
+from weft.store.sqlite import delete as removal
+from weft.store.sqlite import leases
+from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
-from weft.store.sqlite.reading import Glass, Reader
+from weft.store.sqlite.reader import Glass, Reader
 from weft.store.sqlite.writer import Done, Job, Writer
 from weft.store.threads import settle
 from weft.store.watch import Watch

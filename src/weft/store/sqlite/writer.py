@@ -31,9 +31,9 @@ import apsw
 
 from weft import faults
 from weft.errors import StoreError, StoreUnavailable
-from weft.store.sqlite.ahead import WriteAhead
 from weft.store.sqlite.ballast import Ballast
 from weft.store.sqlite.connect import Patience, Synchronous, explained, is_full, open_writer
+from weft.store.sqlite.wal import WriteAhead
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000

@@ -1,0 +1,340 @@
+"""One child session at work for another: set to work, followed to its end, its requests brought to the person and the answers back.
+
+The child's own log is what counts.  An errand that is begun again, after a crash on either side, finds the child where it stands: not begun,
+in the middle of a turn, or done; and takes it from there.  A request of the child is put on the parent's record under the same id,
+so an answer needs no table to find its way, and a request that was open before a crash is the same request after it.
+
+Stopping the parent stops the child first, and puts on record what it had used.  When the whole process goes, nothing is written: both
+are interrupted, and go on together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from weft.agents.host import Handle, Household, Wanted
+from weft.errors import NoPendingRequest, WeftError
+from weft.events import (
+    Fact,
+    FileTouched,
+    FinishReason,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    SessionStatus,
+    TurnFinished,
+    TurnStarted,
+)
+from weft.ids import CallUid, InputId, SessionId, TurnId
+from weft.loop import Commit, child_finished
+from weft.messages import Part, Usage
+from weft.session import Abort, Accepted, AnswerQuestion, ContinueTurn, RespondToPermission, Say
+from weft.state import SessionState
+
+STOP_SECONDS: Final = 3.0
+"""How long stopping a child may take before nobody waits for it."""
+LONGEST_TEXT: Final = 2_000
+"""Characters of a child's answer that the parent's record keeps; the whole is in the child's own."""
+
+_Request: TypeAlias = PermissionRequest | QuestionAsked
+
+
+class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child's turn ended."""
+
+    reason: FinishReason
+    detail: str = ""
+    text: str = ""
+    """Its last words."""
+    used: dict[str, Usage] = {}
+    """In all, by model."""
+    descendants: int = 0
+    files: tuple[FileTouched, ...] = ()
+    """What it changed, as the parent's log is to have it."""
+
+
+class Errand:
+    """A child at work."""
+
+    def __init__(
+        self,
+        home: Household,
+        wanted: Wanted,
+        prompt: tuple[Part, ...],
+        *,
+        label: str = "agent",
+        outlives_turn: bool = False,
+        goes_on: bool = False,
+        emit: Callable[[str], None] = lambda chunk: None,
+    ) -> None:
+        """`goes_on`: a child that was stopped goes on, instead of being done."""
+        self._home = home
+        self._wanted = wanted
+        self._prompt = prompt
+        self._label = label
+        self._outlives_turn = outlives_turn
+        self._goes_on = goes_on
+        self._emit = emit
+        self._begun: tuple[Handle, TurnId | None] | None = None
+        self._forwarded: set[str] = set()
+        self._text = ""
+        self._files: list[FileTouched] = []
+        self._inputs: dict[CallUid, dict[str, Any]] = {}
+        """What the child's calls were given, for requests about them."""
+
+    @property
+    def child(self) -> SessionId:
+        """The child's session."""
+        return self._wanted.child
+
+    async def begin(self) -> None:
+        """Have the child at work, and its task on its own record.  A cancel waits until that is so.
+
+        Raises:
+            WeftError: the child cannot be opened, or not be set to work.
+        """
+        home = self._home
+        home.family.enter(home.session_id, self._wanted.origin.call_uid, self.child)
+        try:
+            with anyio.CancelScope(shield=True):
+                handle = await home.open_child(self._wanted)
+                self._begun = (handle, await self._set_to_work(handle))
+        except WeftError:
+            home.family.exit(self.child)
+            raise
+
+    async def run(self) -> ChildEnd:
+        """Follow the child to the end of its turn.  Whatever stops it is told in the end, not raised."""
+        try:
+            if self._begun is None:
+                await self.begin()
+            assert self._begun is not None
+            end = await self._follow(*self._begun)
+        except WeftError as error:
+            return ChildEnd(reason="halted", detail=str(error))
+        finally:
+            self._home.family.exit(self.child)
+        await self._home.close_child(self.child)
+        return end
+
+    async def _follow(self, handle: Handle, turn_id: TurnId | None) -> ChildEnd:
+        try:
+            async with anyio.create_task_group() as group:
+                end = await self._read(handle, turn_id, group)
+                group.cancel_scope.cancel()
+            return end
+        except anyio.get_cancelled_exc_class():
+            if self._home.is_aborting:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(STOP_SECONDS):
+                    await self._stop(handle)
+            raise
+
+    async def _stop(self, handle: Handle) -> None:
+        """Stop the child, and put on record what it had used until then."""
+        try:
+            await handle.abort(Abort(reason="the session it works for was stopped"))
+            end = self._end(handle, handle.state.turn.last_reason or "aborted", "it was stopped")
+            await self._home.append(lambda state: Commit(facts=finished(state, self.child, end)))
+        except WeftError:
+            return  # one of the two is gone, and with it whoever would want to know
+
+    # -- setting to work
+
+    async def _set_to_work(self, handle: Handle) -> TurnId | None:
+        """Start, continue or find the child's turn."""
+        turn = handle.state.turn
+        if turn.open is not None and handle.status not in ("interrupted", "error"):
+            return turn.open.turn_id
+        if turn.open is not None or (self._goes_on and turn.last_reason == "aborted"):
+            return _turn_of(await handle.call(ContinueTurn()))
+        if turn.last_turn is not None:
+            return turn.last_turn
+        for command in self._wanted.first:
+            await handle.call(command)
+        said = Say(
+            parts=self._prompt,
+            when_busy="refuse",
+            input_id=InputId(f"errand-{self.child}"),
+        )
+        return _turn_of(await handle.call(said))
+
+    # -- following
+
+    async def _read(self, handle: Handle, turn_id: TurnId | None, group: TaskGroup) -> ChildEnd:
+        try:
+            async with handle.subscribe(after=0, live="status") as events:
+                if _is_stuck(handle, handle.status):
+                    return self._end(handle, "halted", handle.error)
+                async for event in events:
+                    match event:
+                        case SessionStatus(status=status):
+                            if _is_stuck(handle, status):
+                                return self._end(handle, "halted", handle.error)
+                        case TurnFinished(reason=reason, detail=detail):
+                            if event.turn_id == turn_id:
+                                return self._end(handle, reason, detail)
+                        case _:
+                            await self._take(event, handle, group)
+        except WeftError as error:
+            return self._end(handle, "halted", str(error))
+        return self._end(handle, "halted", "its session was closed")
+
+    async def _take(self, event: object, handle: Handle, group: TaskGroup) -> None:
+        match event:
+            case TurnStarted(continued=False):
+                self._text = ""
+            case NewMessage(node=node) if node.role == "assistant":
+                self._text = node.text or self._text
+                self._inputs = {call.call_uid: call.args for call in node.calls}
+                for call in node.calls:
+                    self._emit(f"{self._label} ▸ {call.name}\n")
+            case FileTouched():
+                self._files.append(event)
+            case PermissionRequest() | QuestionAsked():
+                if event.request_id in handle.state.turn.requests:
+                    self._forwarded.add(event.request_id)
+                    group.start_soon(self._forward, event, handle)
+            case PermissionResolved() | QuestionAnswered():
+                if event.request_id in self._forwarded:
+                    await self._take_back(event)
+            case _:
+                pass
+
+    def _end(self, handle: Handle, reason: FinishReason, detail: str) -> ChildEnd:
+        state = handle.state
+        return ChildEnd(
+            reason=reason,
+            detail=detail,
+            text=self._text,
+            used=state.ledger.by_model(),
+            descendants=self._home.family.descendants(self.child),
+            files=() if self._wanted.project_path else _net(self._files, self._wanted),
+        )
+
+    # -- requests
+
+    async def _forward(self, request: _Request, handle: Handle) -> None:
+        """Put a request of the child on the parent's record, and hand the answer on."""
+        try:
+            await self._home.append(lambda state: Commit(facts=self._reissued(state, request)))
+            answer = await self._home.resolution(request.request_id)
+            await handle.call(_handed_on(answer))
+        except NoPendingRequest:
+            pass  # the child was answered, or stopped, meanwhile
+        except WeftError as error:
+            self._emit(f"{self._label}: a request could not be brought on: {error}\n")
+
+    def _reissued(self, state: SessionState, request: _Request) -> tuple[Fact, ...]:
+        known = state.turn.requests.keys() | {
+            answered.request.request_id for answered in state.turn.answers.values()
+        }
+        is_for_nobody = state.turn.open is None and not self._outlives_turn
+        if request.request_id in known or is_for_nobody:
+            return ()
+        copied = msgspec.structs.replace(
+            request,
+            session_id=SessionId(""),
+            seq=0,
+            at=0.0,
+            cause=None,
+            node=self._wanted.origin.node or request.node,
+            child=self.child,
+            outlives_turn=self._outlives_turn,
+        )
+        if isinstance(copied, PermissionRequest):
+            name = f"{self._label} ▸ {copied.tool_name}"
+            args = copied.args if copied.args is not None else self._inputs.get(copied.call_uid)
+            return (msgspec.structs.replace(copied, tool_name=name, args=args),)
+        return (copied,)
+
+    async def _take_back(self, answer: PermissionResolved | QuestionAnswered) -> None:
+        """The child's request was settled at the child: it is settled with the parent too."""
+
+        def build(state: SessionState) -> Commit:
+            if answer.request_id not in state.turn.requests:
+                return Commit(facts=())
+            plain = msgspec.structs.replace(
+                answer, session_id=SessionId(""), seq=0, at=0.0, cause=None
+            )
+            if isinstance(plain, PermissionResolved):
+                plain = msgspec.structs.replace(plain, pattern="", rules=())
+            return Commit(facts=(plain,))
+
+        if answer.request_id in self._home.state.turn.requests:
+            await self._home.append(build)
+
+
+def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
+    """The facts with which a child's end goes on the parent's record; none when it is there already."""
+    known = state.children.known.get(child)
+    if known is None or not known.is_open:
+        return ()
+    ended = child_finished(
+        state,
+        child,
+        end.reason,
+        end.used,
+        text=(end.text or end.detail)[:LONGEST_TEXT],
+        descendants=end.descendants,
+    )
+    return (*end.files, ended)
+
+
+def _is_stuck(handle: Handle, status: str) -> bool:
+    return status in ("interrupted", "error") and handle.state.turn.open is not None
+
+
+def _turn_of(accepted: object) -> TurnId | None:
+    return msgspec.convert(accepted, Accepted, from_attributes=True).turn_id
+
+
+def _handed_on(
+    answer: PermissionResolved | QuestionAnswered,
+) -> RespondToPermission | AnswerQuestion:
+    if isinstance(answer, QuestionAnswered):
+        return AnswerQuestion(request_id=answer.request_id, answer=answer.answer)
+    return RespondToPermission(
+        action=answer.action,
+        request_id=answer.request_id,
+        reason=answer.reason,
+        instead=answer.instead,
+    )
+
+
+def _net(files: list[FileTouched], wanted: Wanted) -> tuple[FileTouched, ...]:
+    """What all changes of a file come to, for the parent's record."""
+    call_uid: CallUid | None = wanted.origin.call_uid
+    first: dict[str, FileTouched] = {}
+    last: dict[str, FileTouched] = {}
+    certain: dict[str, bool] = {}
+    for touched in files:
+        first.setdefault(touched.path, touched)
+        last[touched.path] = touched
+        certain[touched.path] = certain.get(touched.path, True) and touched.is_certain
+    found: list[FileTouched] = []
+    for path, end in last.items():
+        begin = first[path]
+        was_there, is_there = begin.action != "created", end.action != "deleted"
+        if not was_there and not is_there:
+            continue
+        found.append(
+            FileTouched(
+                path=path,
+                action="deleted" if not is_there else "modified" if was_there else "created",
+                before=begin.before,
+                after=end.after,
+                call_uid=call_uid,
+                mode_before=begin.mode_before,
+                mode_after=end.mode_after,
+                missing=begin.missing,
+                is_certain=certain[path],
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,153 @@
+"""What agents need of the application: sessions to drive, and the way back to the session they work for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from weft.agents.limits import Family
+from weft.events import Fact, Origin, PermissionResolved, QuestionAnswered, Status
+from weft.ids import RequestId, SessionId
+from weft.loop import Build
+from weft.messages import ModelName
+from weft.permissions import Mode
+from weft.project import Definitions
+from weft.session import Abort, AbortReceipt, Command, Subscription
+from weft.state import SessionState
+from weft.workspace import Runner
+
+
+class Handle(Protocol):
+    """A session, as one who drives it needs it."""
+
+    @property
+    def state(self) -> SessionState:
+        """The state as it is now; only to be read."""
+        ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def error(self) -> str:
+        """Why the session is down; empty when it is not."""
+        ...
+
+    async def call(self, command: Command) -> Any:
+        """Have a command carried out."""
+        ...
+
+    async def abort(self, command: Abort) -> AbortReceipt:
+        """Stop the turn, and wait until everything is settled."""
+        ...
+
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
+        """Read events."""
+        ...
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A child session as it is to be.  Only a child that is not there yet is made so."""
+
+    child: SessionId
+    origin: Origin
+    title: str
+    model: ModelName
+    """With the effort it thinks with; without one, at its vendor's default."""
+    tools: tuple[str, ...]
+    """Of those that the parent has."""
+    permission_mode: Mode
+    depth: int
+    system_prompt: str | None = None
+    append_system_prompt: str = ""
+    max_turns: int | None = None
+    project_path: str | None = None
+    """None: the parent's."""
+    facts: tuple[Fact, ...] = ()
+    """What else its log begins with."""
+    first: tuple[Command, ...] = ()
+    """What is to be carried out there before its task; each with an `input_id`, so that it is done once."""
+
+
+class Household(Protocol):
+    """One session and the sessions that work for it."""
+
+    session_id: SessionId
+    family: Family
+    runner: Runner
+    worktrees: Path
+    """Where copies of the project for isolated agents are made."""
+
+    @property
+    def state(self) -> SessionState:
+        """The session's own state; only to be read."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[str]:
+        """The tools that its present turn has."""
+        ...
+
+    @property
+    def model(self) -> ModelName:
+        """The model of its present turn, and the effort with which it thinks."""
+        ...
+
+    @property
+    def mode(self) -> Mode:
+        """The permission mode that is in force."""
+        ...
+
+    @property
+    def is_aborting(self) -> bool:
+        """Its work was told to stop; false when its process is going, and the work will go on in another."""
+        ...
+
+    def now(self) -> float:
+        """Wall-clock time."""
+        ...
+
+    async def is_trusted(self) -> bool:
+        """Whether the user trusts the project as it is now; a copy is trusted as its original."""
+        ...
+
+    def definitions(self) -> Definitions:
+        """The agents that may be used."""
+        ...
+
+    def model_named(self, name: str) -> ModelName:
+        """The model that is meant, and the effort that is named with it.
+
+        Raises:
+            UsageError: it names none.
+        """
+        ...
+
+    def inherited(self) -> tuple[Fact, ...]:
+        """The facts by which what holds for the session's files holds for a child's too."""
+        ...
+
+    async def open_child(self, wanted: Wanted) -> Handle:
+        """The child session: made if it is not there yet, else opened as it is."""
+        ...
+
+    async def close_child(self, child: SessionId) -> None:
+        """The child has nothing more to do; its record stays."""
+        ...
+
+    async def append(self, build: Build, *, wake: bool = False) -> None:
+        """Put something on the session's own record (`SessionActor.append`)."""
+        ...
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until a request on the session's own record is answered."""
+        ...
+
+    def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        """Let something go on beside the turns."""
+        ...

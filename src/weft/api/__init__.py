@@ -1,0 +1,51 @@
+"""The Python API: `Session`, `SessionManager`, single queries, and the values that they return.
+
+Turns calls into commands and facts into results.  Opens no store and reads no setting: `app/` hands
+it what it needs.
+"""
+
+from weft.api.manager import (
+    ExportFormat,
+    ImportReport,
+    SessionInfo,
+    SessionManager,
+    SessionRecord,
+)
+from weft.api.model_query import Answer, Delta, Stream, query, stream
+from weft.api.reports import (
+    BackgroundWork,
+    ChildInfo,
+    EditorSnapshot,
+    PlanProgress,
+    SessionMetadata,
+    UsageReport,
+)
+from weft.api.results import HistoryMessage, Reply, Result
+from weft.api.session import Session
+from weft.session import Branch, RewindItem, RewindPlan
+
+__all__ = [
+    "Answer",
+    "BackgroundWork",
+    "Branch",
+    "ChildInfo",
+    "Delta",
+    "EditorSnapshot",
+    "ExportFormat",
+    "HistoryMessage",
+    "ImportReport",
+    "PlanProgress",
+    "Reply",
+    "Result",
+    "RewindItem",
+    "RewindPlan",
+    "Session",
+    "SessionInfo",
+    "SessionManager",
+    "SessionMetadata",
+    "SessionRecord",
+    "Stream",
+    "UsageReport",
+    "query",
+    "stream",
+]

@@ -1,0 +1,181 @@
+"""The session as a tree: section *The tree* of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.api.handle import Handle, input_id_of
+from weft.errors import UsageError
+from weft.ids import NodeId
+from weft.messages import Text
+from weft.session import (
+    Branch,
+    BranchAt,
+    DeleteBranch,
+    EditNode,
+    RenameBranch,
+    Rewind,
+    RewindPlan,
+    SetCheckpoint,
+    SwitchBranch,
+    ToggleCollapse,
+    UndoRewind,
+    branches,
+    node_at,
+)
+
+if TYPE_CHECKING:  # as below
+    from weft.api.tree_view import TreeView
+
+
+class Branching(Handle):
+    """Branches, checkpoints, rewinds and revisions."""
+
+    async def tree(self) -> TreeView:
+        """Every message of every branch, the names, and where the conversation stands."""
+        from weft.api.tree_view import tree_view  # only for those who look: it costs start-up time
+
+        return await tree_view(await self._port())
+
+    async def branch_at(
+        self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None
+    ) -> Branch:
+        """Let the line end at a message (its id, or its index in `get_history()`) and go on from there; nothing is lost.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is no such message, or the name is taken.
+        """
+        node = await self._node(node_or_index)
+        command = BranchAt(node=node, name=name or "", **self._by(input_id))
+        return msgspec.convert(await self._call(command), Branch)
+
+    async def list_branches(self) -> list[Branch]:
+        """Every branch; the present one ends at the head."""
+        return branches((await self._port()).state)
+
+    async def switch_branch(
+        self, name_or_index: str | int, *, input_id: str | None = None
+    ) -> Branch:
+        """Go on with another branch; the line that is left keeps its place."""
+        name = await self._branch_name(name_or_index)
+        answer = await self._call(SwitchBranch(name=name, **self._by(input_id)))
+        return msgspec.convert(answer, Branch)
+
+    async def rename_branch(
+        self, name_or_index: str | int, new_name: str, *, input_id: str | None = None
+    ) -> None:
+        """Give a branch another name; also while a turn runs, which goes on where it is."""
+        name = await self._branch_name(name_or_index)
+        await self._call(RenameBranch(name=name, new_name=new_name, **self._by(input_id)))
+
+    async def delete_branch(self, name_or_index: str | int, *, input_id: str | None = None) -> None:
+        """Forget a branch's name; its messages stay in the tree.
+
+        Raises:
+            UsageError: there is no such branch, or it is the present one.
+        """
+        name = await self._branch_name(name_or_index)
+        await self._call(DeleteBranch(name=name, **self._by(input_id)))
+
+    async def checkpoint(self, label: str | None = None, *, input_id: str | None = None) -> str:
+        """Name the place where the conversation stands; returns the name."""
+        answer = await self._call(SetCheckpoint(label=label or "", **self._by(input_id)))
+        return str(answer)
+
+    async def rewind(
+        self,
+        to: str | int | None,
+        files: bool = True,
+        conversation: bool = True,
+        preview: bool = False,
+        *,
+        overwrite: Sequence[str] = (),
+        input_id: str | None = None,
+    ) -> RewindPlan:
+        """Let files, the conversation or both go back to what they were at a message: its id, its index in `get_history()`, the label
+        of a checkpoint, or None for before the first one.
+
+        Each path that the session changed since goes back to what it was, by tools and commands alike, if it still is what the session
+        left; all others are named, and those in `overwrite` go back all the same.  `preview` only says what would happen.  What is left
+        of the line keeps a name, and `undo_rewind` takes it all back.  A cancel ends the wait; the rewind is carried out all the same.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is no such message, or `overwrite` names a path that is not in the plan.
+        """
+        node, checkpoint = await self._place(to)
+        command = Rewind(
+            to=node,
+            checkpoint=checkpoint,
+            files=files,
+            conversation=conversation,
+            preview=preview,
+            overwrite=tuple(overwrite),
+            input_id=input_id_of(input_id),
+            client=self._client,
+        )
+        return msgspec.convert(await self._call(command), RewindPlan)
+
+    async def undo_rewind(
+        self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
+    ) -> RewindPlan:
+        """Take the last rewind back: its files, if nobody has changed them since, and the place in the conversation.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is none.
+        """
+        command = UndoRewind(preview=preview, overwrite=tuple(overwrite), **self._by(input_id))
+        return msgspec.convert(await self._call(command), RewindPlan)
+
+    async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
+        """The node that is meant, and the checkpoint, where it is meant by that."""
+        if to is None:
+            return None, ""
+        ref = (await self._port()).state.tree.refs.get(to) if isinstance(to, str) else None
+        if ref is not None and ref.ref == "checkpoint":
+            return ref.node, str(to)
+        return await self._node(to), ""
+
+    async def revisions(self, node: str) -> list[str]:
+        """The texts of a message, oldest first; the last one is in force."""
+        port = await self._port()
+        return [
+            "".join(part.text for part in parts if isinstance(part, Text))
+            for parts in await port.revisions(NodeId(node))
+        ]
+
+    async def restore_revision(self, node: str, n: int, *, input_id: str | None = None) -> None:
+        """Put an earlier text of a message in force again, as a new revision."""
+        port = await self._port()
+        found = await port.revisions(NodeId(node))
+        if not 0 <= n < len(found):
+            raise UsageError(f"no revision {n}; the message has {len(found)}")
+        await port.call(EditNode(node=NodeId(node), parts=found[n], **self._by(input_id)))
+
+    async def toggle_tool_collapse(self, message_id: str, *, input_id: str | None = None) -> bool:
+        """Fold or unfold the tool calls of a message; returns whether they are folded now."""
+        node = await self._node(message_id)
+        if node is None:
+            raise UsageError(f"the message {message_id!r} has no tool calls to fold")
+        return not await self._call(ToggleCollapse(node=node, **self._by(input_id)))
+
+    async def toggle_all_tool_collapses(self, *, input_id: str | None = None) -> bool:
+        """Unfold everything if anything is folded, else fold everything; returns whether all is folded now."""
+        return not await self._call(ToggleCollapse(**self._by(input_id)))
+
+    async def _node(self, given: str | int) -> NodeId | None:
+        """The node that a message id or an index in the history means."""
+        return node_at((await self._port()).state, given)
+
+    async def _branch_name(self, given: str | int) -> str:
+        if isinstance(given, str):
+            return given
+        known = await self.list_branches()
+        if not -len(known) <= given < len(known):
+            raise UsageError(f"no branch {given}; there are {len(known)}")
+        return known[given].name

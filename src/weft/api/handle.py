@@ -1,0 +1,161 @@
+"""The way from a handle to its session, and what every section of the API builds on.
+
+A handle is an id and the way to wherever the session lives.  If the session was unloaded it comes back with the next call, and if
+another process owns it, that process is asked.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from weft.errors import SessionStopped, UsageError
+from weft.ids import InputId, SessionId
+from weft.messages import ModelName
+from weft.project.skills import Skills
+from weft.providers import Model, ModelInfo
+from weft.runtime.port import UNLOADED, Port
+from weft.session import Attach, ChangeSetting, Command, Subscription
+from weft.store import SessionRow
+from weft.tools import Shape
+
+if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
+    from weft.project.agent_definitions import Definitions
+    from weft.project.markdown_commands import Ask, Expanded, MarkdownCommands
+
+MESSAGE_OPTIONS = frozenset(
+    {
+        "max_budget_usd",
+        "max_tokens",
+        "edit_model",
+        "max_turns",
+        "mode",
+        "model",
+        "plan_model",
+        "retries",
+        "schema",
+        "thinking",
+        "tools",
+    }
+)
+"""What may be set for one message."""
+
+
+class Host(Protocol):
+    """What a handle needs of the manager it came from."""
+
+    async def port(self, session_id: SessionId) -> Port:
+        """The way to the session; starts a stored one, without calling a model."""
+        ...
+
+    async def available_models(self) -> list[ModelInfo]: ...
+
+    def command_names(self) -> list[str]: ...
+
+    async def commands(self, project_path: str) -> MarkdownCommands: ...
+
+    async def agents(self, project_path: str) -> Definitions: ...
+
+    async def expand_command(
+        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+    ) -> Expanded: ...
+
+    def now(self) -> float: ...
+
+    def model_named(self, model: Any) -> ModelName: ...
+
+    def model(self, name: str) -> Model: ...
+
+    def rotation(self) -> list[str]: ...
+
+    def skills(self, project_path: str) -> Skills: ...
+
+    async def keep_handover(self, session_id: SessionId, text: str) -> str: ...
+
+    def running(self, session_id: SessionId) -> Port | None:
+        """The way to a session that is open here; None when it is not."""
+        ...
+
+    async def row(self, session_id: SessionId) -> SessionRow | None: ...
+
+    async def stop_child(self, session_id: SessionId, child: SessionId) -> None: ...
+
+    def runs_command(self, session_id: SessionId, name: str) -> bool:
+        """True while a background command of this name runs in this process."""
+        ...
+
+    def shape(self, wanted: Any) -> Shape: ...
+
+    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any: ...
+
+
+class Handle:
+    """An id, and the way to the session that has it."""
+
+    def __init__(self, session_id: SessionId, host: Host, port: Port | None = None) -> None:
+        self.id = session_id
+        self._host = host
+        self._port_now = port
+        self._client = ""
+        self._role: Literal["viewer", "driver"] = "viewer"
+        # Weak, so that leaving a loop is enough to end its subscription: nobody else holds it.
+        self._subscriptions: list[weakref.ref[Subscription]] = []
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    def session_id(self) -> SessionId:
+        """The stable id."""
+        return self.id
+
+    async def _set(self, name: str, value: Any, input_id: str | None = None) -> None:
+        await self._call(ChangeSetting(name=name, value=value, **self._by(input_id)))
+
+    def _by(self, input_id: str | None) -> dict[str, Any]:
+        """Who sends a command, and under which id; one that comes again under its id is carried out once."""
+        return {"client": self._client, "input_id": input_id_of(input_id)}
+
+    async def _port(self) -> Port:
+        if self._port_now is None or not self._port_now.is_open:
+            port = await self._host.port(self.id)
+            if self._client:
+                # The session has come back without its clients: who watched before, watches again.
+                await port.call(Attach(role=self._role, client=self._client))
+            self._port_now = port
+        return self._port_now
+
+    async def _call(self, command: Command) -> Any:
+        port = await self._port()
+        try:
+            return await port.call(command)
+        except SessionStopped:
+            # A session that is unloaded just now has not taken the command, and comes back for it.
+            if port.is_open or await port.ended() != UNLOADED:
+                raise
+        return await (await self._port()).call(command)
+
+    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options as the log keeps them."""
+        kept = {name: value for name, value in options.items() if value is not None}
+        for name in kept.keys() & {"plan_model", "edit_model"}:
+            kept[name] = str(self._host.model_named(kept[name]))
+        if "model" in kept:
+            named = self._host.model_named(kept["model"])
+            kept["model"] = named.name
+            if named.effort is not None:
+                kept.setdefault("thinking", named.effort)
+        if "tools" in kept:
+            kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
+        if "schema" in kept:
+            kept["schema"] = self._host.shape(kept["schema"]).schema
+        unknown = sorted(set(kept) - MESSAGE_OPTIONS)
+        if unknown:
+            raise UsageError(
+                f"no option {unknown[0]!r}; a message takes {', '.join(sorted(MESSAGE_OPTIONS))}"
+            )
+        return kept
+
+
+def input_id_of(given: str | None) -> InputId | None:
+    """An id that a caller gave; None when it gave none."""
+    return InputId(given) if given else None

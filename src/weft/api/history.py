@@ -1,0 +1,65 @@
+"""A line of the conversation as programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.api.results import HistoryMessage
+from weft.ids import EntryId, NodeId
+from weft.loop import Entry as LineEntry
+from weft.messages import Node
+from weft.state import Entry, SessionState, combine_queue_entries_to_text
+
+
+def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:
+    """A line as programs read it: answers, each call's result behind its answer, and the system's notes."""
+    notes: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
+    for note in state.tree.notes:
+        message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")
+        notes.setdefault(note.node, []).append((f"note_{note.seq}", message))
+    found = notes.get(None, [])
+    for entry in line:
+        found += _rows(entry)
+        found += notes.get(entry.node.id, [])
+    return found
+
+
+def _shown(node: Node) -> str:
+    """What a message says, with pictures and files named."""
+    entry = Entry(entry_id=EntryId(""), delivery="steering", parts=node.parts)
+    return combine_queue_entries_to_text([entry])
+
+
+def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
+    node = entry.node
+    rows = [
+        (
+            str(node.id),
+            HistoryMessage(
+                role=node.role,
+                content=_shown(node),
+                tool_calls=tuple(
+                    {"id": call.call_uid, "name": call.name, "args": call.args}
+                    for call in node.calls
+                ),
+                is_partial=node.is_partial,
+            ),
+        )
+    ]
+    for call in node.calls:
+        result = entry.results.get(call.call_uid)
+        if result is not None:
+            message = HistoryMessage(
+                role="tool",
+                content=result.text,
+                tool_call_id=call.call_uid,
+                is_error=result.is_error,
+            )
+            rows.append((str(call.call_uid), message))
+    return rows
+
+
+def whole(text: str, said: Sequence[HistoryMessage]) -> str:
+    """The model's last words in full: events carry only the beginning of very long ones."""
+    last = next((each.content for each in reversed(said) if each.role == "assistant"), "")
+    return last if last.startswith(text) else text

@@ -1,0 +1,105 @@
+"""The session as one reads it: section *Reading* of the API."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from weft.api.handle import Handle
+from weft.api.history import history
+from weft.api.reports import (
+    EditorSnapshot,
+    SessionMetadata,
+    UsageReport,
+    metadata_of,
+    snapshot_of,
+    usage_of,
+)
+from weft.api.results import HistoryMessage
+from weft.events import Status
+from weft.providers import ModelInfo
+from weft.session import Subscription
+from weft.state import TouchedFile
+
+if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+    from weft.project.markdown_commands import Ask, Expanded, MarkdownCommand
+
+
+class Reading(Handle):
+    """What a session tells of itself."""
+
+    async def messages(self) -> list[HistoryMessage]:
+        """The whole present line, oldest first."""
+        return [message for _, message in await self.messages_with_ids()]
+
+    get_history = messages
+
+    async def messages_with_ids(self) -> list[tuple[str, HistoryMessage]]:
+        """The same, each with its stable id."""
+        port = await self._port()
+        return history(await port.line(), port.state)
+
+    async def get_status(self) -> Status:
+        """idle, thinking, executing_tool, awaiting_permission, interrupted or error."""
+        return (await self._port()).status
+
+    async def editor_snapshot(self) -> EditorSnapshot:
+        """What a screen needs to draw itself."""
+        return await snapshot_of(await self._port())
+
+    async def metadata(self) -> SessionMetadata:
+        """Title, model, counts, cost and status."""
+        return metadata_of(await self._port())
+
+    async def usage(self) -> UsageReport:
+        """Tokens and money: in all, per model, per turn, per branch and per purpose."""
+        return usage_of((await self._port()).state)
+
+    async def touched_files(self) -> list[TouchedFile]:
+        """The files that tools changed, newest first."""
+        return (await self._port()).state.files.newest_first()
+
+    async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+        """Events: those after the cursor, then new ones; no gap, no repeat.  `live=False` leaves signals out."""
+        subscription = (await self._port()).subscribe(after=after, live=live)
+        self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]
+        return subscription
+
+    def _readers(self) -> list[Subscription]:
+        """The subscriptions of this handle that somebody still reads, the newest last."""
+        held = [each() for each in self._subscriptions]
+        return [each for each in held if each is not None and each.is_open]
+
+    async def unsubscribe(self) -> None:
+        """End the newest subscription of this handle."""
+        for subscription in self._readers()[-1:]:
+            subscription.close()
+
+    async def get_provider(self) -> str:
+        """The provider of the session's model."""
+        return (await self._port()).state.settings.model.partition(":")[0]
+
+    async def get_available_models(self) -> list[ModelInfo]:
+        """Every model that could be used."""
+        return await self._host.available_models()
+
+    async def get_commands(self) -> list[str]:
+        """The slash commands that screens offer: those that are built in, and those from Markdown files."""
+        found = [f"/{command.name}" for command in await self.list_commands()]
+        return [*self._host.command_names(), *found]
+
+    async def list_commands(self) -> list[MarkdownCommand]:
+        """The slash commands from Markdown files, of the project and of the person."""
+        project = (await self._port()).state.about.project_path
+        return list((await self._host.commands(project)).found.values())
+
+    async def expand_command(self, text: str, *, ask: Ask | None = None) -> Expanded:
+        """What a line `/name arguments` stands for, for a command from a Markdown file: send its `content` with its `options`.
+
+        `ask` is called for each shell command in it that needs leave, and says whether there is; without it such a command is
+        refused.  What is run is put on record first.  A cancel ends what runs.
+
+        Raises:
+            UsageError: there is no such command, or a shell command in it may not be run; nothing was sent.
+        """
+        return await self._host.expand_command(self.id, text, ask, self._client)

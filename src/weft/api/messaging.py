@@ -1,0 +1,407 @@
+"""The session as one talks to it: section *Talking* of the API.
+
+What is said, the queue, the clients, what waits for a person's answer, and what goes on beside the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import msgspec
+
+from weft.api.handle import Handle, input_id_of
+from weft.api.reports import BackgroundWork, ChildInfo, child_info
+from weft.api.results import Reply
+from weft.api.turn_waiter import reply_to
+from weft.errors import UsageError
+from weft.events import PermissionAction, Status, Todo
+from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
+from weft.messages import Content, as_parts
+from weft.runtime.port import LocalPort, Port
+from weft.session import (
+    Abort,
+    AbortReceipt,
+    Accepted,
+    AddNote,
+    AnswerQuestion,
+    Attach,
+    ContinueTurn,
+    DecidePlan,
+    DequeueSteering,
+    Detach,
+    EditPlan,
+    EditQueued,
+    MarkNode,
+    Queued,
+    RecallQueues,
+    RemoveQueued,
+    ReorderQueue,
+    RespondToPermission,
+    Say,
+    StopBackground,
+)
+from weft.state import BackgroundCommand, Entry, combine_queue_entries_to_text
+
+if TYPE_CHECKING:  # loaded when somebody looks at the agents
+    from weft.project.agent_definitions import Definition
+
+
+KILL_SECONDS = 15.0
+"""How long the end of a command that is killed is waited for."""
+
+
+class Talking(Handle):
+    """What is said to a session, and answered."""
+
+    async def send_message(
+        self,
+        content: Content,
+        *,
+        queue: bool = True,
+        input_id: str | None = None,
+        **options: Any,
+    ) -> Reply:
+        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, schema, …) hold for this message.
+
+        `schema` (a JSON Schema or a type) asks for a structured result: `Reply.deliverable`, checked, with at most two repairs.  A busy session queues it as a follow-up.  A cancel ends the wait, not the turn.
+
+        Raises:
+            SessionBusy: a turn runs and `queue` is False.
+        """
+        port = await self._port()
+        command = Say(
+            parts=as_parts(content),
+            when_busy="follow_up" if queue else "refuse",
+            options=self._options(options),
+            waits=True,
+            input_id=input_id_of(input_id),
+            client=self._client,
+        )
+        accepted = _accepted(await port.call(command))
+        return self._typed(await reply_to(port, accepted), options.get("schema"))
+
+    def _typed(self, reply: Reply, wanted: Any) -> Reply:
+        """The reply with its result in the type that was asked for."""
+        if wanted is None or reply.finish_reason != "submitted":
+            return reply
+        value = self._host.shape(wanted).check(reply.deliverable)
+        return msgspec.structs.replace(reply, deliverable=value)
+
+    async def send_prompt(
+        self, content: Content, *, input_id: str | None = None, **options: Any
+    ) -> Accepted:
+        """Start a turn, or steer the one that runs; returns as soon as the prompt is durable."""
+        return await self._say(content, "steering", input_id, options)
+
+    async def queue_steering(self, content: Content, *, input_id: str | None = None) -> Accepted:
+        """Say something that reaches the model before its next call; idle, the same as `send_prompt`."""
+        return await self._say(content, "steering", input_id, {})
+
+    async def queue_follow_up(
+        self, content: Content, *, input_id: str | None = None, **options: Any
+    ) -> Accepted:
+        """Say something that is sent when the turn ends; idle, the same as `send_prompt`."""
+        return await self._say(content, "follow_up", input_id, options)
+
+    async def _say(
+        self,
+        content: Content,
+        when_busy: Literal["steering", "follow_up"],
+        input_id: str | None,
+        options: dict[str, Any],
+    ) -> Accepted:
+        answer = await self._call(
+            Say(
+                parts=as_parts(content),
+                when_busy=when_busy,
+                options=self._options(options),
+                input_id=input_id_of(input_id),
+                client=self._client,
+            )
+        )
+        return _accepted(answer)
+
+    async def get_queued_messages(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """Both queues (steering, follow-up), only to look at."""
+        port = await self._port()
+        queue = port.state.queue
+        steering, follow_up = queue.waiting("steering"), queue.waiting("follow_up")
+        return await port.in_full(steering), await port.in_full(follow_up)
+
+    async def recall_queues(
+        self, *, input_id: str | None = None
+    ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """Both queues, emptied."""
+        queued = msgspec.convert(await self._call(RecallQueues(**self._by(input_id))), Queued)
+        return queued.steering, queued.follow_up
+
+    async def clear_queues(self, *, input_id: str | None = None) -> None:
+        """Empty both queues."""
+        await self.recall_queues(input_id=input_id)
+
+    async def dequeue_steering(self, *, input_id: str | None = None) -> Entry | None:
+        """Take back the next steering message; None when there is none."""
+        answer = await self._call(DequeueSteering(**self._by(input_id)))
+        return None if answer is None else msgspec.convert(answer, Entry)
+
+    @staticmethod
+    def combine_queue_entries_to_text(entries: Sequence[Entry]) -> str:
+        """One string for showing entries or putting them back into an input box."""
+        return combine_queue_entries_to_text(entries)
+
+    async def edit_queued(
+        self, entry_id: str, content: Content, *, input_id: str | None = None
+    ) -> None:
+        """Change what a queued message says."""
+        parts = as_parts(content)
+        await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, **self._by(input_id)))
+
+    async def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None:
+        """Take a message out of the queue."""
+        await self._call(RemoveQueued(entry_id=EntryId(entry_id), **self._by(input_id)))
+
+    async def reorder_queue(self, ids: Sequence[str], *, input_id: str | None = None) -> None:
+        """Put the named messages first, in this order."""
+        entries = tuple(EntryId(each) for each in ids)
+        await self._call(ReorderQueue(entries=entries, **self._by(input_id)))
+
+    async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
+        """Stop the turn, if one runs; returns when everything is settled (within a second)."""
+        receipt = await (await self._port()).abort(Abort(reason=reason, **self._by(input_id)))
+        return msgspec.convert(receipt, AbortReceipt)
+
+    async def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted:
+        """Go on from exactly what is stored, after an interruption, an abort or a limit."""
+        command = ContinueTurn(options=self._options(options), **self._by(input_id))
+        return _accepted(await self._call(command))
+
+    async def continue_and_wait(self, *, input_id: str | None = None, **options: Any) -> Reply:
+        """`continue_turn`, and wait for the turn's end."""
+        port = await self._port()
+        command = ContinueTurn(options=self._options(options), **self._by(input_id))
+        return await reply_to(port, _accepted(await port.call(command)), self._host.now())
+
+    async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
+        """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
+        client = self._client or new_id("cli", self._host.now())
+        await self._call(Attach(role=role, client=client))
+        self._client, self._role = client, role
+        return client
+
+    async def detach(self) -> None:
+        """Go."""
+        if self._client:
+            await self._call(Detach(client=self._client))
+            self._client = ""
+
+    async def claim_driver(self) -> None:
+        """Drive from now on; who drove before watches."""
+        await self.attach("driver")
+
+    async def approve_plan(self, *, input_id: str | None = None) -> None:
+        """Approve the plan that waits; it is carried out.
+
+        Raises:
+            NoPendingRequest: no plan waits.
+        """
+        await self._call(DecidePlan(approved=True, **self._by(input_id)))
+
+    async def edit_plan(self, plan: Any, *, input_id: str | None = None) -> None:
+        """Put another plan (a `weft.agents.Plan`, or a map like it) in the place of the one that waits; it still waits.
+
+        Raises:
+            UsageError: it is no plan.
+            NoPendingRequest: no plan waits.
+        """
+        from weft.agents import as_plan, plain  # only here: it costs start-up time
+
+        await self._call(EditPlan(plan=plain(as_plan(plan)), **self._by(input_id)))
+
+    async def reject_plan(self, reason: str = "", *, input_id: str | None = None) -> None:
+        """Turn the plan that waits down; the turn ends, and the model will know the reason.
+
+        Raises:
+            NoPendingRequest: no plan waits.
+        """
+        await self._call(DecidePlan(approved=False, reason=reason, **self._by(input_id)))
+
+    async def background_commands(self) -> list[BackgroundWork]:
+        """What goes on beside the turns: background agents, and commands, those that have ended too (the last of them).
+
+        None of it ends with a turn, or by `abort()`; all of it ends with the session.
+        """
+        agents = [
+            BackgroundWork(id=child.id, kind="agent", title=child.title, status=child.status)
+            for child in await self.children()
+            if child.background and child.reason is None
+        ]
+        port = await self._port()
+        commands = port.state.background.known.items()
+        return [*agents, *(self._command(port, name, about) for name, about in commands)]
+
+    def _command(self, port: Port, name: str, about: BackgroundCommand) -> BackgroundWork:
+        status: Literal["running", "exited", "interrupted"] = "running"
+        if about.end is not None:
+            status = "exited"
+        elif isinstance(port, LocalPort) and not self._host.runs_command(self.id, name):
+            status = "interrupted"
+        code = None if about.end is None else about.end.exit_code
+        return BackgroundWork(
+            id=name, kind="shell", title=about.command, status=status, exit_code=code
+        )
+
+    async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:
+        """Stop something that goes on beside the turns, with all that it started; returns when its end is on record.
+
+        Raises:
+            UsageError: nothing of this id does.
+        """
+        await self._call(StopBackground(child=background_id, **self._by(input_id)))
+        if background_id in (await self._port()).state.background.known:
+            await self._until_over(background_id)
+        else:
+            await self._host.stop_child(self.id, SessionId(background_id))
+
+    async def _until_over(self, name: str) -> None:
+        """Wait, for a while, until the end of a background command is on record."""
+        port = await self._port()
+        with anyio.move_on_after(KILL_SECONDS):
+            async with port.subscribe(after=port.state.seq, live=False) as events:
+                if name not in port.state.background.running:
+                    return
+                async for _ in events:
+                    if name not in port.state.background.running:
+                        return
+
+    async def children(self) -> list[ChildInfo]:
+        """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest first."""
+        port = await self._port()
+        # A child with an open turn that is not open here works where its parent is, or nowhere.
+        elsewhere: Status = "interrupted" if isinstance(port, LocalPort) else "thinking"
+        return [
+            child_info(
+                child, about, await self._host.row(child), running=self._status(child, elsewhere)
+            )
+            for child, about in port.state.children.known.items()
+        ]
+
+    def _status(self, child: SessionId, elsewhere: Status) -> Status:
+        port = self._host.running(child)
+        return port.status if port is not None else elsewhere
+
+    async def list_agents(self) -> list[Definition]:
+        """The kinds of agents that this session may use, those of the project and of the person."""
+        project = (await self._port()).state.about.project_path
+        return list((await self._host.agents(project)).found.values())
+
+    async def set_budget(
+        self, usd: float | None = None, tokens: int | None = None, *, input_id: str | None = None
+    ) -> None:
+        """Limit what the session may spend; no limit where None."""
+        for limit in (usd, tokens):
+            if limit is not None and not isinstance(limit, int | float):
+                raise UsageError(f"a budget is a number, not {limit!r}")
+            if limit is not None and limit <= 0:
+                raise UsageError("a budget must be more than nothing")
+        budget = {"max_budget_usd": usd, "max_tokens": tokens}
+        value = {name: limit for name, limit in budget.items() if limit is not None}
+        await self._set("budget", value or None, input_id)
+
+    async def pin(self, message_id: str, *, input_id: str | None = None) -> None:
+        """Keep a message in the model's context whatever is compacted."""
+        command = MarkNode(node=NodeId(message_id), mark="pin", **self._by(input_id))
+        await self._call(command)
+
+    async def todos(self) -> tuple[Todo, ...]:
+        """The task list that the model keeps."""
+        return (await self._port()).state.todos.items
+
+    async def add_system_message(
+        self,
+        text: str,
+        level: Literal["info", "warning", "error"] = "info",
+        *,
+        to_model: bool = False,
+        input_id: str | None = None,
+    ) -> None:
+        """Say something as the system: shown and kept; with `to_model`, in the model's context too."""
+        await self._call(AddNote(text=text, level=level, to_model=to_model, **self._by(input_id)))
+
+    async def respond_to_permission(
+        self,
+        action: PermissionAction,
+        *,
+        request_id: str | None = None,
+        meta: dict[str, Any] | None = None,
+        input_id: str | None = None,
+    ) -> None:
+        """Answer a request for permission.  `meta` may carry more:
+
+        - `reason`: told to the model.
+        - `save`: what is allowed always is kept as a rule.  It covers exactly what was shown, in
+          this project, for every session that is opened from then on.
+        - `input`, with `allow_once`: the call runs with this input in the place of the one that was
+          shown, if it passes rules, hooks and boundaries as well.
+        - `rules`: `Rule`s that hold in this session from now on, as long as the process lives.
+        - `interrupt`, with `deny`: the turn ends.
+
+        Raises:
+            NoPendingRequest: it is not open (any more); nothing was approved.
+            UsageError: several are open and none was named, the rule cannot be kept, or the answer
+                contradicts itself; nothing was approved.
+        """
+        more = meta or {}
+        if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
+            raise UsageError(
+                f"no answer {action!r}; there are allow_once, allow_turn, allow_always and deny"
+            )
+        given = more.get("input")
+        if given is not None and action != "allow_once":
+            raise UsageError(f"another input can be allowed once; it cannot go with {action!r}")
+        await self._call(
+            RespondToPermission(
+                # What was shown is not allowed: one who knows nothing of other inputs must not run
+                # it.
+                action=action if given is None else "deny",
+                request_id=RequestId(request_id) if request_id else None,
+                reason=str(more.get("reason", "")),
+                save=bool(more.get("save", False)),
+                instead=given,
+                rules=tuple(more.get("rules", ())),
+                interrupt=bool(more.get("interrupt", False)),
+                **self._by(input_id),
+            )
+        )
+
+    async def respond_to_approval(
+        self,
+        decision: Literal["approve", "reject", "approve_all"],
+        *,
+        request_id: str | None = None,
+        input_id: str | None = None,
+    ) -> None:
+        """The other spelling of `respond_to_permission`."""
+        actions: dict[str, PermissionAction] = {
+            "approve": "allow_once",
+            "reject": "deny",
+            "approve_all": "allow_always",
+        }
+        if decision not in actions:
+            raise UsageError(f"no decision {decision!r}; there are {', '.join(actions)}")
+        await self.respond_to_permission(
+            actions[decision], request_id=request_id, input_id=input_id
+        )
+
+    async def answer_question(
+        self, request_id: str, answer: str, *, input_id: str | None = None
+    ) -> None:
+        """Answer what the model asked."""
+        await self._call(
+            AnswerQuestion(request_id=RequestId(request_id), answer=answer, **self._by(input_id))
+        )
+
+
+def _accepted(answer: Any) -> Accepted:
+    return msgspec.convert(answer, Accepted)

@@ -1,0 +1,226 @@
+"""What a session tells of itself: values, and how they are made of its state."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from weft.events import PermissionRequest, Status
+from weft.ids import NodeId, SessionId
+from weft.messages import Usage
+from weft.runtime.port import Port
+from weft.session import branches
+from weft.state import Child, Entry, PlanState, Request, SessionState
+from weft.store import SessionRow
+
+
+class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to say about a session in one line."""
+
+    id: SessionId
+    title: str
+    model: str
+    provider: str
+    created: float
+    last_message: float
+    message_count: int
+    turn_count: int
+    first_prompt: str
+    cost_usd: float | None
+    status: Status
+    project_path: str
+    parent_id: SessionId | None = None
+
+
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the session used: in all, and cut in several ways."""
+
+    total: Usage
+    by_model: dict[str, Usage]
+    by_turn: dict[str, Usage]
+    """The empty name holds what belongs to no turn: compactions and summaries that were asked for."""
+    branch: Usage
+    """What made the present line."""
+    by_branch: dict[str, Usage] = {}
+    """What made the line of each branch; what two share counts in both."""
+    by_purpose: dict[str, Usage] = {}
+    """What it was for: `turn`, `compaction`, `summary`, …; `child` is what sessions used that worked for this one."""
+
+
+class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compaction did."""
+
+    summary: str
+    upto: NodeId
+    """The last message that the summary stands for."""
+    tokens_before: int
+    tokens_after: int
+
+
+class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that works for another, at a glance."""
+
+    id: SessionId
+    name: str
+    """The kind of agent, or which step."""
+    purpose: str
+    """agent, candidate or step."""
+    background: bool = False
+    reason: str | None = None
+    """How it ended; None while it is at work."""
+    call_uid: str | None = None
+    """The call that it works for."""
+    node: NodeId | None = None
+    """The message that called it."""
+    title: str = ""
+    model: str = ""
+    cost_usd: float | None = 0.0
+    status: Status = "idle"
+
+
+class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that goes on beside the turns; `kill_background` takes its id."""
+
+    id: str
+    kind: Literal["agent", "shell"]
+    title: str
+    """What the agent is to do, or the command."""
+    status: Status | Literal["running", "exited"]
+    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and nobody has gone on with the session since."""
+    exit_code: int | None = None
+    """Of a command that has ended; negative: by that signal, None: nobody saw its end."""
+
+
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan of architect mode, and how far it has come."""
+
+    plan: dict[str, Any]
+    approved: bool | None
+    """None: it waits for somebody's word."""
+    steps: dict[int, str] = {}
+    """How each step that was begun stands: started, passed, failed, skipped or replanned."""
+
+
+class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a screen needs to draw itself; events after `seq` bring it on from there."""
+
+    seq: int
+    status: Status
+    model: str
+    mode: str
+    permission_mode: str
+    thinking: str
+    draft_node: NodeId | None
+    draft: str
+    queue: tuple[Entry, ...]
+    steering_length: int
+    follow_up_length: int
+    requests: tuple[Request, ...]
+    pending_approval: PermissionRequest | None
+    pending_plan: dict[str, Any] | None
+    """The plan that waits for approval, in architect mode."""
+    plan: PlanProgress | None = None
+    """The newest plan of the present task and how far it has come, in architect mode."""
+    error: str
+    context_used: int
+    cost_usd: float | None
+    title: str
+
+
+async def snapshot_of(port: Port) -> EditorSnapshot:
+    """What a screen needs to draw itself."""
+    state = port.state
+    node, text = port.draft or (None, "")
+    requests = tuple(state.turn.requests.values())
+    used = [row.usage for row in state.ledger.rows if row.purpose == "turn"][-1:]
+    snapshot = EditorSnapshot(
+        seq=state.seq,
+        status=port.status,
+        model=state.settings.model,
+        mode=state.settings.mode,
+        permission_mode=port.permission_mode,
+        thinking=state.settings.thinking,
+        draft_node=node,
+        draft=text,
+        queue=tuple(state.queue.entries.values()),
+        steering_length=len(state.queue.waiting("steering")),
+        follow_up_length=len(state.queue.waiting("follow_up")),
+        requests=requests,
+        pending_approval=next(
+            (each for each in requests if isinstance(each, PermissionRequest)), None
+        ),
+        pending_plan=state.plan.plan if state.plan.is_waiting else None,
+        plan=_progress(state.plan),
+        error=port.error,
+        context_used=used[0].total_tokens if used else 0,
+        cost_usd=state.ledger.total.cost_usd,
+        title=state.settings.title,
+    )
+    return msgspec.structs.replace(snapshot, queue=await port.in_full(snapshot.queue))
+
+
+def _progress(plan: PlanState) -> PlanProgress | None:
+    if not plan.plan_id:
+        return None
+    steps = {index: step.status for index, step in plan.steps.items()}
+    return PlanProgress(plan=plan.plan, approved=plan.approved, steps={**steps})
+
+
+def metadata_of(port: Port) -> SessionMetadata:
+    """What there is to say about a session in one line."""
+    state, about = port.state, port.state.about
+    origin = about.parent or about.fork
+    return SessionMetadata(
+        id=port.session_id,
+        title=state.settings.title,
+        model=state.settings.model,
+        provider=state.settings.model.partition(":")[0],
+        created=about.created,
+        last_message=about.last_message,
+        message_count=about.message_count,
+        turn_count=about.turn_count,
+        first_prompt=about.first_prompt,
+        cost_usd=state.ledger.total.cost_usd,
+        status=port.status,
+        project_path=about.project_path,
+        parent_id=origin.session_id if origin is not None else None,
+    )
+
+
+def usage_of(state: SessionState) -> UsageReport:
+    """Tokens and money, cut in several ways."""
+    return UsageReport(
+        total=state.ledger.total,
+        by_model=state.ledger.by_model(),
+        by_turn={str(turn or ""): used for turn, used in state.ledger.by_turn().items()},
+        branch=state.ledger.on_line(state.tree.line(state.tree.head)),
+        by_branch={
+            branch.name: state.ledger.on_line(state.tree.line(branch.node))
+            for branch in branches(state)
+        },
+        by_purpose={
+            purpose or "child": used for purpose, used in state.ledger.by_purpose().items()
+        },
+    )
+
+
+def child_info(
+    child: SessionId, about: Child, row: SessionRow | None, *, running: Status
+) -> ChildInfo:
+    """A child at a glance; `running` is what it does if it is in a turn."""
+    info = ChildInfo(
+        id=child,
+        name=about.name,
+        purpose=about.purpose,
+        background=about.background,
+        reason=about.reason,
+        call_uid=about.call_uid,
+        node=about.node,
+    )
+    if row is None:
+        return info
+    status: Status = running if row.turn_open else "idle"
+    return msgspec.structs.replace(
+        info, title=row.title, model=row.model, cost_usd=row.cost_usd, status=status
+    )

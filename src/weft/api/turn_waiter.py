@@ -1,0 +1,57 @@
+"""Waiting, from outside, for what a session does."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.api.history import history, whole
+from weft.api.results import Reply, TurnTally
+from weft.errors import SessionInterrupted, SessionStopped, UsageError
+from weft.events import Event, FactBase, SessionStatus, Status, Unknown
+from weft.runtime.port import Port
+from weft.session import Accepted, Subscription
+
+
+async def reply_to(port: Port, accepted: Accepted, continued_at: float | None = None) -> Reply:
+    """Wait for the end of the turn that takes up what was accepted; `continued_at` is when one was gone on with.
+
+    Raises:
+        SessionInterrupted, SessionStopped: nobody works on it, or will.
+        UsageError: the message was taken back.
+    """
+    tally = TurnTally(port.session_id, turn_id=accepted.turn_id, entry_id=accepted.entry_id)
+    if continued_at is not None:
+        tally.go_on(continued_at)
+    async with port.subscribe(after=accepted.seq, live="status") as events:
+        _refuse_if_stuck(port, port.status, accepted)
+        async for event in events:
+            if isinstance(event, SessionStatus):
+                _refuse_if_stuck(port, event.status, accepted)
+                continue
+            reply = _take(tally, event)
+            if reply is not None:
+                said = tuple(message for _, message in history(await port.line(), port.state))
+                return msgspec.structs.replace(reply, messages=said, text=whole(reply.text, said))
+            if tally.taken_back:
+                raise UsageError("the queued message was taken back before it was sent")
+    raise SessionStopped(port.session_id, await port.ended())
+
+
+def _refuse_if_stuck(port: Port, status: Status, accepted: Accepted) -> None:
+    """Do not wait for a turn that nobody is working on."""
+    if status not in ("interrupted", "error"):
+        return
+    turn = port.state.turn.open
+    if accepted.entry_id or (turn is not None and turn.turn_id == accepted.turn_id):
+        raise SessionInterrupted(port.session_id, port.error)
+
+
+def _take(tally: TurnTally, event: Event) -> Reply | None:
+    return tally.take(event) if isinstance(event, FactBase | Unknown) else None
+
+
+async def until_free(events: Subscription) -> None:
+    """Read on until no turn runs, or the session has ended."""
+    async for event in events:
+        if isinstance(event, SessionStatus) and event.status in ("idle", "interrupted", "error"):
+            return

@@ -1,0 +1,211 @@
+"""Control requests of the program that drives a session: carried out whole, or refused with a
+sentence.
+
+None is passed over, and no part of one: a request that is answered with success while some of it
+was ignored lets its sender believe in a guard or a limit that is not there.  What is known to ask
+for nothing but more output may be ignored, and is named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from weft.api.model_settings import begin_with
+from weft.api.session import Session
+from weft.app import App
+from weft.cli.agent_sdk.hook_channel import HookChannel
+from weft.cli.rewinds import acting
+from weft.errors import SessionNotFound, UsageError, WeftError
+from weft.hooks.config import HookBook
+
+TAKES: Final[Mapping[str, tuple[str, ...]]] = {
+    "initialize": ("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
+    "interrupt": ("cancel_queued",),
+    "set_model": ("model",),
+    "set_permission_mode": ("mode",),
+    "rewind_files": ("user_message_id", "dry_run"),
+    "stop_task": ("task_id",),
+    "get_context_usage": (),
+}
+"""Every request that there is, and the fields that count."""
+
+IGNORED: Final[Mapping[str, tuple[str, ...]]] = {
+    "initialize": (
+        "agentProgressSummaries",
+        "excludeDynamicSections",
+        "forwardNestedSubagentToolCalls",
+        "forwardSubagentText",
+        "perTaskStopAffordance",
+        "promptSuggestions",
+        "rapidFollowupPreempt",
+        "supportedDialogKinds",
+        "systemPromptSnapshot",
+    ),
+}
+"""Fields that restrict nothing and promise nothing: what they ask for is more to be shown, or
+sooner."""
+
+
+class ControlRequests:
+    """Carries out what the program on the other side asks for."""
+
+    def __init__(
+        self,
+        app: App,
+        session: Session,
+        options: dict[str, Any],
+        *,
+        hooks: HookBook,
+        channel: HookChannel,
+        set_mode: Callable[[str], Awaitable[None]],
+        drop_waiting: Callable[[], None],
+    ) -> None:
+        """`options` go along with each message; `drop_waiting` forgets the messages that wait for
+        their turn."""
+        self._app = app
+        self._session = session
+        self._options = options
+        self._hooks = hooks
+        self._channel = channel
+        self._set_mode = set_mode
+        self._drop_waiting = drop_waiting
+        self._is_initialized = False
+        self.refusal = ""
+        """Why `initialize` was refused, as long as no other one was answered well: without it no
+        message may be sent."""
+
+    async def carry_out(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what is asked; returns the answer.
+
+        Raises:
+            WeftError: it is refused, with this sentence; nothing of it has happened.
+        """
+        session, subtype = self._session, str(request.get("subtype", ""))
+        if subtype not in TAKES:
+            raise UsageError(f"there is no control request {subtype!r}")
+        if subtype != "initialize":
+            _check_fields(request)
+        match subtype:
+            case "initialize":
+                return await self._initialize(request)
+            case "interrupt":
+                if request.get("cancel_queued"):
+                    self._drop_waiting()
+                await session.abort("interrupted by the program that drives the session")
+            case "set_model":
+                await session.update_model(_model(request, self._app))
+            case "set_permission_mode":
+                await self._set_mode(str(request.get("mode", "")))
+            case "rewind_files":
+                return await self._rewind_files(request)
+            case "stop_task":
+                await session.kill_background(str(request.get("task_id", "")))
+            case "get_context_usage":
+                return {"used": (await session.editor_snapshot()).context_used}
+        return {}
+
+    # -- initialize
+
+    async def _initialize(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._is_initialized:
+            raise UsageError("initialize was answered already; a session is initialized once")
+        try:
+            answer = await self._initialized(request)
+        except WeftError as error:
+            self.refusal = str(error)
+            raise
+        self._is_initialized, self.refusal = True, ""
+        return answer
+
+    async def _initialized(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        _check_fields(request)
+        hooks = await self._handed_over(request.get("hooks"))
+        schema = _object(request, "jsonSchema")
+        if schema is not None:
+            self._app.sessions.shape(schema)  # says what is wrong with it
+        begins = {
+            "system_prompt": _text(request, "systemPrompt"),
+            "append_system_prompt": _text(request, "appendSystemPrompt"),
+            "title": _text(request, "title"),
+        }
+        # Nothing can be refused from here on.
+        self._hooks.add(hooks)
+        await begin_with(self._session, **begins)
+        if schema is not None:
+            self._options["schema"] = schema
+        answer = {"commands": await self._commands(), "output_style": "default"}
+        # Two promises that the other side waits for before it relies on its hooks.
+        applied = {"hooks_applied": True} if hooks else {}
+        return {**answer, **applied, "hook_on_failure_supported": True}
+
+    async def _handed_over(self, table: Any) -> list[Any]:
+        if not table:
+            return []
+        if not isinstance(table, Mapping):
+            raise UsageError("initialize: hooks are an object, from events to lists of matchers")
+        try:
+            await self._app.sessions.local_port(self._session.id)
+        except SessionNotFound as error:
+            raise UsageError(
+                "initialize: hooks are not supported here: another process has this session, "
+                "and would not call them"
+            ) from error
+        return self._channel.handed_over(table)
+
+    async def _commands(self) -> list[dict[str, str]]:
+        """The commands that a message may name: those from files."""
+        return [
+            {
+                "name": command.name,
+                "description": command.description,
+                "argumentHint": command.argument_hint,
+            }
+            for command in await self._session.list_commands()
+        ]
+
+    # -- files
+
+    async def _rewind_files(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Files go back to what they were when a message was said; with `dry_run` it is only
+        told."""
+        plan = await self._session.rewind(
+            str(request.get("user_message_id", "")),
+            conversation=False,
+            preview=bool(request.get("dry_run")),
+        )
+        return {
+            "canRewind": True,
+            "filesChanged": [item.path for item in acting(plan)],
+            "conflicts": list(plan.conflicts),
+        }
+
+
+def _check_fields(request: Mapping[str, Any]) -> None:
+    """Refuse a request with a field that is set and that we have no use for."""
+    subtype = request["subtype"]
+    known = {"subtype", *TAKES[subtype], *IGNORED.get(subtype, ())}
+    for name, value in request.items():
+        if value and name not in known:
+            raise UsageError(f"{subtype}: {name!r} is not supported here; leave it out")
+
+
+def _model(request: Mapping[str, Any], app: App) -> str:
+    given = request.get("model")
+    return app.sessions.default_model() if given in (None, "default") else str(given)
+
+
+def _text(request: Mapping[str, Any], name: str) -> str:
+    """A text, which may come in several pieces; empty when there is none."""
+    given = request.get(name) or ""
+    pieces = [given] if isinstance(given, str) else given
+    if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
+        raise UsageError(f"initialize: {name} is a text, or a list of texts")
+    return "\n\n".join(each for each in pieces if each.strip())
+
+
+def _object(request: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    given = request.get(name)
+    if given is not None and not isinstance(given, dict):
+        raise UsageError(f"initialize: {name} is an object")
+    return given

@@ -1,0 +1,151 @@
+"""The program's answer to a request for permission: read whole, or refused whole.
+
+What is not a clear yes is a no.  What an answer says besides (another input, updated permissions,
+an interrupt) is carried out, or the answer is refused with a sentence and the call denied: a field
+that is passed over in silence would let through what its sender meant to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.events import PermissionAction, PermissionRequest
+from weft.permissions import MODES, Rule, Verdict, our_tool_name, read_rule, why_unenforceable
+from weft.protocol.agent_sdk_dialect import OF_CHILD, OUR_MODES, Dialect
+
+_ACTIONS: Final[dict[str, PermissionAction]] = {
+    "allow": "allow_once",
+    "allow_turn": "allow_turn",
+    "allow_always": "allow_always",
+}
+SESSION: Final = "session"
+"""The only destination of updated permissions that there is here."""
+
+
+class Asked(NamedTuple):
+    """A request that the other side was sent."""
+
+    request: PermissionRequest
+    args: Mapping[str, Any]
+    """The input that it is about, in our names."""
+
+
+class Answer(NamedTuple):
+    """What an answer comes to."""
+
+    action: PermissionAction
+    meta: dict[str, Any]
+    """As `respond_to_permission` takes it."""
+    mode: str = ""
+    """The SDK's or our name of a permission mode that is to be set first."""
+
+
+class _RuleValue(msgspec.Struct, rename="camel"):
+    tool_name: str
+    rule_content: str | None = None
+
+
+class _Update(msgspec.Struct):
+    type: str
+    destination: str | None = None
+    behavior: Literal["allow", "deny", "ask"] = "allow"
+    rules: tuple[_RuleValue, ...] = ()
+    mode: str = ""
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    behavior: str = ""
+    message: str | None = None
+    updated_input: dict[str, Any] | None = None
+    interrupt: bool | None = None
+    updated_permissions: tuple[_Update, ...] | None = None
+
+
+def read_answer(response: Mapping[str, Any], asked: Asked, dialect: Dialect, home: str) -> Answer:
+    """What the other side says; `home` is the folder that `~` means in its rules.
+
+    Raises:
+        UsageError: it cannot be understood, or asks for what there is not; the call is to be denied
+            with this sentence.
+    """
+    try:
+        given = msgspec.convert(response, _Response)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the answer to the permission request is not right: {error}") from error
+    action = _ACTIONS.get(given.behavior, "deny")
+    if given.interrupt and action != "deny":
+        raise UsageError("the answer allows the call and interrupts the turn; say one of them")
+    rules, mode = _updates(given.updated_permissions or (), asked, home)
+    meta: dict[str, Any] = {
+        **({"reason": given.message} if given.message else {}),
+        **({"interrupt": True} if given.interrupt else {}),
+        **({"rules": rules} if rules else {}),
+    }
+    if action != "deny" and given.updated_input is not None:
+        args = dialect.args(asked.request.tool_name, asked.args, given.updated_input)
+        if args != asked.args:
+            meta["input"] = args
+    if "input" in meta and action != "allow_once":
+        raise UsageError(
+            f"{given.behavior!r} is for what was asked about; allow another input once"
+        )
+    return Answer(action, meta, mode)
+
+
+def suggestions(asked: Asked, dialect: Dialect) -> list[dict[str, Any]]:
+    """What the other side may send back to be asked less: exactly this, for the session."""
+    request = asked.request
+    if not request.always_pattern or request.child is not None:
+        return []
+    rule = {"toolName": dialect.tool(request.tool_name), "ruleContent": request.tool_path}
+    return [{"type": "addRules", "rules": [rule], "behavior": "allow", "destination": SESSION}]
+
+
+def _updates(updates: Sequence[_Update], asked: Asked, home: str) -> tuple[tuple[Rule, ...], str]:
+    """The rules that updated permissions add, and the mode that they set."""
+    rules: list[Rule] = []
+    mode = ""
+    for update in updates:
+        destination = update.destination or SESSION
+        if destination != SESSION or update.type not in ("addRules", "setMode"):
+            raise UsageError(
+                f"updatedPermissions: {update.type!r} for {destination!r} is not supported here; "
+                f"there are 'addRules' and 'setMode' for {SESSION!r}"
+            )
+        if update.type == "setMode":
+            mode = _mode(update.mode)
+            continue
+        for value in update.rules:
+            rules += _rules(update.behavior, value, asked, home)
+    return tuple(rules), mode
+
+
+def _rules(verdict: Verdict, value: _RuleValue, asked: Asked, home: str) -> tuple[Rule, ...]:
+    content = value.rule_content or ""
+    tool = asked.request.tool_name.rpartition(OF_CHILD)[2]
+    if verdict == "allow" and (our_tool_name(value.tool_name), content) == (
+        tool,
+        asked.request.tool_path,
+    ):
+        # Our own suggestion: this very target, whatever letters it is made of.
+        return (Rule(verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True),)
+    text = f"{value.tool_name}({content})" if content else value.tool_name
+    if why := why_unenforceable(text):
+        raise UsageError(f"updatedPermissions: {why}")
+    return read_rule(verdict, text, source=SESSION, home=home)
+
+
+def _mode(name: str) -> str:
+    """The name of a mode that there is; it is set only when the whole answer is fine."""
+    if mode_of(name) not in MODES:
+        raise UsageError(f"updatedPermissions: there is no permission mode {name!r}")
+    return name
+
+
+def mode_of(name: str) -> str:
+    """Our name of a permission mode."""
+    return OUR_MODES.get(name, name)

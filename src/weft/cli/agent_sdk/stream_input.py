@@ -1,0 +1,163 @@
+"""A program drives us: messages and control requests come in as lines, one turn after the other.
+
+What the session asks the program (hooks, permissions, plans, questions) is answered on the same
+lines, so reading them never waits for a turn.  Once the input has ended nobody can answer any more,
+and whatever is asked is a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from weft.api.session import Session
+from weft.app import App
+from weft.cli import stdio as output
+from weft.cli.agent_sdk.control import ControlRequests
+from weft.cli.agent_sdk.control_channel import ControlChannel
+from weft.cli.agent_sdk.hook_channel import HookChannel
+from weft.cli.agent_sdk.program import ProgramAsker
+from weft.cli.answers import GOOD
+from weft.cli.exit_codes import FAILED, NOBODY_READS, OK
+from weft.cli.line_reader import LineReader
+from weft.cli.output_formats import Sink, StreamSink
+from weft.cli.prompt_input import Said
+from weft.cli.slash_prompt import expanded
+from weft.cli.turn_driver import Talk
+from weft.errors import UsageError, WeftError
+from weft.hooks.config import HookBook
+from weft.protocol.stream_json import Incoming, answered, parts_of, read_line, refused
+
+WAITING = 1000
+"""Messages that may wait for their turn; then reading stops until one is done."""
+
+
+class Dialogue:
+    """Lines in, turns out, until the input ends."""
+
+    def __init__(
+        self,
+        app: App,
+        session: Session,
+        sink: Sink,
+        options: dict[str, Any],
+        *,
+        hooks: HookBook,
+        asks: bool,
+    ) -> None:
+        """`hooks` are those of the program, which it may hand over; with `asks`, it also answers
+        requests for permission."""
+        assert isinstance(sink, StreamSink)
+        self._session = session
+        self._sink = sink
+        self._options = options
+        self._hooks = hooks
+        self._asks = asks
+        self._channel = ControlChannel()
+        self._asker = ProgramAsker(session, sink, home=str(app.places.user))
+        self._talk = Talk(app, session, sink, self._asker if asks else None)
+        self._sending, self._receiving = anyio.create_memory_object_stream[Said](WAITING)
+        self._control = ControlRequests(
+            app,
+            session,
+            options,
+            hooks=hooks,
+            channel=HookChannel(self._channel, sink.dialect, session.id),
+            set_mode=self._asker.set_mode,
+            drop_waiting=self._drop_waiting,
+        )
+
+    async def run(self) -> int:
+        """Talk until the input ends; the exit code is that of the last turn."""
+        code = OK
+        async with anyio.create_task_group() as group:
+            await group.start(self._talk.follow)
+            group.start_soon(self._read, self._sending)
+            code = await self._answer_all(self._receiving)
+            group.cancel_scope.cancel()
+        return NOBODY_READS if self._talk.is_unread else code
+
+    async def _answer_all(self, receiving: MemoryObjectReceiveStream[Said]) -> int:
+        code = OK
+        async with receiving:
+            async for said in receiving:
+                code = await self._answer(said)
+                if self._talk.is_unread:
+                    break
+        return code
+
+    async def _answer(self, said: Said) -> int:
+        try:
+            if self._control.refusal:
+                raise UsageError(f"the message was not sent: {self._control.refusal}")
+            content, more = await expanded(self._session, said)
+            result = await self._talk.send(
+                lambda: self._session.send_message(content, **{**self._options, **more})
+            )
+        except WeftError as error:
+            self._sink.fail(str(error))
+            return FAILED
+        if not self._talk.is_unread:
+            self._sink.finish(result)
+        return OK if result.finish_reason in GOOD else FAILED
+
+    async def _read(self, sending: MemoryObjectSendStream[Said]) -> None:
+        lines = LineReader(0)
+        async with sending:
+            while (line := await lines.next_line()) is not None:
+                if line.strip():
+                    await self._take(line, sending)
+        self._channel.hang_up()
+        await self._asker.hang_up()
+
+    async def _take(self, line: bytes, sending: MemoryObjectSendStream[Said]) -> None:
+        try:
+            incoming = read_line(line)
+            match incoming.type:
+                case "user":
+                    await self._queue(parts_of(incoming), sending)
+                case "control_request":
+                    await self._carry_out(incoming)
+                case "control_response":
+                    await self._take_response(incoming.response)
+                case "control_cancel_request" | "keep_alive":
+                    pass
+                case kind:
+                    raise UsageError(f"a line of the input has the unknown type {kind!r}")
+        except UsageError as error:
+            self._sink.complain(str(error))
+
+    async def _queue(self, said: Said, sending: MemoryObjectSendStream[Said]) -> None:
+        if not self._asks and not self._hooks:
+            await sending.send(said)
+            return
+        # The turn may wait for an answer that stands behind this line: then nobody would ever make
+        # room.
+        try:
+            sending.send_nowait(said)
+        except anyio.WouldBlock:
+            raise UsageError(f"{WAITING} messages wait already; this one was not taken") from None
+
+    async def _carry_out(self, incoming: Incoming) -> None:
+        request_id = incoming.request_id
+        try:
+            answer = await self._control.carry_out(incoming.request)
+        except WeftError as error:
+            output.write_json(refused(request_id, str(error)))
+        else:
+            output.write_json(answered(request_id, answer))
+
+    async def _take_response(self, response: Mapping[str, Any]) -> None:
+        if not self._channel.take(response):
+            await self._asker.take(response)
+
+    def _drop_waiting(self) -> None:
+        """Forget the messages that wait for their turn."""
+        while True:
+            try:
+                self._receiving.receive_nowait()
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                return

@@ -1,0 +1,130 @@
+"""What the chat's commands stand on: what they need of the chat, and what all of them do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from weft.api.session import Session
+from weft.cli.chat.blocks import AnyBlock, Note
+from weft.cli.chat.conversation import Conversation
+from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.chat.story import Live
+from weft.errors import UsageError
+from weft.ids import SessionId
+
+if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
+    from weft.project.markdown_commands import MarkdownCommand
+
+Handler: TypeAlias = Callable[[str], Awaitable[None]]
+"""Carries out a command with the words behind it."""
+
+
+class Talking(Protocol):
+    """What commands need of the chat."""
+
+    screen: Screen
+    conversation: Conversation
+
+    @property
+    def live(self) -> Live:
+        """What is in flight."""
+        ...
+
+    async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
+        """Go on with another session."""
+        ...
+
+    async def leave_session(self) -> None:
+        """Begin anew with the next message."""
+        ...
+
+    async def offer_to_go_on(self) -> None:
+        """Ask whether the last turn should go on, where it came to no end."""
+        ...
+
+    async def go_on(self) -> None:
+        """Go on with a turn that was interrupted or stopped."""
+        ...
+
+    async def set_mode(self, mode: str) -> None:
+        """Change what may be done without asking."""
+        ...
+
+    async def show_place(self) -> None:
+        """Show where the conversation stands now, after it was moved."""
+        ...
+
+    async def file_commands(self) -> Mapping[str, MarkdownCommand]:
+        """The commands from Markdown files, by name."""
+        ...
+
+    async def run_file_command(self, text: str) -> None:
+        """Send what a command from a Markdown file stands for."""
+        ...
+
+    async def say_later(self, text: str) -> None:
+        """Say something when the turn has ended."""
+        ...
+
+    async def say_text(self, text: str) -> None:
+        """Say something: it starts a turn, or is heard before the next step."""
+        ...
+
+    async def ask_trust(self, *, is_asked_for: bool = False) -> None:
+        """Ask whether the person trusts the folder, where there is something to ask."""
+        ...
+
+
+class Group:
+    """Commands that belong together."""
+
+    def __init__(self, chat: Talking) -> None:
+        self._chat = chat
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """What each command of the group does, by its name."""
+        raise NotImplementedError
+
+    def _session(self, what: str) -> Session:
+        """The session that is talked in.
+
+        Raises:
+            UsageError: there is none yet.
+        """
+        session = self._chat.conversation.session
+        if session is None:
+            raise UsageError(f"there is nothing to {what} yet; say something first")
+        return session
+
+    def _must_be_idle(self, what: str) -> None:
+        if self._chat.live.is_busy:
+            raise UsageError(f"a turn runs; Esc stops it, then {what} can begin")
+
+    def _show(self, *blocks: AnyBlock) -> None:
+        self._chat.screen.show(*blocks)
+
+    def _say(self, text: str) -> None:
+        self._chat.screen.show(Note(text=text))
+
+    async def _pick_word(
+        self, title: str, words: tuple[str, ...], details: dict[str, str] | None = None
+    ) -> str | None:
+        rows = tuple(Row(word, (details or {}).get(word, "")) for word in words)
+        chosen = await self._chat.screen.choose(
+            Question(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
+        )
+        return None if chosen is None else words[chosen]
+
+    async def _pick(self, title: str, rows: tuple[Row, ...], *, picked: int = 0) -> int | None:
+        """Have the person pick one of many."""
+        return await self._chat.screen.choose(
+            Question(
+                title=title,
+                rows=rows,
+                hint="type to search, Enter takes it, Esc goes back",
+                picked=picked,
+                is_searched=True,
+            )
+        )

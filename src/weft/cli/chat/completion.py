@@ -1,0 +1,159 @@
+"""Completion in the chat: commands at the start of a line, files behind an `@`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from weft.cli.sanitize import clean_line
+from weft.project.slash_commands import COMMANDS, taken_names
+
+MAX_FILES = 20_000
+MAX_SECONDS = 0.5
+SHOWN = 50
+FRESH_SECONDS = 10.0
+_SKIPPED = frozenset(
+    {"node_modules", "__pycache__", "target", "dist", "build", "venv", "site-packages"}
+)
+
+
+class Offered(NamedTuple):
+    """A command that can be typed."""
+
+    name: str
+    shown: str
+    about: str
+    aliases: tuple[str, ...] = ()
+
+
+class ChatCompleter(Completer):
+    """Offers commands and files."""
+
+    def __init__(self, folder: str, offered: Callable[[], list[Offered]] = list) -> None:
+        """`offered` gives the commands from files, beside those that every screen has."""
+        self._files = Files(folder)
+        self._offered = offered
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        """What could stand at the cursor."""
+        before = document.text_before_cursor
+        if before.startswith("/") and not any(letter.isspace() for letter in before):
+            built_in = [
+                Offered(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+            ]
+            for command in [*built_in, *self._offered()]:
+                if any(name.startswith(before) for name in (command.name, *command.aliases)):
+                    yield Completion(
+                        command.name,
+                        -len(before),
+                        display=clean_line(command.shown),
+                        display_meta=clean_line(command.about),
+                    )
+            return
+        word = mention_at_end(before)
+        if word is not None:
+            for path in self._files.matching(word):
+                shown = f'"{path}"' if " " in path else path
+                yield Completion(f"@{shown} ", -len(word) - 1, display=clean_line(path))
+
+
+class FileCommands:
+    """The commands from Markdown files, looked for again when the last look is old."""
+
+    def __init__(self, project: str, config: Path) -> None:
+        self._project = project
+        self._config = config
+        self._found: list[Offered] = []
+        self._looked = float("-inf")
+
+    def __call__(self) -> list[Offered]:
+        """Those that there are."""
+        if time.monotonic() - self._looked > FRESH_SECONDS:
+            from weft.project.markdown_commands import (
+                find_commands,  # with the first command that is typed
+            )
+            from weft.project.system_prompt import command_folders
+
+            found = find_commands(command_folders(self._project, self._config)).found
+            taken = taken_names()
+            self._found = [
+                Offered(f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description)
+                for name, each in found.items()
+                if f"/{name}" not in taken
+            ]
+            self._looked = time.monotonic()
+        return self._found
+
+
+def mention_at_end(text: str) -> str | None:
+    """What stands behind the `@` that is being written; None when none is."""
+    start = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
+    word = text[start:]
+    return word[1:].strip('"') if word.startswith("@") else None
+
+
+class Files:
+    """The files of a folder, looked for again when the last look is old."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._found: list[str] = []
+        self._looked = float("-inf")
+
+    def matching(self, word: str) -> list[str]:
+        """Files for what was typed: by name first, then anywhere in the path, then letters in order; shorter first."""
+        if time.monotonic() - self._looked > FRESH_SECONDS:
+            self._found = list(walk(self._folder))
+            self._looked = time.monotonic()
+        wanted = word.casefold()
+        ranked = [
+            (rank, len(path), path)
+            for path in self._found
+            if (rank := _rank(path.casefold(), wanted)) is not None
+        ]
+        return [path for _, _, path in sorted(ranked)[:SHOWN]]
+
+
+def _rank(path: str, wanted: str) -> int | None:
+    name = path.rstrip("/").rpartition("/")[2]
+    if path.startswith(wanted) or name.startswith(wanted):
+        return 0
+    if wanted in path:
+        return 1
+    letters = iter(path)
+    return 2 if len(wanted) > 2 and all(letter in letters for letter in wanted) else None
+
+
+def walk(folder: str) -> Iterable[str]:
+    """Files below a folder, the near ones first; no hidden and no made folders, bounded in number and time.
+
+    No program is asked (git would run what the repository's settings name), and no link is followed.
+    """
+    until = time.monotonic() + MAX_SECONDS
+    waiting, found = [""], 0
+    while waiting and found < MAX_FILES and time.monotonic() < until:
+        following: list[str] = []
+        for relative in waiting:
+            try:
+                entries = sorted(os.scandir(os.path.join(folder, relative)), key=lambda e: e.name)
+            except OSError:
+                continue
+            for entry in entries:
+                path = f"{relative}{entry.name}"
+                if entry.name.startswith(".") or not path.isprintable():
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _SKIPPED:
+                        following.append(f"{path}/")
+                else:
+                    found += 1
+                    yield path
+        waiting = following

@@ -1,0 +1,90 @@
+"""`weft auth`: which providers have a key, and keeping one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from weft.cli.commands.table import print_table
+from weft.cli.exit_codes import OK
+from weft.cli.parse import Arguments
+from weft.cli.stdio import tell, write_pretty
+from weft.config.api_keys import KeyFile, key_variables
+from weft.config.paths import places
+from weft.errors import UsageError
+
+LONGEST = 8192
+
+
+def run(arguments: Arguments) -> int:
+    """Carry out an `auth` command."""
+    keys = KeyFile(places(os.environ).config)
+    match arguments.verb:
+        case "auth login":
+            return _login(keys, _provider(arguments))
+        case "auth logout":
+            return _logout(keys, _provider(arguments))
+        case _:
+            return _list(keys, arguments)
+
+
+def _provider(arguments: Arguments) -> str:
+    if len(arguments.words) != 1:
+        raise UsageError(
+            f"`weft {arguments.verb}` needs a provider, such as {', '.join(key_variables())}"
+        )
+    name = arguments.words[0].lower()
+    if not all(letter.isalnum() or letter in "-_." for letter in name):
+        raise UsageError(f"{name!r} cannot be a provider's name")
+    return name
+
+
+def _login(keys: KeyFile, provider: str) -> int:
+    key = _read_key(provider)
+    if not key or len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("that is no key: it must be one word of plain characters")
+    keys.keep(provider, key)
+    tell(f"kept the key of {provider} in {keys.path} (only you can read it)")
+    for variable in key_variables().get(provider, ()):
+        if os.environ.get(variable):
+            tell(f"note: {variable} is set, and counts first")
+    return OK
+
+
+def _read_key(provider: str) -> str:
+    if sys.stdin is None or not sys.stdin.isatty():
+        return "" if sys.stdin is None else sys.stdin.readline(LONGEST + 2).strip()
+    from getpass import getpass  # only where somebody types
+
+    return getpass(f"Key of {provider} (not shown): ").strip()
+
+
+def _logout(keys: KeyFile, provider: str) -> int:
+    if not keys.forget(provider):
+        raise UsageError(f"no key of {provider!r} is kept")
+    tell(f"forgot the key of {provider}")
+    return OK
+
+
+def _list(keys: KeyFile, arguments: Arguments) -> int:
+    found = sources(keys)
+    if arguments.flag("json"):
+        write_pretty(found)
+        return OK
+    if not found:
+        tell("no provider has a key; set one in the environment, or `weft auth login PROVIDER`")
+        return OK
+    print_table([(name, source) for name, source in found.items()], head=("provider", "key from"))
+    if not keys.is_private():
+        tell(f"{keys.path} can be read by others; `chmod 600 {keys.path}` mends that")
+    return OK
+
+
+def sources(keys: KeyFile) -> dict[str, str]:
+    """Where the key of each provider that has one comes from; never the key."""
+    found = dict.fromkeys(keys.keys(), str(keys.path))
+    for provider, variables in key_variables().items():
+        variable = next((each for each in variables if os.environ.get(each)), None)
+        if variable is not None:
+            found[provider] = variable
+    return dict(sorted(found.items()))

@@ -1,0 +1,51 @@
+"""`weft config`: every setting, its value, and where it came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.cli.commands.table import print_table
+from weft.cli.exit_codes import OK
+from weft.cli.parse import Arguments
+from weft.cli.session_options import make_app
+from weft.cli.stdio import complain, write_line, write_pretty
+from weft.config.settings import KEYS, Value, known
+
+
+def run(arguments: Arguments) -> int:
+    """Show the settings in force."""
+    app = make_app(arguments)
+    for problem in app.config.problems:
+        complain(f"left out: {problem}")
+    values = app.config.all()
+    for name in arguments.words:
+        known(name)
+    chosen = {
+        n: value for n, value in values.items() if not arguments.words or n in arguments.words
+    }
+    if arguments.flag("json"):
+        write_pretty({name: _plain(name, value) for name, value in chosen.items()})
+        return OK
+    print_table(
+        [(name, _shown(value.value), value.source) for name, value in chosen.items()],
+        head=("setting", "value", "from"),
+    )
+    if arguments.words:
+        for name in chosen:
+            write_line(f"\n{name}: {KEYS[name].about}")
+    else:
+        write_line(
+            f"\nfiles: {app.places.config / 'config.toml'}, then .weft/config.toml in the project"
+        )
+        write_line(f"data:  {app.places.home}")
+    return OK
+
+
+def _plain(name: str, value: Value) -> dict[str, Any]:
+    return {"value": value.value, "source": value.source, "about": KEYS[name].about}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value) or "(none)"
+    return str(value)

@@ -1,0 +1,223 @@
+"""`weft doctor`: what this machine has, found out by trying."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import anyio
+
+from weft import __version__
+from weft.app import App
+from weft.cli.commands.auth import sources
+from weft.cli.exit_codes import FAILED, OK, sentence_of
+from weft.cli.parse import Arguments
+from weft.cli.session_options import make_app
+from weft.cli.stdio import write_line, write_pretty
+from weft.config.api_keys import KeyFile
+from weft.errors import WeftError
+
+SECONDS = 10.0
+
+
+class Finding(NamedTuple):
+    """One thing that was tried."""
+
+    what: str
+    state: Literal["ok", "missing", "wrong"]
+    detail: str
+
+
+def run(arguments: Arguments) -> int:
+    """Try everything and say what came of it; fails when something is wrong, not when something is missing."""
+    findings = list(examine(arguments))
+    if arguments.flag("json"):
+        write_pretty([finding._asdict() for finding in findings])
+    else:
+        marks = {"ok": "✓", "missing": "–", "wrong": "✗"}
+        width = max(len(finding.what) for finding in findings)
+        for what, state, detail in findings:
+            write_line(f"{marks[state]} {what:{width}}  {detail}")
+    return FAILED if any(finding.state == "wrong" for finding in findings) else OK
+
+
+def examine(arguments: Arguments) -> Iterable[Finding]:
+    """All findings."""
+    yield Finding("weft", "ok", f"{__version__} in {Path(__file__).parents[2]}")
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    try:
+        app = make_app(arguments)
+    except WeftError as error:
+        yield Finding("settings", "wrong", sentence_of(error))
+        return
+    for problem in app.config.problems:
+        yield Finding("settings", "wrong", f"left out: {problem}")
+    yield Finding("settings", "ok", str(app.places.config / "config.toml"))
+    yield _data(app)
+    yield _sqlite(app)
+    yield _keys(app)
+    yield _terminal()
+    yield _program("git", "--version", "version control")
+    yield _program("rg", "--version", "fast search; grep works without it")
+    yield _sandbox(app)
+    yield _local_model()
+
+
+def _tried(what: str, attempt: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, "ok", attempt())
+    except (WeftError, OSError) as error:
+        return Finding(what, "wrong", sentence_of(error))
+
+
+def _data(app: App) -> Finding:
+    def attempt() -> str:
+        app.places.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=app.places.home, prefix=".doctor-") as file:
+            file.write(b"x")
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(app.places.home).free
+        if free < 100 * 2**20:
+            raise OSError(28, f"only {free // 2**20} MB are free", str(app.places.home))
+        return f"{app.places.home} can be written, {free // 2**30} GB free"
+
+    return _tried("data", attempt)
+
+
+def _sqlite(app: App) -> Finding:
+    def attempt() -> str:
+        import apsw
+
+        version = apsw.sqlite_lib_version()
+        path = app.places.database
+        if not path.exists():
+            return f"SQLite {version}; no sessions yet"
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            found = connection.execute("pragma quick_check(1)").fetchall()[0][0]
+        except apsw.Error as error:
+            raise OSError(5, str(error), str(path)) from error
+        finally:
+            connection.close()
+        if found != "ok":
+            raise OSError(5, f"damaged: {found}", str(path))
+        return f"SQLite {version}; {path} is whole, {path.stat().st_size / 2**20:.1f} MB"
+
+    return _tried("store", attempt)
+
+
+def _keys(app: App) -> Finding:
+    keys = KeyFile(app.places.config)
+    try:
+        found = sources(keys)
+    except WeftError as error:
+        return Finding("keys", "wrong", sentence_of(error))
+    if not keys.is_private():
+        return Finding("keys", "wrong", f"{keys.path} can be read by others: chmod 600 {keys.path}")
+    if not found:
+        return Finding("keys", "missing", "no provider has a key: `weft auth login PROVIDER`")
+    return Finding("keys", "ok", ", ".join(f"{name} ({source})" for name, source in found.items()))
+
+
+def _terminal() -> Finding:
+    if sys.stdout is None or not sys.stdout.isatty():
+        return Finding("terminal", "missing", "standard output is no terminal")
+    size = os.get_terminal_size(1)
+    parts = [os.environ.get("TERM", "no TERM"), f"{size.columns}x{size.lines}", sys.stdout.encoding]
+    if os.environ.get("NO_COLOR"):
+        parts.append("NO_COLOR")
+    return Finding("terminal", "ok", ", ".join(parts))
+
+
+def _program(name: str, flag: str, why: str) -> Finding:
+    path = _which(name)
+    if path is None:
+        return Finding(name, "missing", f"not found ({why})")
+    done = _ran([path, flag])
+    if done is None or done.returncode:
+        return Finding(name, "wrong", f"{path} does not work")
+    return Finding(name, "ok", (done.stdout.splitlines() or [path])[0])
+
+
+def _sandbox(app: App) -> Finding:
+    """Does it hold?  A write outside must fail, one inside must not, and a command must be held in its overlay."""
+    if app.config.get("sandbox.mode") == "off":
+        return Finding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
+    path = _which("bwrap")
+    if path is None:
+        return Finding("sandbox", "missing", f"bubblewrap is not installed; {_UNCONFINED}")
+    with tempfile.TemporaryDirectory() as inside, tempfile.TemporaryDirectory() as outside:
+        wall = [
+            *(path, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"),
+            *("--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            *("--bind", inside, inside),
+        ]
+        done = _ran([*wall, "touch", f"{inside}/x"])
+        if done is None or done.returncode:
+            why = (done.stderr.strip() if done is not None else "") or "it cannot be started"
+            return Finding(
+                "sandbox", "missing", f"bubblewrap does not work here: {why}; {_UNCONFINED}"
+            )
+        _ran([*wall, "touch", f"{outside}/x"])
+        if os.path.exists(f"{outside}/x"):
+            return Finding("sandbox", "wrong", "bubblewrap let a write out")
+    return _overlay(app)
+
+
+_UNCONFINED = "commands run with all your rights, and what they change is told afterwards"
+
+
+def _overlay(app: App) -> Finding:
+    """Run a command as sessions do."""
+
+    async def tried() -> Finding:
+        report = await app.probe_sandbox()
+        if not report.is_available:
+            why = f"no overlay over this folder: {report.reason}; {_UNCONFINED}"
+            return Finding("sandbox", "missing", why)
+        parts = [f"{layer.name} {layer.detail}".strip() for layer in report.layers]
+        return Finding("sandbox", "ok", f"it holds: {', '.join(parts)}")
+
+    return anyio.run(tried)
+
+
+def _local_model() -> Finding:
+    if importlib.util.find_spec("xllamacpp") is None:
+        return Finding(
+            "local models", "missing", "xllamacpp is not installed (pip install 'weft[local]')"
+        )
+    return Finding("local models", "ok", "xllamacpp is installed")
+
+
+def _which(name: str) -> str | None:
+    """A program as sessions find it: never one from this folder, which nobody has vouched for."""
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    folders = [
+        folder
+        for folder in os.get_exec_path()
+        if os.path.isabs(folder) and not os.path.join(os.path.realpath(folder), "").startswith(here)
+    ]
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def _ran(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
+    try:
+        return subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

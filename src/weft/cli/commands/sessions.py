@@ -1,0 +1,162 @@
+"""`weft session …`: list, show, rename, fork, export, import, delete; `moving` has the commands that move in one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from weft.app import App
+from weft.cli.commands import session_tree as moving
+from weft.cli.commands.table import money, print_table, when
+from weft.cli.commands.with_app import with_app
+from weft.cli.exit_codes import OK
+from weft.cli.parse import Arguments
+from weft.cli.session_options import find_id, format_of
+from weft.cli.stdio import tell, write, write_line, write_pretty
+from weft.errors import UsageError
+
+
+def run(arguments: Arguments) -> int:
+    """Carry out a `session` command."""
+    work = _COMMANDS[arguments.verb.removeprefix("session ")]
+    return with_app(arguments, lambda app: work(app, arguments))
+
+
+async def _list(app: App, arguments: Arguments) -> int:
+    folder = None if arguments.flag("all") else app.project_path
+    query = " ".join(arguments.words) or None
+    rows = await app.sessions.list_saved(
+        project_path=folder,
+        query=query,
+        limit=arguments.whole("limit") or 50,
+        archived=arguments.flag("archived"),
+    )
+    if arguments.flag("json"):
+        write_pretty([msgspec.to_builtins(row) for row in rows])
+        return OK
+    if not rows:
+        where = "" if arguments.flag("all") else " in this folder (--all looks everywhere)"
+        tell(f"no sessions{' with these words' if query else ''}{where}")
+        return OK
+    head = ("id", "last active", "messages", "cost", "title")
+    print_table([_row(row, is_all=arguments.flag("all")) for row in rows], head=head)
+    return OK
+
+
+def _row(row: Any, *, is_all: bool) -> tuple[str, ...]:
+    title = row.title or row.first_prompt
+    if row.damaged:
+        title = f"(damaged: {row.damaged})"
+    elif row.turn_open:
+        title = f"{title} (interrupted)"
+    if is_all:
+        title = f"{title}  [{row.project_path}]"
+    return row.id, when(row.last_active), str(row.message_count), money(row.cost_usd), title
+
+
+async def _show(app: App, arguments: Arguments) -> int:
+    record = await app.sessions.read_session(await find_id(app, _one(arguments, "ID")))
+    if arguments.flag("json"):
+        write_pretty({"session": record.row, "messages": record.messages})
+        return OK
+    if sys.stdout is None or not sys.stdout.isatty():
+        write(await app.sessions.export_session(record.row.id, "md"))
+        return OK
+    from weft.cli.chat.render import Painter  # only where it is drawn
+    from weft.cli.chat.story import earlier
+
+    columns = os.get_terminal_size(1).columns
+    painter = Painter(width=columns, coloured=not os.environ.get("NO_COLOR"))
+    for block in earlier(record.messages):
+        # Painted text is fit for the terminal; cleaning it again would take its colours.
+        sys.stdout.write(painter.paint(block))
+    return OK
+
+
+async def _rename(app: App, arguments: Arguments) -> int:
+    if len(arguments.words) < 2:
+        raise UsageError("`weft session rename` needs an id and a title")
+    given, *title = arguments.words
+    await app.sessions.rename_session(await find_id(app, given), " ".join(title))
+    return OK
+
+
+async def _fork(app: App, arguments: Arguments) -> int:
+    source = await find_id(app, _one(arguments, "ID"))
+    at = arguments.text("at")
+    node = int(at) if at is not None and at.lstrip("-").isdecimal() else at
+    forked = await app.sessions.fork_session(source, at=node, title=arguments.text("name"))
+    write_line(forked.id)
+    return OK
+
+
+async def _export(app: App, arguments: Arguments) -> int:
+    session_id = await find_id(app, _one(arguments, "ID"))
+    path = arguments.text("output")
+    format_ = format_of(path, arguments.text("format"))
+    text = await app.sessions.export_session(session_id, format_, path)
+    if path is None:
+        write(text)
+    return OK
+
+
+async def _import(app: App, arguments: Arguments) -> int:
+    report = await app.sessions.import_session(_one(arguments, "FILE"))
+    if (title := arguments.text("name")) is not None:
+        await app.sessions.rename_session(report.session.id, title)
+    if report.dropped:
+        dropped = ", ".join(f"{count} {name}" for name, count in report.dropped.items())
+        tell(f"not taken over, because an import is not trusted: {dropped}")
+    write_line(report.session.id)
+    return OK
+
+
+async def _delete(app: App, arguments: Arguments) -> int:
+    if not arguments.words:
+        raise UsageError("`weft session delete` needs at least one id")
+    ids = [await find_id(app, given) for given in arguments.words]
+    if not arguments.flag("yes"):
+        _confirm(len(ids))
+    for session_id in ids:
+        await app.sessions.delete_session(session_id)
+    return OK
+
+
+def _confirm(count: int) -> None:
+    what = "this session" if count == 1 else f"these {count} sessions"
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(f"deleting is for good; add --yes to delete {what}")
+    sys.stderr.write(f"Delete {what} for good? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was deleted")
+
+
+def _one(arguments: Arguments, what: str) -> str:
+    if len(arguments.words) != 1:
+        raise UsageError(f"`weft {arguments.verb}` needs exactly one {what}")
+    return arguments.words[0]
+
+
+_COMMANDS: dict[str, Callable[[App, Arguments], Awaitable[int]]] = {
+    "list": _list,
+    "show": _show,
+    "rename": _rename,
+    "fork": _fork,
+    "export": _export,
+    "import": _import,
+    "delete": _delete,
+    "tree": moving.tree,
+    "branch": moving.branch,
+    "switch": moving.switch,
+    "checkpoint": moving.checkpoint,
+    "rewind": moving.rewind,
+    "undo": moving.undo,
+    "compact": moving.compact,
+    "summarize": moving.summarize,
+    "archive": moving.archive,
+}

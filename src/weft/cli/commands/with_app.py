@@ -1,0 +1,30 @@
+"""Running a command that needs the application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from weft.app import App
+from weft.cli.exit_codes import Exit, first_of
+from weft.cli.parse import Arguments
+from weft.cli.session_options import make_app
+from weft.errors import WeftError
+
+
+def with_app(arguments: Arguments, work: Callable[[App], Awaitable[int]]) -> int:
+    """Open the application, work, close it; returns the exit code."""
+    app = make_app(arguments)
+
+    async def main() -> int:
+        try:
+            async with app:
+                return await work(app)
+        except* (WeftError, Exit, OSError) as errors:
+            raise first_of(errors) from None
+        raise AssertionError(
+            "not reached"
+        )  # the checker does not know that `except*` may not fall through
+
+    return anyio.run(main)

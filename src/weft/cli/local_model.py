@@ -1,0 +1,62 @@
+"""The embedded model: used where nobody has a key, said so in one line, fetched when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from weft.app import App
+from weft.cli.session_options import Wanted
+from weft.cli.stdio import tell
+from weft.config.local_weights import missing_weights, pull_weights, size_of
+
+
+def notice(app: App, wanted: Wanted) -> str:
+    """What to tell somebody who has no key and named no model; empty for everybody else."""
+    if wanted.model is not None or app.config.get("model.default"):
+        return ""
+    model = app.sessions.default_model()
+    if not model.startswith("local:"):
+        return ""
+    return (
+        f"No API key was found, so {model} answers: it runs on this machine, is small and no coder. "
+        "`weft auth login anthropic` (or openai, google) keeps a key for a better one."
+    )
+
+
+async def make_ready(app: App, say: Callable[[str], None]) -> None:
+    """Fetch the weights of the model that stands in for a missing key, if they are not here.
+
+    Raises:
+        ProviderUnavailable: they could not be fetched.
+    """
+    name = missing_weights(app.sessions.default_model(), os.environ)
+    if name:
+        say(f"fetching {name} ({size_of(name) // 10**6} MB), once")
+        await pull_weights(name, os.environ)
+
+
+async def fetch(name: str) -> Path:
+    """Fetch weights, with progress where somebody sees it."""
+    return await pull_weights(name, os.environ, _Progress().take)
+
+
+class _Progress:
+    """A percentage on standard error."""
+
+    def __init__(self) -> None:
+        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
+        self._shown = -1
+
+    def take(self, done: int, total: int) -> None:
+        """So much is there."""
+        percent = done * 100 // max(total, 1)
+        if not self._is_seen or percent == self._shown:
+            return
+        self._shown = percent
+        sys.stderr.write(f"\r{percent} %")
+        sys.stderr.flush()
+        if percent == 100:
+            tell("")

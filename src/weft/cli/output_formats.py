@@ -1,0 +1,229 @@
+"""Where a run without a person goes: text, one JSON object, or a stream of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from weft.api.results import Result
+from weft.cli import stdio as output
+from weft.cli.answers import GOOD, answer_text, describe_call, why_it_stopped
+from weft.cli.parse import Arguments
+from weft.events import (
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
+    Event,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    QuestionAsked,
+    TextDelta,
+    ToolComplete,
+)
+
+if TYPE_CHECKING:  # loaded where JSON is spoken: it costs start-up time
+    from weft.protocol.agent_sdk_dialect import Dialect
+
+
+class Sink(Protocol):
+    """Takes a run in, as it happens."""
+
+    wants_signals: bool
+    """Live events matter to it, too."""
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        """A session is there; `describe` tells about it."""
+        ...
+
+    def take(self, event: Event) -> None:
+        """Something happened."""
+        ...
+
+    def finish(self, result: Result) -> None:
+        """A turn ended."""
+        ...
+
+    def fail(self, sentence: str) -> None:
+        """The run ended without a turn."""
+        ...
+
+
+def make_sink(arguments: Arguments, root: str) -> Sink:
+    """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
+    format_ = arguments.text("output_format") or "text"
+    narrator = Narrator() if arguments.flag("verbose") and format_ != "stream-json" else None
+    if format_ == "text":
+        return TextSink(narrator)
+    from weft.protocol.agent_sdk_dialect import dialect_of  # only where JSON is spoken
+
+    dialect = dialect_of(dialect_name(arguments), root)
+    if format_ == "json":
+        return JsonSink(narrator, dialect)
+    return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
+
+
+def dialect_name(arguments: Arguments) -> str:
+    """Whose names are spoken: the SDK's to a program that drives us as it does, without `-p`."""
+    if (given := arguments.text("dialect")) is not None:
+        return given
+    streams_in = arguments.text("input_format") == "stream-json"
+    return "claude" if streams_in and not arguments.flag("print") and not arguments.verb else "weft"
+
+
+class TextSink(Sink):
+    """The last answer.  On a terminal, text as it arrives."""
+
+    def __init__(self, narrator: Narrator | None) -> None:
+        self._narrator = narrator
+        self._is_live = sys.stdout is not None and sys.stdout.isatty()
+        self.wants_signals = self._is_live or narrator is not None
+        self._written = ""
+        """The node whose text was written last."""
+        self._cleaner: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        if self._narrator is not None:
+            output.tell(f"· session {session_id}, model {describe()['model']}")
+
+    def take(self, event: Event) -> None:
+        if self._narrator is not None:
+            self._narrator.take(event)
+        if not self._is_live:
+            return
+        match event:
+            case TextDelta(node_id=node_id, text=text):
+                self._write_live(node_id, text)
+            case NewMessage(node=node) if node.id == self._written and not node.text.endswith("\n"):
+                output.write("\n")
+            case _:
+                pass
+
+    def _write_live(self, node_id: str, text: str) -> None:
+        from weft.cli.sanitize import Sanitizer  # only for terminals
+
+        if node_id != self._written:
+            output.write("\n" if self._written else "")
+            self._written, self._cleaner = node_id, Sanitizer()
+        output.write(self._cleaner.feed(text))
+
+    def finish(self, result: Result) -> None:
+        text = answer_text(result)
+        if text and (not self._written or result.deliverable is not None):
+            output.write_line(text)
+        if result.finish_reason not in GOOD:
+            output.complain(why_it_stopped(result.finish_reason, result.detail))
+
+    def fail(self, sentence: str) -> None:
+        return
+
+
+class JsonSink(Sink):
+    """One object at the end."""
+
+    wants_signals = False
+
+    def __init__(self, narrator: Narrator | None, dialect: Dialect) -> None:
+        self._narrator = narrator
+        self._dialect = dialect
+        self._encoder: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        self._encoder = _encoder(session_id, dialect=self._dialect)
+
+    def take(self, event: Event) -> None:
+        if self._narrator is not None:
+            self._narrator.take(event)
+        self._encoder.lines(event)
+
+    def finish(self, result: Result) -> None:
+        output.write_json(self._encoder.result(result))
+
+    def fail(self, sentence: str) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence))
+
+
+class StreamSink(Sink):
+    """One object a line, as it happens."""
+
+    wants_signals = True
+
+    def __init__(self, *, partials: bool, dialect: Dialect) -> None:
+        self._partials = partials
+        self.dialect = dialect
+        self._encoder: Any = None
+
+    def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
+        self._encoder = _encoder(session_id, partials=self._partials, dialect=self.dialect)
+        output.write_json(self._encoder.init(**describe()))
+
+    def take(self, event: Event) -> None:
+        for line in self._encoder.lines(event):
+            output.write_json(line)
+
+    def finish(self, result: Result) -> None:
+        output.write_json(self._encoder.result(result))
+        self._encoder.denials = []
+
+    def fail(self, sentence: str) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence))
+
+    def complain(self, sentence: str) -> None:
+        """Say that a line of the input could not be understood."""
+        output.write_json(self._encoder.problem(sentence))
+
+    def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
+        """The input that a request is about; None when it is not known."""
+        args: dict[str, Any] | None = self._encoder.args_of(request)
+        return args
+
+    def ask(
+        self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
+    ) -> None:
+        """Ask the program on the other side for leave."""
+        output.write_json(self._encoder.ask(request, args, suggested))
+
+    def ask_question(self, event: QuestionAsked) -> None:
+        """Put a question of the model to the program on the other side."""
+        output.write_json(self._encoder.ask_question(event))
+
+    def ask_plan(self, event: ArchitectPlan) -> None:
+        """Ask the program on the other side for its word on a plan."""
+        output.write_json(self._encoder.ask_plan(event))
+
+
+def _encoder(session_id: str, *, partials: bool = False, dialect: Dialect | None = None) -> Any:
+    from weft.protocol.stream_json import Encoder  # only where JSON is spoken
+
+    return Encoder(session_id, partials=partials, dialect=dialect)
+
+
+class Narrator:
+    """Says on standard error what is being done."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def take(self, event: Event) -> None:
+        """Say it, if it is worth a line."""
+        match event:
+            case NewMessage(node=node) if node.role == "assistant":
+                for call in node.calls:
+                    self._names[call.call_uid] = describe_call(call.name, call.args)
+            case ToolComplete(result=result, duration_ms=duration_ms):
+                name = self._names.pop(result.call_uid, "")
+                how = "failed" if result.is_error else "done"
+                shown = how if result.status == "done" else result.status
+                output.tell(f"· {name}: {shown} ({duration_ms} ms)")
+            case ChildStarted(name=name, purpose=purpose):
+                output.tell(f"· {name or purpose} begins")
+            case ChildFinished(reason=reason):
+                output.tell(f"· it ended: {'done' if reason in GOOD else reason}")
+            case ArchitectStep(index=index, status=status):
+                output.tell(f"· step {index + 1}: {status}")
+            case LlmRetry(reason=reason, wait_ms=wait_ms):
+                output.tell(f"· {reason}; trying again in {wait_ms / 1000:.1f} s")
+            case _:
+                pass

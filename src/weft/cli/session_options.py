@@ -1,0 +1,360 @@
+"""From arguments to a running application and a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from weft.api.manager import ExportFormat
+from weft.api.session import Session
+from weft.app import App, open_app
+from weft.cli.parse import Arguments
+from weft.errors import AmbiguousId, UsageError
+from weft.ids import SessionId
+from weft.messages import parse_model_name
+from weft.permissions import our_tool_name, taken_away, why_unenforceable
+from weft.thinking import level_note, thinking_level
+
+if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
+    from weft.hooks.config import HookBook
+
+EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
+_MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
+
+
+class Wanted(NamedTuple):
+    """How the session should be, as far as it was said."""
+
+    model: str | None
+    effort: str | None
+    permission_mode: str | None
+    asking: Literal["wait", "no"]
+    tools: list[str] | None
+    system_prompt: str | None
+    append_system_prompt: str | None
+    title: str | None
+    architect: bool
+    """One model plans, another carries out."""
+    limits: dict[str, Any]
+    """Options that go with each message."""
+
+
+LISTEN_AFTER_SECONDS = 1.0
+"""When other processes may begin to drive our session: not before the first request is on its way."""
+
+
+def project_folder(arguments: Arguments) -> str:
+    """The folder to work in.
+
+    Raises:
+        UsageError: it is none.
+    """
+    given = arguments.text("cd")
+    try:
+        here = os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the folder you are in is gone; cd to another one") from error
+    folder = os.path.join(here, os.path.expanduser(given)) if given is not None else here
+    if not os.path.isdir(folder):
+        why = "is not a folder" if os.path.exists(folder) else "does not exist"
+        raise UsageError(f"cannot work in {given!r}: it {why}")
+    return folder
+
+
+def make_app(arguments: Arguments, hooks: HookBook | None = None) -> App:
+    """The application, not yet open; `hooks` are those of a program that drives us.
+
+    Raises:
+        UsageError: a folder or a setting is wrong.
+    """
+    folder = project_folder(arguments)
+    given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
+    if arguments.flag("no_sandbox"):
+        given["sandbox.mode"] = "off"
+    store = "memory" if arguments.flag("ephemeral") else None
+    rules = {
+        "permissions.allow": _rules(arguments.many("allowedTools")),
+        "permissions.deny": _restrictions(arguments),
+    }
+    more = {name: found for name, found in rules.items() if found}
+    if more:
+        config = open_app(folder, store, given).config
+        given |= {name: [*config.get(name), *found] for name, found in more.items()}
+    added = [_added(each) for each in arguments.many("add_dir")]
+    return open_app(
+        folder,
+        store,
+        given,
+        added=added,
+        hooks=hooks,
+        listen_after_seconds=LISTEN_AFTER_SECONDS,
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, has_value, value = text.partition("=")
+    if not has_value:
+        raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
+    return name.strip(), value.strip()
+
+
+def _added(path: str) -> str:
+    folder = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"--add-dir {path!r} is not a folder")
+    return folder
+
+
+def _rules(given: Iterable[str]) -> list[str]:
+    """The rules of texts with several of them, as they are written."""
+    return [rule for text in given for rule in _split_rules(text)]
+
+
+def _restrictions(arguments: Arguments) -> list[str]:
+    """The rules of --disallowedTools.
+
+    Raises:
+        UsageError: one of them could not be held to; left out in silence it would be a veto that is
+            missing.
+    """
+    rules = _rules(arguments.many("disallowedTools"))
+    if why := next(filter(None, map(why_unenforceable, rules)), ""):
+        raise UsageError(f"--disallowedTools: {why}")
+    return rules
+
+
+def _split_rules(text: str) -> list[str]:
+    """Cut at commas and spaces outside of brackets."""
+    rules, rule, depth = [], "", 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth <= 0 and (letter == "," or letter.isspace()):
+            rules.append(rule)
+            rule = ""
+        else:
+            rule += letter
+    return [each for each in [*rules, rule] if each]
+
+
+def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
+    """What was said about the session.
+
+    Raises:
+        UsageError: two options contradict each other, or a file cannot be read.
+    """
+    mode = arguments.text("permission_mode")
+    if arguments.flag("dangerously_skip_permissions"):
+        mode = "bypass"
+    if arguments.flag("plan"):
+        if mode not in (None, "plan"):
+            raise UsageError(f"--plan and the permission mode {mode} contradict each other")
+        mode = "plan"
+    model, effort = model_and_effort(arguments.text("model"))
+    limits = {
+        "max_turns": arguments.whole("max_turns"),
+        "max_budget_usd": arguments.number("max_budget_usd"),
+        "max_tokens": arguments.whole("max_tokens"),
+        "plan_model": arguments.text("plan_model"),
+        "edit_model": arguments.text("edit_model"),
+    }
+    return Wanted(
+        model=model,
+        effort=arguments.text("effort") or effort,
+        permission_mode=_MODES.get(mode, mode) if mode else None,
+        asking="no" if headless or mode == "dontAsk" else "wait",
+        tools=_tools(arguments),
+        system_prompt=_text_or_file(arguments, "system_prompt"),
+        append_system_prompt=_text_or_file(arguments, "append_system_prompt"),
+        title=arguments.text("name"),
+        # Whoever names its models wants it.
+        architect=arguments.flag("architect") or bool(limits["plan_model"] or limits["edit_model"]),
+        limits={name: limit for name, limit in limits.items() if limit is not None},
+    )
+
+
+def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
+    """`provider:model:high` is a model and an effort."""
+    if given is None:
+        return None, None
+    named = parse_model_name(given)
+    # What names no model is left as it is written, for the sentence that refuses it.
+    return (named.name, named.effort) if named.effort is not None else (given, None)
+
+
+def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: bool) -> str:
+    """What to say of the level that a session begins with, or was just given; empty when it has it.
+
+    The session's own note is written before the command line subscribes.  A configured level is meant
+    for all models: of one that does not think it says nothing.
+    """
+    named = thinking_level(level)
+    is_told = wanted.effort is not None or wanted.model is not None
+    if named is None or named == "default" or not (begins or is_told):
+        return ""
+    levels = app.sessions.levels_of(model)
+    return level_note(model, named, levels if levels or wanted.effort is not None else None)
+
+
+def _tools(arguments: Arguments) -> list[str] | None:
+    """The tools that the model has; None for all of them."""
+    given = arguments.many("tools")
+    denied = {name for rule in _restrictions(arguments) for name in taken_away(rule)}
+    if not given and not denied:
+        return None
+    if given:
+        names = [our_tool_name(name) for text in given for name in _split_rules(text)]
+    else:
+        from weft.api.tool_names import builtin_tool_names  # only to take one away
+
+        names = builtin_tool_names()
+    return [name for name in names if name not in denied]
+
+
+def _text_or_file(arguments: Arguments, key: str) -> str | None:
+    text, path = arguments.text(key), arguments.text(f"{key}_file")
+    if text is not None and path is not None:
+        name = key.replace("_", "-")
+        raise UsageError(f"give either --{name} or --{name}-file, not both")
+    if path is None:
+        return text
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path!r}: {error}") from error
+
+
+# --- which session ---------------------------------------------------------------------
+
+
+async def chosen_id(app: App, arguments: Arguments) -> SessionId | None:
+    """The stored session that the arguments name; None for a new one.
+
+    Raises:
+        UsageError: there is none in this folder, or options contradict each other.
+        SessionNotFound, AmbiguousId: no session, or several, have this id or title.
+    """
+    resume = arguments.text("resume")
+    if arguments.flag("continue") and resume:
+        raise UsageError("give either --continue or --resume ID, not both")
+    if resume:
+        return await find_id(app, resume)
+    if arguments.flag("continue"):
+        rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
+        if not rows:
+            raise UsageError(
+                "there is no session in this folder to go on with; `weft session list --all` shows the others"
+            )
+        return rows[0].id
+    if arguments.flag("fork"):
+        raise UsageError("--fork needs a session to start from: add --continue or --resume ID")
+    return None
+
+
+async def find_id(app: App, given: str) -> SessionId:
+    """The session with this id, the beginning of it, or this title.
+
+    Raises:
+        SessionNotFound, AmbiguousId: no session, or several, have it.
+    """
+    exact = SessionId(given)
+    if await app.store.last_seq(exact):
+        return exact
+    matches = await app.store.ids_with_prefix(given)
+    if not matches and not given.startswith("ses_"):
+        matches = await app.store.ids_with_prefix(f"ses_{given}")
+    if not matches:
+        matches = await _titled(app, given)
+    if len(matches) > 1:
+        raise AmbiguousId(given, tuple(matches))
+    if not matches:
+        from weft.errors import SessionNotFound
+
+        raise SessionNotFound(given)
+    return matches[0]
+
+
+async def _titled(app: App, given: str) -> list[SessionId]:
+    """Sessions with this title; in this folder, else anywhere."""
+    wanted = given.casefold()
+    for folder in (app.project_path, None):
+        rows = await app.sessions.list_saved(project_path=folder, limit=1000)
+        found = [row.id for row in rows if row.title.casefold() == wanted]
+        if found:
+            return found
+    return []
+
+
+async def open_session(
+    app: App,
+    wanted: Wanted,
+    *,
+    existing: SessionId | None,
+    fork: bool = False,
+    new_id: str | None = None,
+) -> Session:
+    """The session to talk in: a new one, a stored one, or a fork of it.
+
+    Raises:
+        UsageError: the model, a tool or a mode is wrong.
+    """
+    if existing is not None and fork:
+        session = await app.sessions.fork_session(existing, title=wanted.title)
+        await apply_settings(session, wanted)
+        return session
+    if existing is not None and (wanted.system_prompt or wanted.append_system_prompt):
+        raise UsageError("a system prompt can be given to a new session only")
+    session = await app.sessions.start_session(
+        session_id=existing or new_id,
+        model=wanted.model,
+        permission_mode=wanted.permission_mode,
+        title=wanted.title,
+        tools=wanted.tools if wanted.tools is not None else "all",
+        system_prompt=wanted.system_prompt,
+        asking=wanted.asking,
+        **_settings(wanted),
+    )
+    if existing is not None:
+        if wanted.effort:
+            await session.set_thinking_level(wanted.effort)
+        if wanted.architect:
+            await session.set_mode("architect")
+        if wanted.title:
+            await app.sessions.rename_session(existing, wanted.title)
+    return session
+
+
+def _settings(wanted: Wanted) -> dict[str, Any]:
+    given = {
+        "thinking": wanted.effort,
+        "append_system_prompt": wanted.append_system_prompt,
+        "mode": "architect" if wanted.architect else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+async def apply_settings(session: Session, wanted: Wanted) -> None:
+    """Change a session that exists to what was said."""
+    if wanted.model:
+        await session.update_model(wanted.model)
+    if wanted.effort:
+        await session.set_thinking_level(wanted.effort)
+    if wanted.permission_mode:
+        await session.set_permission_mode(wanted.permission_mode)
+    if wanted.architect:
+        await session.set_mode("architect")
+
+
+def message_options(wanted: Wanted, *, existing: bool) -> dict[str, Any]:
+    """What goes along with each message: the limits, and for a stored session the tools."""
+    options = dict(wanted.limits)
+    if existing and wanted.tools is not None:
+        options["tools"] = wanted.tools
+    return options
+
+
+def format_of(path: str | None, given: str | None) -> ExportFormat:
+    """The export format that was given, that the file's name says, or Markdown."""
+    wanted = given or os.path.splitext(path or "")[1].removeprefix(".").lower()
+    return next((each for each in EXPORT_FORMATS if each == wanted), "md")

@@ -1,0 +1,122 @@
+"""Standard output and error: written through, and never to a stranger.
+
+When a program is started with a standard stream closed, the next file it opens gets that number, and a `print` goes into it.  So the three
+numbers are taken first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+import msgspec
+
+from weft.cli.exit_codes import FAILED, Exit
+from weft.cli.sanitize import HIDDEN, clean
+
+_encoder = msgspec.json.Encoder()
+_risky = re.compile(rf"[\x7f-\x9f{HIDDEN}]")
+
+
+def write(text: str) -> None:
+    """Write to standard output, now.  On a terminal only what is fit for one.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+        Exit: it cannot be written.
+    """
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = clean(text)
+    _write(sys.stdout, text.encode("utf-8", "replace"))
+
+
+def write_line(text: str) -> None:
+    """`write`, with a newline behind it."""
+    write(text if text.endswith("\n") else f"{text}\n")
+
+
+def write_json(value: Any) -> None:
+    """One JSON value on one line.  What a terminal could obey is written as `\\uXXXX`, which is the same JSON."""
+    data = _encoder.encode(value)
+    if not data.isascii() or b"\x7f" in data:
+        data = _risky.sub(_escaped, data.decode()).encode()
+    _write(sys.stdout, data + b"\n")
+
+
+def write_pretty(value: Any) -> None:
+    """A JSON value for people and programs."""
+    data = msgspec.json.format(_encoder.encode(value), indent=2).decode()
+    _write(sys.stdout, (_risky.sub(_escaped, data) + "\n").encode())
+
+
+def complain(text: str) -> None:
+    """Say something on standard error, where it hurts nobody if that is gone."""
+    if not text or sys.stderr is None:
+        return
+    try:
+        _write(sys.stderr, f"weft: {clean(text)}\n".encode("utf-8", "replace"))
+    except (OSError, Exit, ValueError):
+        return
+
+
+def tell(text: str) -> None:
+    """A line on standard error that is no complaint."""
+    if sys.stderr is None:
+        return
+    try:
+        _write(sys.stderr, f"{clean(text)}\n".encode("utf-8", "replace"))
+    except (OSError, Exit, ValueError):
+        return
+
+
+def take_standard_streams() -> None:
+    """Make sure that the numbers 0, 1 and 2 are ours.  A closed output is remembered: see `check_output`."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+
+
+def check_output(has_file: bool) -> None:
+    """Refuse to work for nobody.
+
+    Raises:
+        Exit: standard output was closed from the start and no file takes the answer.
+    """
+    if sys.stdout is None and not has_file:
+        raise Exit(
+            FAILED, "standard output is closed; leave it open, or take the answer with -o FILE"
+        )
+
+
+def forget_output() -> None:
+    """Nothing can be written any more: let Python's own flush at the end go nowhere, quietly."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.close(devnull)
+
+
+def _write(stream: Any, data: bytes) -> None:
+    if stream is None:
+        return
+    try:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if stream is sys.stdout:
+            forget_output()
+        raise Exit(FAILED, f"cannot write the output: {error.strerror}") from error
+
+
+def _escaped(found: re.Match[str]) -> str:
+    number = ord(found.group())
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"

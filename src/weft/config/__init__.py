@@ -1,0 +1,9 @@
+"""Settings and where things are kept: the config files, the environment, API keys, and the models
+that they name.
+
+Reads values and checks them; opens no session and starts nothing.
+"""
+
+from weft.config.settings import KEYS, Config, Key
+
+__all__ = ["KEYS", "Config", "Key"]

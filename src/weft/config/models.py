@@ -1,0 +1,106 @@
+"""Models by name: `provider:model[:effort]` (or `provider/model…`) to something that streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from weft.config.providers import Providers, default_providers
+from weft.errors import UsageError, WeftError, did_you_mean
+from weft.messages import ModelName, parse_model_name
+from weft.providers import Model, ModelInfo, Provider
+from weft.thinking import KnownLevels
+
+FALLBACK = "anthropic:claude-sonnet-5-5"
+
+
+class Models:
+    """The providers of one application, and the model objects that programs handed in."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = providers
+        self._given: dict[str, Model] = {}
+
+    def register(self, model: Model) -> str:
+        """Make a model object known in this process; returns the name that sessions store."""
+        name = f"{model.info.provider}:{model.info.name}"
+        self._given[name] = model
+        return name
+
+    def resolve(self, name: str) -> Model:
+        """The model called `name`.
+
+        Raises:
+            UsageError: the name has no provider, or there is no such provider.
+        """
+        if name in self._given:
+            return self._given[name]
+        self.check(name)
+        named = self.named(name)
+        return self._providers[named.provider].model(named.model)
+
+    def check(self, name: str) -> None:
+        """Refuse a name that could be no model's here; whether the vendor has it, only the vendor knows.
+
+        Raises:
+            UsageError: the name has no provider, or there is no such provider.
+        """
+        provider = self.named(name).provider
+        if name not in self._given and provider not in self._providers:
+            hint = did_you_mean(provider, self._providers)
+            known = ", ".join(sorted(self._providers))
+            raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
+
+    def levels(self, name: str) -> KnownLevels:
+        """The thinking levels of a model; not known where it cannot be had, which its use will say."""
+        try:
+            info = self.resolve(name).info
+        except WeftError:
+            return None
+        return (info.levels or None) if info.thinks else ()
+
+    def default(self) -> str:
+        """The model to take where none is configured: of the provider that has a key here, else the embedded one."""
+        if isinstance(self._providers, Providers):
+            return self._providers.default_model()
+        return FALLBACK
+
+    def named(self, name: str) -> ModelName:
+        """The model that is meant, and the effort that is named with it.
+
+        Raises:
+            UsageError: no model is named.
+        """
+        if name in self._given:
+            provider, _, model = name.partition(":")
+            return ModelName(provider, model)
+        found = parse_model_name(name)
+        if not found.model:
+            raise UsageError(
+                f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-5-5"
+            )
+        return found
+
+    def normal(self, name: str) -> str:
+        """The name as sessions store it: `provider:model`."""
+        return self.named(name).name
+
+    async def available(self) -> list[ModelInfo]:
+        """Every model that a provider lists."""
+        found = [model.info for model in self._given.values()]
+        for provider in self._providers.values():
+            found += await provider.models()
+        return found
+
+    async def aclose(self) -> None:
+        """Close the providers that were used."""
+        if isinstance(self._providers, Providers):
+            await self._providers.aclose()
+            return
+        for provider in self._providers.values():
+            await provider.aclose()
+
+
+def environment_models() -> Models:
+    """Every model that the environment and the user's settings give a key for."""
+    return Models(default_providers(os.environ))

@@ -1,0 +1,164 @@
+"""The providers that this installation has, by name; each is made when it is first asked for, because loading one costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from weft.clock import Clock, SystemClock
+from weft.config.api_keys import KeyFile
+from weft.config.paths import places
+from weft.config.settings import Config, load_config
+from weft.providers import Provider
+from weft.providers.catalogue import shipped
+from weft.providers.credentials import Access
+from weft.providers.vendors import ADAPTERS, access_from, make_provider
+from weft.transport import Client, Proxies
+
+PREFERRED: Final = ("anthropic", "openai", "google")
+"""Whose key is looked for first, where no model is configured."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider as the settings name it: `[providers.NAME]`."""
+
+    base_url: str = ""
+    key_env: str = ""
+    """The environment variable that holds the key."""
+    headers: dict[str, str] = {}
+
+
+class Providers(Mapping[str, Provider]):
+    """Every provider by name, made on demand."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        keys: Mapping[str, str],
+        endpoints: Mapping[str, Endpoint],
+        home: Path,
+        clock: Clock,
+    ) -> None:
+        self._environ = environ
+        self._keys = keys
+        self._endpoints = endpoints
+        self._home = home
+        self._clock = clock
+        self._client: Client | None = None
+        self._made: dict[str, Provider] = {}
+
+    def __getitem__(self, name: str) -> Provider:
+        if name not in self._made:
+            if name not in self._names():
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    @property
+    def made(self) -> tuple[Provider, ...]:
+        """The providers that were asked for."""
+        return tuple(self._made.values())
+
+    async def aclose(self) -> None:
+        """Close every provider that was made, and their connections."""
+        for provider in self._made.values():
+            await provider.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _names(self) -> dict[str, None]:
+        known = ("scripted", "replay", "local", *ADAPTERS, *shipped().providers, *self._endpoints)
+        return dict.fromkeys(known)
+
+    def _make(self, name: str) -> Provider:
+        if name == "scripted":
+            from weft.providers.scripted import ScriptedProvider
+
+            return ScriptedProvider()
+        if name == "replay":
+            from weft.providers.replay import ReplayProvider
+
+            return ReplayProvider()
+        if name == "local":
+            return self._local()
+        access = access_from(name, self._environ, shipped(), self._given(name))
+        return make_provider(name, access, self.client, shipped(), clock=self._clock)
+
+    def _local(self) -> Provider:
+        from weft.providers.local.stream import LocalProvider
+
+        return LocalProvider(
+            self.models_folder, self._home / "run", self.client, shipped(), clock=self._clock
+        )
+
+    @property
+    def models_folder(self) -> Path:
+        """Where the weights of embedded models are kept."""
+        return self._home / "models"
+
+    @property
+    def client(self) -> Client:
+        """The one HTTP client of the application."""
+        if self._client is None:
+            self._client = Client(proxies=proxies_of(self._environ))
+        return self._client
+
+    def default_model(self) -> str:
+        """The model of whoever has a key here; without any, the embedded one."""
+        for name in PREFERRED:
+            if access_from(name, self._environ, shipped(), self._given(name)).key:
+                return f"{name}:{shipped().default(name)}"
+        return f"local:{shipped().default('local')}"
+
+    def _given(self, name: str) -> Access:
+        """What the settings and the private file of keys say."""
+        endpoint = self._endpoints.get(name, Endpoint())
+        key = self._environ.get(endpoint.key_env, "") if endpoint.key_env else ""
+        return Access(
+            key=key or self._keys.get(name, ""),
+            base_url=endpoint.base_url,
+            headers=tuple(endpoint.headers.items()),
+        )
+
+
+def endpoints_of(value: Mapping[str, Any]) -> dict[str, Endpoint]:
+    """The `providers` setting, typed."""
+    return msgspec.convert(value, dict[str, Endpoint])
+
+
+def proxies_of(environ: Mapping[str, str]) -> Proxies:
+    """The proxies that the environment names, in either spelling."""
+
+    def value(name: str) -> str:
+        return environ.get(name) or environ.get(name.upper(), "")
+
+    return Proxies(
+        https=value("https_proxy") or value("all_proxy"),
+        http=value("http_proxy") or value("all_proxy"),
+        no_proxy=value("no_proxy"),
+    )
+
+
+def default_providers(
+    environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
+) -> Providers:
+    """Every provider, with the keys and addresses that environment, settings and the private file name."""
+    where = places(environ)
+    settings = config or load_config(user=where.config, environ=environ)
+    return Providers(
+        environ=environ,
+        keys=KeyFile(where.config).keys(),
+        endpoints=endpoints_of(settings.get("providers")),
+        home=where.home,
+        clock=clock or SystemClock(),
+    )

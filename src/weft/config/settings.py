@@ -1,0 +1,512 @@
+"""Settings: what can be set, where a value came from, and what to say about a wrong one.
+
+`~/.config/weft/config.toml` < `.weft/config.toml` in the project (safe keys only until the folder is trusted) < environment `WEFT_*` < the
+caller.  Every key is listed here with its type, its default and a sentence; a name that is not is refused with the nearest one that is.
+
+A project adds to the person's rules and hooks and takes none of them away: those keys are joined, where others are replaced.
+
+A mistake in the user's own file, or in that of a folder they trust, is an error that names the line:
+they want it to count.  An untrusted folder cannot stop the program: what is right in its file counts,
+and the first mistake is one of `problems`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from weft.config.documents import read_json, read_toml
+from weft.errors import UsageError, did_you_mean
+from weft.thinking import ThinkingLevel
+from weft.workspace import read_small_file, user_folder
+
+PROJECT_SETTINGS: Final = ".weft/config.toml"
+PROJECT_HOOKS: Final = ".weft/hooks.json"
+LARGEST_FILE: Final = 1024 * 1024
+"""Bytes of a settings file of the user's; a larger one is none."""
+LARGEST_PROJECT_FILE: Final = 256 * 1024
+"""Bytes of a settings file of a project, which is read before the user has seen it."""
+_LONGEST_NAME: Final = 60
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting."""
+
+    kind: Any
+    default: Any
+    about: str
+    safe: bool = False
+    """A project may set it before the person has trusted the folder: it can neither widen leave nor start programs."""
+    personal: bool = False
+    """No project may set it, trusted or not."""
+    joins: bool = False
+    """What a project sets is added to what the person has set."""
+
+
+KEYS: dict[str, Key] = {
+    "model.default": Key(
+        kind=str,
+        default="",
+        about="The model of new sessions, as provider:model[:effort]; "
+        "empty takes the provider whose key is there, else local.",
+        safe=True,
+    ),
+    "model.effort": Key(
+        kind=ThinkingLevel,
+        default="default",
+        about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, "
+        "high, xhigh or max; an effort named with a model goes before it.",
+        safe=True,
+    ),
+    "model.rotation": Key(
+        kind=list[str],
+        default=[],
+        about="Models that cycle_model goes through, as provider:model[:effort].",
+        safe=True,
+    ),
+    "model.architect": Key(
+        kind=str,
+        default="",
+        about="The model that plans in architect mode; empty for the session's own.",
+        safe=True,
+    ),
+    "model.editor": Key(
+        kind=str,
+        default="",
+        about="The model that carries out the steps in architect mode; empty for the session's own.",
+        safe=True,
+    ),
+    "agents.max_depth": Key(
+        kind=int,
+        default=2,
+        about="How deep agents may have agents of their own; 0 for none at all.",
+    ),
+    "agents.max_parallel": Key(
+        kind=int, default=8, about="Agents of one session, and of its agents, that work at once."
+    ),
+    "agents.max_total": Key(
+        kind=int, default=50, about="Agents that one turn may start, those of its agents included."
+    ),
+    "agents.step_turns": Key(
+        kind=int, default=30, about="Answers of the model for one step of a plan in architect mode."
+    ),
+    "history.quota": Key(
+        kind=int,
+        default=1024 * 1024 * 1024,
+        about="Bytes of file history that a project may have; the oldest goes first. 0 keeps none of what commands change.",
+    ),
+    "history.max_file": Key(
+        kind=int,
+        default=4 * 1024 * 1024,
+        about="Bytes of a file beyond which the file history does not keep its content.",
+    ),
+    "sandbox.mode": Key(
+        kind=Literal["auto", "on", "off"],
+        default="auto",
+        about="Commands run in a sandbox: auto where this machine has one, on never without, off never in one.",
+    ),
+    "sandbox.network": Key(
+        kind=bool, default=False, about="Whether commands in the sandbox have the network."
+    ),
+    "sandbox.unix_sockets": Key(
+        kind=bool,
+        default=False,
+        about="Whether commands in the sandbox may use unix sockets, which reach servers outside it.",
+    ),
+    "sandbox.show": Key(
+        kind=list[str],
+        default=[],
+        about="Files and folders with secrets that commands in the sandbox may read all the same, by path or by name.",
+    ),
+    "session.idle_unload": Key(
+        kind=float,
+        default=1800.0,
+        about="Seconds after which an idle session that nobody watches is unloaded.",
+    ),
+    "session.max_turns": Key(
+        kind=Annotated[int, Meta(ge=1)],
+        default=100,
+        about="Answers of the model in one turn.",
+        safe=True,
+    ),
+    "permissions.mode": Key(
+        kind=str,
+        default="default",
+        about="Permission mode of new sessions: plan, default, accept_edits, auto or bypass.",
+    ),
+    "permissions.allow": Key(
+        kind=list[str],
+        default=[],
+        about="Rules, Tool or Tool(pattern), that are allowed.",
+        joins=True,
+    ),
+    "permissions.ask": Key(
+        kind=list[str], default=[], about="Rules that always ask.", safe=True, joins=True
+    ),
+    "permissions.deny": Key(
+        kind=list[str], default=[], about="Rules that are never allowed.", safe=True, joins=True
+    ),
+    "permissions.ask_timeout": Key(
+        kind=float,
+        default=0.0,
+        about="Seconds after which a request for leave that nobody answered counts as denied; 0 waits for ever.",
+    ),
+    "hooks": Key(
+        kind=dict[str, list[dict[str, Any]]],
+        default={},
+        about="Programs that are run at certain moments: matcher, command and timeout of each [[hooks.EVENT]].",
+        joins=True,
+    ),
+    "providers": Key(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="Providers by name: base_url, key_env and headers of [providers.NAME].",
+        # A project that says where a key is sent could have it sent to itself.
+        personal=True,
+    ),
+}
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A setting's value, and where it came from."""
+
+    value: Any
+    source: str
+
+
+class Config:
+    """The settings in force."""
+
+    def __init__(
+        self,
+        layers: Mapping[str, Sequence[Value]],
+        problems: Sequence[str] = (),
+        replaced: Mapping[str, Sequence[Value]] | None = None,
+    ) -> None:
+        """`replaced`: what counts where the value of an untrusted project is left out later."""
+        self._layers = dict(layers)
+        self._replaced = dict(replaced or {})
+        self.problems = tuple(problems)
+        """What of the project's settings is left out because it is not right: a sentence each."""
+
+    def get(self, name: str) -> Any:
+        """The value of a setting.
+
+        Raises:
+            UsageError: there is no such setting.
+        """
+        return self.lookup(name).value
+
+    def lookup(self, name: str) -> Value:
+        """The value of a setting and its source; of one that is joined, all values and all sources."""
+        layers = self.layers(name)
+        if len(layers) == 1:
+            return layers[0]
+        sources = ", ".join(layer.source for layer in layers)
+        return Value(_joined([layer.value for layer in layers]), sources)
+
+    def layers(self, name: str) -> Sequence[Value]:
+        """What each source says that counts, weakest first; one unless the setting is joined."""
+        key = known(name)
+        return self._layers.get(name) or (Value(key.default, "default"),)
+
+    def all(self) -> dict[str, Value]:
+        """Every setting."""
+        return {name: self.lookup(name) for name in KEYS}
+
+    def take_over(self, other: Config) -> None:
+        """Be as another one from now on; for settings that were read again."""
+        self._layers = dict(other._layers)
+        self._replaced = dict(other._replaced)
+        self.problems = other.problems
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Do without the value that an untrusted project has given a setting."""
+        self._layers[name] = self._replaced.pop(name)
+        self.problems = (*self.problems, why)
+
+    @property
+    def untrusted(self) -> Mapping[str, Value]:
+        """The settings in force that an untrusted project has set."""
+        return {name: self._layers[name][-1] for name in self._replaced if not KEYS[name].joins}
+
+
+def known(name: str) -> Key:
+    """The key called `name`.
+
+    Raises:
+        UsageError: there is none; the message names the nearest.
+    """
+    if name in KEYS:
+        return KEYS[name]
+    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    raise UsageError(f"there is no setting {shown!r}{did_you_mean(name, KEYS)}")
+
+
+def load_config(
+    *,
+    user: Path,
+    project: str = "",
+    environ: Mapping[str, str],
+    given: Mapping[str, Any] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    is_trusted: bool = False,
+) -> Config:
+    """Read all sources, weakest first.
+
+    `files` holds the project's settings and hooks by name, as they were when they were compared with
+    what the user trusts (`is_trusted`); of an untrusted project only the safe keys count.
+
+    Raises:
+        UsageError: the user's own settings, or those of a trusted project, are not right.
+    """
+    layers: dict[str, list[Value]] = {}
+    problems: list[str] = []
+    _add(layers, _from_user(user))
+    _add(layers, _hooks_beside(user))
+    if is_trusted:
+        _add(layers, _from_trusted(files or {}, project))
+        unsure: dict[str, Value] = {}
+    else:
+        unsure = _from_untrusted(files or {}, project, problems)
+    replaced = {name: [*layers.get(name, ())] for name in unsure}
+    _add(layers, unsure)
+    for found in (_from_environment(environ), _from_caller(given or {})):
+        layers.update({name: [value] for name, value in found.items()})
+        for name in found:
+            replaced.pop(name, None)
+    return Config(layers, problems, replaced)
+
+
+def _add(layers: dict[str, list[Value]], found: Mapping[str, Value]) -> None:
+    for name, value in found.items():
+        if KEYS[name].joins:
+            layers.setdefault(name, []).append(value)
+        else:
+            layers[name] = [value]
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    """Lists behind each other, each member once; tables of lists key by key."""
+    if isinstance(values[0], dict):
+        names = dict.fromkeys(name for value in values for name in value)
+        return {name: [each for value in values for each in value.get(name, ())] for name in names}
+    return list(dict.fromkeys(each for value in values for each in value))
+
+
+def _is_harmless(name: str, value: Any) -> bool:
+    """May a project set this before it is trusted?
+
+    A "model" that is a file of the project would be the project speaking.
+    """
+    is_file = name.startswith("model.") and any(map(_is_file_model, _words(value)))
+    return known(name).safe and not is_file
+
+
+def _is_file_model(model: str) -> bool:
+    """True for a model that is played, or loaded, from a file that its name says."""
+    provider, *rest = re.split("[:/]", model.strip(), maxsplit=1)
+    name = "".join(rest)
+    return provider in ("scripted", "replay") or (
+        provider == "local" and ("/" in name or name.endswith(".gguf"))
+    )
+
+
+def _words(value: Any) -> list[str]:
+    """The texts of a value; one text may hold several, with commas, where a list is wanted."""
+    if isinstance(value, str):
+        return value.split(",")
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def _is_for_projects(name: str, value: Any) -> bool:
+    return not known(name).personal
+
+
+def withheld(data: bytes, source: str) -> list[str]:
+    """The settings of a project's file that count only once it is trusted.
+
+    Raises:
+        UsageError: it is no TOML.
+    """
+    return [
+        name
+        for name, value in _flattened(read_toml(data, source))
+        if name in KEYS and _is_for_projects(name, value) and not _is_harmless(name, value)
+    ]
+
+
+def check_project(files: Mapping[str, bytes], project: str) -> None:
+    """Check all settings and hooks of a project, before the user trusts it.
+
+    Raises:
+        UsageError: something in them is not right.
+    """
+    _from_trusted(files, project)
+
+
+def _from_trusted(files: Mapping[str, bytes], project: str) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    if (settings := files.get(PROJECT_SETTINGS)) is not None:
+        found.update(_values(settings, f"{project}/{PROJECT_SETTINGS}", _is_for_projects))
+    if (hooks := files.get(PROJECT_HOOKS)) is not None:
+        source = f"{project}/{PROJECT_HOOKS}"
+        more = hooks_of_json(hooks, source)
+        both = [found["hooks"].value, more] if "hooks" in found else [more]
+        found["hooks"] = Value(_converted("hooks", _joined(both), source), source)
+    return found
+
+
+def _from_untrusted(
+    files: Mapping[str, bytes], project: str, problems: list[str]
+) -> dict[str, Value]:
+    """The safe settings of a project, each by itself.
+
+    A mistake in one leaves the others in force, above all a `deny`.
+    """
+    found: dict[str, Value] = {}
+    data = files.get(PROJECT_SETTINGS)
+    if data is None:
+        return found
+    source = f"{project}/{PROJECT_SETTINGS}"
+    try:
+        flat = _flattened(read_toml(data, source))
+    except UsageError as error:
+        problems.append(str(error))
+        return found
+    told = len(problems)
+    for name, value in flat:
+        if name not in KEYS and len(problems) > told:
+            continue  # one sentence for one file, however much of it is wrong
+        try:
+            setting = _value(name, value, source, data, _is_harmless)
+        except UsageError as error:
+            if len(problems) == told:
+                problems.append(str(error))
+            continue
+        if setting is not None:
+            found[name] = setting
+    return found
+
+
+def _from_user(folder: Path) -> dict[str, Value]:
+    """The user's `config.toml`."""
+    found = read_small_file(user_folder(folder), "config.toml", LARGEST_FILE)
+    if found is None:
+        return {}
+    return _values(found.data, str(folder / "config.toml"), lambda name, value: True)
+
+
+def _hooks_beside(folder: Path) -> dict[str, Value]:
+    """The user's `hooks.json`."""
+    found = read_small_file(user_folder(folder), "hooks.json", LARGEST_FILE)
+    if found is None:
+        return {}
+    source = str(folder / "hooks.json")
+    return {"hooks": Value(_converted("hooks", hooks_of_json(found.data, source), source), source)}
+
+
+def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
+    """The hooks of a `hooks.json`: the table itself, or an object that holds it as `hooks`.
+
+    Raises:
+        UsageError: it is no JSON object.
+    """
+    table = read_json(data, name)
+    inner = table.get("hooks", table)
+    if not isinstance(inner, dict):
+        raise UsageError(f"{name}: hooks must be an object")
+    return inner
+
+
+def _values(data: bytes, source: str, may_set: Callable[[str, Any], bool]) -> dict[str, Value]:
+    return {
+        name: setting
+        for name, value in _flattened(read_toml(data, source))
+        if (setting := _value(name, value, source, data, may_set)) is not None
+    }
+
+
+def _value(
+    name: str, value: Any, source: str, data: bytes, may_set: Callable[[str, Any], bool]
+) -> Value | None:
+    """A setting of a file; None where that file may not set it.
+
+    Raises:
+        UsageError: there is no such setting, or its value is not right; the sentence has the line.
+    """
+    try:
+        if may_set(name, value):
+            return Value(_fitted(known(name), value), source)
+    except msgspec.ValidationError as error:
+        why = f"{name} in {source}{_line_of(name, data)} is not right: {error}"
+        raise UsageError(why) from error
+    except UsageError as error:
+        raise UsageError(f"{source}{_line_of(name, data)}: {error}") from error
+    return None
+
+
+def _line_of(name: str, data: bytes) -> str:
+    """The line that sets a name, as the end of a phrase; empty where several could."""
+    last = re.escape(name.rpartition(".")[2].encode())
+    found = [*re.finditer(rb"(?m)^[^#\n=]*\b" + last + rb"\b[\"']?[ \t]*(?:=|\])", data)]
+    if len(found) != 1:
+        return ""
+    return f", line {data.count(bytes([10]), 0, found[0].end()) + 1}"
+
+
+def _from_caller(given: Mapping[str, Any]) -> dict[str, Value]:
+    return {
+        name: Value(_converted(name, value, "the caller"), "caller")
+        for name, value in given.items()
+    }
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for name in KEYS:
+        variable = "WEFT_" + name.upper().replace(".", "_")
+        if variable in environ:
+            value = _converted(name, environ[variable], variable)
+            found[name] = Value(value, variable)
+    return found
+
+
+def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for name, value in tables.items():
+        if isinstance(value, dict) and prefix + name not in KEYS:
+            flat += _flattened(value, f"{prefix}{name}.")
+        else:
+            flat.append((prefix + name, value))
+    return flat
+
+
+def _converted(name: str, value: Any, source: str) -> Any:
+    """The value as its setting has it.
+
+    Raises:
+        UsageError: there is no such setting, or that is no value for it.
+    """
+    try:
+        return _fitted(known(name), value)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name} in {source} is not right: {error}{_choices(name)}") from error
+
+
+def _choices(name: str) -> str:
+    """The words that a setting takes, where it takes only some."""
+    kind = known(name).kind
+    words = get_args(kind) if get_origin(kind) is Literal else ()
+    return f"; there are {', '.join(words)}" if words else ""
+
+
+def _fitted(key: Key, value: Any) -> Any:
+    if key.kind == list[str] and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    return msgspec.convert(value, key.kind, strict=False)

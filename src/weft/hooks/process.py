@@ -1,0 +1,186 @@
+"""One hook, run: JSON on its standard input, its exit code and standard output read.
+
+Exit code 0 is fine, and standard output may hold a JSON object; 2 blocks, and standard error says why; any other code is an error that
+blocks nothing.  That is the contract for a hook that works.  One that *breaks* (it hangs and is killed, dies of a signal, cannot be
+started, answers nonsense) has said nothing at all, and where it could have said no, that counts as no: a veto fails closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import anyio.to_thread
+import msgspec
+
+from weft.errors import ToolError
+from weft.hooks.config import Hook
+from weft.hooks.scripts import UNREADABLE, script_hash
+from weft.messages import clean_text
+from weft.workspace import Command, Runner, RunResult, project_folders
+
+LONGEST_REASON: Final = 4_000
+LONGEST_CONTEXT: Final = 20_000
+"""Characters that a hook may put before the model."""
+
+_NOT_STARTED: Final = {126: "it may not be executed", 127: "there is no such command"}
+_SIGNALLED: Final = 128
+"""What a shell adds to the signal that ended its child."""
+
+
+class PermissionDecision(msgspec.Struct, frozen=True, rename="camel"):
+    """A `PermissionRequest` hook's answer, as other agents write it."""
+
+    behavior: Literal["allow", "deny"]
+    message: str = ""
+    updated_input: dict[str, Any] | None = None
+    interrupt: bool = False
+    """With `deny`: the turn is to end."""
+    updated_permissions: list[Any] | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        """It allows more than this call, which no hook can."""
+        return self.behavior == "allow" and bool(self.updated_permissions)
+
+
+class Specific(msgspec.Struct, frozen=True, rename="camel"):
+    """`hookSpecificOutput`."""
+
+    permission_decision: Literal["allow", "deny", "ask", "defer"] | None = None
+    permission_decision_reason: str = ""
+    updated_input: dict[str, Any] | None = None
+    additional_context: str = ""
+    decision: PermissionDecision | None = None
+    updated_tool_output: Any = msgspec.UNSET
+    updated_mcp_tool_output: Any = msgspec.field(name="updatedMCPToolOutput", default=msgspec.UNSET)
+
+    @property
+    def replaces_result(self) -> bool:
+        """It wants the model to read something else than the tool's own output."""
+        given = (self.updated_tool_output, self.updated_mcp_tool_output)
+        return any(each is not None and each is not msgspec.UNSET for each in given)
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a hook may say on its standard output."""
+
+    goes_on: bool = msgspec.field(name="continue", default=True)
+    stop_reason: str = msgspec.field(name="stopReason", default="")
+    system_message: str = msgspec.field(name="systemMessage", default="")
+    decision: Literal["block", "approve", "allow", "deny"] | None = None
+    reason: str = ""
+    specific: Specific = msgspec.field(name="hookSpecificOutput", default=Specific())
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a hook came to."""
+
+    end: Literal["fine", "blocked", "failed", "broken"]
+    """`failed` blocks nothing; `broken` blocks where the hook can veto."""
+    reason: str = ""
+    output: Output = Output()
+    text: str = ""
+    """Standard output that is no JSON object."""
+
+
+async def run_hook(hook: Hook, payload: Mapping[str, Any], *, runner: Runner, project: str) -> Said:
+    """Run a hook to its end, or to the end of its time.  A cancel kills it with everything it started."""
+    if (why := await _changed_script(hook, project)) is not None:
+        return Said(end="broken", reason=why)
+    command = Command(
+        argv=(runner.which("bash", not_below=project) or "sh", "-c", hook.command),
+        cwd=project,
+        # Both names: hooks that were written for other agents find their scripts by the second.
+        env={"WEFT_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project},
+        timeout_seconds=hook.timeout_seconds,
+        stdin=msgspec.json.encode(payload),
+        errors_apart=True,
+    )
+    try:
+        result = await runner.run(command)
+    except ToolError as error:
+        return Said(end="broken", reason=f"it could not be started: {error}")
+    return judged(hook, result)
+
+
+def judged(hook: Hook, result: RunResult) -> Said:
+    """What the end of a hook means."""
+    errors = _short(result.errors.strip(), LONGEST_REASON)
+    code = result.exit_code
+    if result.timed_out:
+        return Said(
+            end="broken", reason=f"it took longer than {hook.timeout_seconds:g} s and was killed"
+        )
+    if code < 0 or code > _SIGNALLED:
+        number = -code if code < 0 else code - _SIGNALLED
+        return Said(end="broken", reason=_joined(f"it died of signal {number}", errors))
+    if code in _NOT_STARTED:
+        return Said(end="broken", reason=_joined(_NOT_STARTED[code], errors))
+    if code == 2:
+        reason = errors or _short(result.output.strip(), LONGEST_REASON) or "it gave no reason"
+        return Said(end="blocked", reason=reason)
+    if code:
+        end: Literal["broken", "failed"] = "broken" if hook.must_succeed else "failed"
+        return Said(end=end, reason=_joined(f"it ended with exit code {code}", errors))
+    return _answer(result)
+
+
+def _answer(result: RunResult) -> Said:
+    text = clean_text(result.output.strip())
+    if not text.startswith("{"):
+        return Said(end="fine", text=_short(text, LONGEST_CONTEXT))
+    whole = result.full_output if result.full_output is not None else text.encode()
+    try:
+        output = msgspec.json.decode(whole.strip(), type=Output)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return Said(end="broken", reason=f"its answer cannot be read: {error}")
+    return Said(end="fine", output=short_output(output))
+
+
+def short_output(output: Output) -> Output:
+    """An answer whose words for the model have the length that they may have."""
+    specific = output.specific
+    context = _short(specific.additional_context, LONGEST_CONTEXT)
+    reason = _short(specific.permission_decision_reason, LONGEST_REASON)
+    specific = msgspec.structs.replace(
+        specific, additional_context=context, permission_decision_reason=reason
+    )
+    return msgspec.structs.replace(
+        output, specific=specific, reason=_short(output.reason, LONGEST_REASON)
+    )
+
+
+def _joined(what: str, errors: str) -> str:
+    return f"{what}: {errors}" if errors else what
+
+
+def _short(text: str, most: int) -> str:
+    text = clean_text(text)
+    return text if len(text) <= most else f"{text[:most]} […]"
+
+
+# --- scripts of the project --------------------------------------------------------------
+
+
+async def _changed_script(hook: Hook, project: str) -> str | None:
+    """What is wrong with a script of the project; None when all are what the user trusted."""
+    if not hook.scripts:
+        return None
+    return await anyio.to_thread.run_sync(_look_for_change, hook.scripts, project)
+
+
+def _look_for_change(scripts: Mapping[str, str], project: str) -> str | None:
+    folder = project_folders(project)[0]
+    for name, trusted in scripts.items():
+        if trusted == UNREADABLE:
+            return (
+                f"{name} could not be read, or is too large to be checked, "
+                "when you trusted this folder"
+            )
+        if script_hash(folder, name)[0] != trusted:
+            return (
+                f"{name} is not what it was when you trusted this folder; "
+                "look at it, and trust the folder again"
+            )
+    return None

@@ -1,0 +1,305 @@
+"""The hooks of one session: which are run at a moment, what they are told, and what their words come to together.
+
+Hooks of a moment run one after the other, in the order in which they are written down; the first that says no ends it.  A hook that changes a
+call's input is followed by all others judging the input that will really run, those before it included, so none is got round.
+What fails is told once for each hook and kind of failure, never again and never to a hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.events import ErrorRaised, Fact, SystemNote
+from weft.hooks.callback import call_back
+from weft.hooks.config import Hook, HookBook
+from weft.hooks.process import Said, run_hook
+from weft.loop import Hooks, Ruling, Trigger
+from weft.messages import ToolCall, ToolResult
+from weft.permissions import Verdict
+from weft.workspace import Runner
+
+ENDING_SECONDS: Final = 5.0
+"""How long a hook may keep a session from ending."""
+
+NOT_REPLACED: Final = (
+    "a hook wants to replace the output of a tool, which is not supported; "
+    "the turn ends before the model reads it"
+)
+
+_SEVERITY: Final[dict[Verdict | None, int]] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
+
+
+class SessionHooks(Hooks):
+    """Runs the hooks of one session."""
+
+    def __init__(
+        self,
+        book: HookBook,
+        *,
+        session_id: str,
+        project: str,
+        runner: Runner,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        self._book = book
+        self._session_id = session_id
+        self._project = project
+        self._runner = runner
+        self._redact = redact
+        self._told: set[tuple[str, str, str]] = set()
+        self.mode: Callable[[], str] = lambda: "default"
+        """The permission mode that is in force; set by whoever has the session."""
+        self.agent = ""
+        """Of a session that works for another: what kind of agent it is."""
+        self.has_begun = False
+        """`SessionStart` was run in this process."""
+
+    # -- a turn's moments
+
+    async def before_tool(self, call: ToolCall) -> Ruling:
+        hooks = self._book.of("PreToolUse", call.name)
+        if not hooks:
+            return Ruling()
+        return await _Round(self, hooks, call).ruling()
+
+    async def before_asking(self, call: ToolCall, reason: str) -> Ruling:
+        return await self._consult("PermissionRequest", call.name, _call(call) | {"reason": reason})
+
+    def wants_result(self, call: ToolCall) -> bool:
+        book = self._book
+        return bool(book.of("PostToolUse", call.name) or book.of("PostToolUseFailure", call.name))
+
+    async def after_tool(self, call: ToolCall, result: ToolResult) -> Ruling:
+        response = {"text": result.text, "is_error": result.is_error, "status": result.status}
+        hooks = self._book.of("PostToolUse", call.name)
+        payload = _call(call) | {"tool_response": response}
+        if result.is_error:
+            # A callback hears of a failure by the moment that is for failures, a program of the
+            # person by both.
+            hooks = [hook for hook in hooks if hook.callback is None]
+            hooks += self._book.of("PostToolUseFailure", call.name)
+            payload |= {"error": result.text}
+        return await self._consult_all(hooks, payload)
+
+    @property
+    def wants_stop(self) -> bool:
+        return bool(self._book.of(self._stop, self.agent))
+
+    @property
+    def _stop(self) -> str:
+        return "SubagentStop" if self.agent else "Stop"
+
+    async def before_stop(self, text: str, *, held_back: int) -> Ruling:
+        payload = {"stop_hook_active": held_back > 0, "last_assistant_message": text}
+        return await self._consult(self._stop, self.agent, payload)
+
+    async def before_compaction(self, trigger: Trigger, focus: str) -> Ruling:
+        payload = {"trigger": trigger, "custom_instructions": focus}
+        return await self._consult("PreCompact", trigger, payload)
+
+    async def after_compaction(self, trigger: Trigger, summary: str) -> Ruling:
+        return await self._consult("PostCompact", trigger, {"trigger": trigger, "summary": summary})
+
+    # -- a session's moments
+
+    async def on_prompt(self, prompt: str) -> Ruling:
+        """Something was said to the session and is not accepted yet; `deny` keeps it out."""
+        return await self._consult("UserPromptSubmit", "", {"prompt": prompt})
+
+    async def on_start(self, source: str) -> Ruling:
+        """The session is spoken to for the first time in this process: `startup` or `resume`."""
+        return await self._consult("SessionStart", source, {"source": source})
+
+    async def on_end(self, reason: str) -> None:
+        """The session's life in this process is over; nothing can be put on record any more."""
+        await self._consult("SessionEnd", reason, {"reason": reason}, at_most=ENDING_SECONDS)
+
+    async def on_agent_start(self, prompt: str) -> Ruling:
+        """The session was given the task that it works on for another; what hooks add is for it to read."""
+        return await self._consult("SubagentStart", self.agent, {"prompt": prompt})
+
+    # -- running
+
+    async def _consult(
+        self, event: str, subject: str, payload: Mapping[str, Any], *, at_most: float | None = None
+    ) -> Ruling:
+        """Run the hooks of a moment, to the first that says no."""
+        return await self._consult_all(self._book.of(event, subject), payload, at_most=at_most)
+
+    async def _consult_all(
+        self, hooks: list[Hook], payload: Mapping[str, Any], *, at_most: float | None = None
+    ) -> Ruling:
+        words: list[_Word] = []
+        for hook in hooks:
+            words.append(await self.run(hook, payload, at_most=at_most))
+            if words[-1].verdict == "deny":
+                break
+        return _together(words)
+
+    async def run(
+        self, hook: Hook, payload: Mapping[str, Any], *, at_most: float | None = None
+    ) -> _Word:
+        """Run one hook, and take its word."""
+        if at_most is not None and hook.timeout_seconds > at_most:
+            hook = msgspec.structs.replace(hook, timeout_seconds=at_most)
+        told = {
+            "session_id": self._session_id,
+            "cwd": self._project,
+            "permission_mode": self.mode(),
+            "hook_event_name": hook.event,
+            **payload,
+        }
+        if self.agent:
+            told |= {"agent_id": self._session_id, "agent_type": self.agent}
+        if hook.callback is not None:
+            return self._word(hook, await call_back(hook, hook.callback, told))
+        said = await run_hook(hook, told, runner=self._runner, project=self._project)
+        return self._word(hook, said)
+
+    def _word(self, hook: Hook, said: Said) -> _Word:
+        if said.end == "fine":
+            return self._fine(hook, said)
+        reason = self._redact(said.reason).rstrip(".")
+        if said.end == "blocked":
+            return _Word(verdict="deny", reason=f"a hook blocked it: {reason}")
+        facts = self._told_once(hook, said.end, reason)
+        if said.end == "failed" or not hook.can_veto:
+            return _Word(facts=facts)
+        return _Word(
+            verdict="deny",
+            reason=f"the hook `{_name(hook)}` must let this pass, and it broke: {reason}",
+            facts=facts,
+        )
+
+    def _fine(self, hook: Hook, said: Said) -> _Word:
+        output, specific = said.output, said.output.specific
+        if specific.decision is not None and specific.decision.wants_more:
+            unread = Said(end="broken", reason="updatedPermissions of a hook are not supported")
+            return self._word(hook, unread)
+        if specific.replaces_result:
+            return _Word(verdict="deny", reason=NOT_REPLACED, halts=True)
+        spoken = said.text if hook.event in ("UserPromptSubmit", "SessionStart") else ""
+        reason = specific.permission_decision_reason or output.reason
+        args, halts = specific.updated_input, not output.goes_on
+        if (decision := specific.decision) is not None:
+            reason = decision.message or reason
+            args = decision.updated_input if decision.updated_input is not None else args
+            halts = halts or (decision.interrupt and decision.behavior == "deny")
+        verdict = _verdict(said)
+        facts: list[Fact] = []
+        if output.system_message:
+            facts.append(SystemNote(text=self._redact(output.system_message)))
+        if not output.goes_on:
+            verdict, reason = "deny", output.stop_reason or reason
+        if verdict == "deny":
+            reason = f"a hook blocked it: {reason}" if reason else "a hook blocked it"
+        elif verdict is not None:
+            reason = f"a hook says so: {reason}" if reason else "a hook says so"
+        return _Word(
+            verdict=verdict,
+            reason=self._redact(reason).rstrip("."),
+            args=args,
+            context=self._redact(specific.additional_context or spoken),
+            halts=halts,
+            facts=tuple(facts),
+        )
+
+    def _told_once(self, hook: Hook, end: str, reason: str) -> tuple[Fact, ...]:
+        failure = (hook.event, hook.command, end)
+        if failure in self._told:
+            return ()
+        self._told.add(failure)
+        message = f"the hook `{_name(hook)}` of {hook.event} failed: {reason}"
+        return (ErrorRaised(message=message, where="hook", error=end),)
+
+
+class _Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What one hook says."""
+
+    verdict: Verdict | None = None
+    reason: str = ""
+    args: dict[str, Any] | None = None
+    context: str = ""
+    halts: bool = False
+    facts: tuple[Fact, ...] = ()
+
+
+class _Round:
+    """The hooks before one call, until each has judged what will really run, or one says no."""
+
+    def __init__(self, session: SessionHooks, hooks: list[Hook], call: ToolCall) -> None:
+        self._session = session
+        self._hooks = hooks
+        self._call = call
+        self._args = call.args
+        self._words: dict[int, _Word] = {}
+        self._judged: dict[int, dict[str, Any]] = {}
+        """The input that each hook has judged last, or made itself."""
+
+    async def ruling(self) -> Ruling:
+        for number in range(len(self._hooks)):
+            word = await self._ask(number)
+            if word.verdict == "deny":
+                return self._told()
+            if word.args is not None:
+                self._args = self._judged[number] = word.args
+        for number in range(len(self._hooks)):
+            # Whoever spoke before the input was changed has spoken about something else.  What it would change now is not taken,
+            # for it changed or left it once; whether it says no is.
+            if self._judged[number] != self._args and (await self._ask(number)).verdict == "deny":
+                break
+        return self._told()
+
+    async def _ask(self, number: int) -> _Word:
+        payload = _call(self._call) | {"tool_input": self._args}
+        word = await self._session.run(self._hooks[number], payload)
+        self._judged[number] = self._args
+        before = self._words.get(number)
+        if before is not None:
+            word = msgspec.structs.replace(
+                word, facts=before.facts + word.facts, context=before.context or word.context
+            )
+        self._words[number] = word
+        return word
+
+    def _told(self) -> Ruling:
+        ruling = _together(list(self._words.values()))
+        return msgspec.structs.replace(ruling, args=self._args)
+
+
+def _together(words: list[_Word]) -> Ruling:
+    """The strictest word counts; what is to be said and kept is everybody's."""
+    if not words:
+        return Ruling()
+    strictest = max(words, key=lambda word: _SEVERITY[word.verdict])
+    return Ruling(
+        verdict=strictest.verdict,
+        reason=strictest.reason,
+        args=next((word.args for word in reversed(words) if word.args is not None), None),
+        context="\n\n".join(word.context for word in words if word.context),
+        halts=any(word.halts for word in words),
+        facts=tuple(fact for word in words for fact in word.facts),
+    )
+
+
+def _verdict(said: Said) -> Verdict | None:
+    output, specific = said.output, said.output.specific
+    if specific.decision is not None:
+        return specific.decision.behavior
+    if specific.permission_decision is not None:
+        decided = specific.permission_decision
+        return None if decided == "defer" else decided
+    if output.decision is None:
+        return None
+    return "deny" if output.decision in ("block", "deny") else "allow"
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"tool_name": call.name, "tool_input": call.args, "tool_use_id": call.call_uid}
+
+
+def _name(hook: Hook) -> str:
+    return hook.command if len(hook.command) <= 80 else f"{hook.command[:80]}…"

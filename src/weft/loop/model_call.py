@@ -1,0 +1,238 @@
+"""Asking the model: room is made, the call goes on record, the answer comes and is noted.
+
+What cannot be had ends the turn here; what was said by then is kept, and what was used is counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from weft.context import Composed, Composer, Entry, Prefix, Target, is_full
+from weft.errors import AuthFailed, ContextTooLong, ProviderError, WeftError
+from weft.events import (
+    ContextUsage,
+    ErrorRaised,
+    Fact,
+    FinishReason,
+    ModelCallStarted,
+    PrefixFrozen,
+)
+from weft.faults import Boundary
+from weft.ids import NodeId, TurnId
+from weft.loop.answer import Answer
+from weft.loop.base import TurnEnvironment
+from weft.loop.compaction import Need, NotSummarised, agreed, plan, summarise, window_left
+from weft.loop.model_request import BrokenAnswer, Request
+from weft.loop.turn_facts import answer_node, call_started, promote
+from weft.loop.usage import Spending
+from weft.messages import NOTHING_USED
+from weft.providers import ModelRequest, ToolSpec
+from weft.state import SessionState
+
+_CALL = Boundary("loop.call")
+_COMPACT = Boundary("loop.make_room")
+
+
+class Asking(Spending):
+    """One model call after the other."""
+
+    def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
+        super().__init__(environment, turn_id)
+        self._request: Request | None = None
+        self._in_flight: NodeId | None = None
+        self._compacted_for_overflow = False
+        self._may_not_compact = False
+        self._could_not_compact = False
+        self._scratch: dict[int, Any] = {}
+        self._tools_told: tuple[Prefix, tuple[ToolSpec, ...]] | None = None
+
+    def _renew(self) -> None:
+        """Go on with the model, thinking and limits that the settings name now.
+
+        What the line holds is rendered anew for another model: what only the one before may read again is left out.
+        """
+        before = self._env
+        self._env = before.renewed(before)
+        if self._env.model_name != before.model_name:
+            info = self._env.model.info
+            self._composer = Composer(Target(info.provider, info.name))
+            self._could_not_compact = False
+            if self._env.prefix.id != before.prefix.id:
+                prefix = self._env.prefix
+                frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
+                self._notebook.note(frozen, blobs={prefix.id: prefix.data})
+
+    def _renew_if_possible(self) -> None:
+        """The same, where the next round of the loop will say what is wrong."""
+        with contextlib.suppress(WeftError):
+            self._renew()
+
+    async def _ask_model(self) -> Answer | None:
+        """The model's answer, noted and in the line; None when the turn has ended instead."""
+        await self._make_room()
+        node = await self._open_call()
+        self._env.journal.status("thinking")
+        composed = self._compose()
+        request = self._request = Request(self._env, node)
+        self._in_flight = node
+        try:
+            answer = await request.answer(self._model_request(composed))
+        except BrokenAnswer as broken:
+            self._expected = NOTHING_USED
+            self._retries += broken.retries
+            self._note_discarded(node, request, composed)
+            if await self._made_room_after(broken):
+                return await self._ask_model()
+            await self._give_up(node, broken.error, request, composed)
+            return None
+        self._expected = NOTHING_USED
+        self._compacted_for_overflow = False
+        self._retries += request.retries
+        self._request = self._in_flight = None
+        self._note_discarded(node, request, composed)
+        if not answer.parts:
+            self._note_usage(node, answer, composed)
+            return answer
+        self._note_answer(node, answer, composed)
+        return answer
+
+    # -- room
+
+    async def _make_room(self) -> None:
+        """Compact before the next request would not fit.  When that fails, the request is tried as it is.
+
+        It is not tried again before each call of the turn: then only where the vendor says that a request does not fit.
+        """
+        used, output = self._compose().tokens, self._env.model.info.max_output_tokens
+        if not self._could_not_compact and is_full(used, window_left(self._env), output):
+            await self._compact("full")
+
+    async def _made_room_after(self, broken: BrokenAnswer) -> bool:
+        """The vendor says that the request does not fit: compact once, and try again."""
+        if not isinstance(broken.error, ContextTooLong) or self._compacted_for_overflow:
+            return False
+        self._compacted_for_overflow = True
+        self._request = self._in_flight = None
+        return await self._compact("overflow")
+
+    async def _compact(self, need: Need) -> bool:
+        """Replace the older part of the line by a summary; False when that could not be done or gains nothing."""
+        line = msgspec.structs.replace(self._context, entries=tuple(self._line))
+        output = self._env.model.info.max_output_tokens
+        wanted = plan(line, window_left(self._env), output, need)
+        if wanted is None or self._may_not_compact:
+            return False
+        self._env.journal.status("thinking")
+        refused, told = await agreed(self._env.hooks, "auto")
+        self._notebook.note(*told)
+        if refused:
+            # Asked once a turn: a hook that refuses now would be run before every model call.
+            self._may_not_compact = True
+            self._notebook.note(ErrorRaised(message=refused, where="compaction"))
+            return False
+        try:
+            facts = await summarise(
+                self._env,
+                wanted,
+                "",
+                self.turn_id,
+                trigger="auto",
+                note=self._notebook.note,
+                begin=lambda: self._notebook.commit(_COMPACT),
+            )
+        except NotSummarised as failure:
+            self._could_not_compact = True
+            self._notebook.note(ErrorRaised(message=str(failure), where="compaction"))
+            return False
+        self._notebook.note(*facts)
+        self._warn_of_budget()
+        await self._notebook.commit(_COMPACT)
+        await self._load_line()
+        return True
+
+    # -- the call
+
+    async def _open_call(self) -> NodeId:
+        """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
+        state = self._env.journal.state
+        turn = state.turn.open
+        open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
+        is_steered = bool(state.queue.waiting("steering"))  # while room was made
+        if open_call is not None and not is_steered:
+            self._renew_if_possible()
+            if open_call.model == self._env.model_name and not self._notebook.facts:
+                return open_call.node
+
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            # Here, and not before: whoever has set another model by now has set it for this call.
+            self._renew_if_possible()
+            now = self._env.clock.now()
+            started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
+            return [*promote(state, noted, now), started]
+
+        stored = await self._notebook.commit(_CALL, more, drop_draft=True)
+        await self._take_into_line(stored)
+        return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
+
+    def _model_request(self, composed: Composed) -> ModelRequest:
+        prefix = self._env.prefix
+        used = self._input_tokens(composed)
+        self._env.journal.signal(
+            ContextUsage(used=used, window=self._env.model.info.context_window)
+        )
+        return ModelRequest(
+            model=self._env.model.info.name,
+            messages=composed.messages,
+            system=prefix.prefix.system,
+            tools=self._specs(),
+            thinking=self._env.thinking,
+            session_id=self._env.journal.state.session_id,
+            scratch=self._scratch,
+        )
+
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as providers are told of them: the same object for every call, so that they encode it once."""
+        prefix = self._env.prefix.prefix
+        if self._tools_told is None or self._tools_told[0] is not prefix:
+            specs = tuple(
+                ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
+                for tool in prefix.tools
+            )
+            self._tools_told = (prefix, specs)
+        return self._tools_told[1]
+
+    # -- the answer
+
+    def _note_answer(self, node: NodeId, answer: Answer, composed: Composed) -> None:
+        usage, _ = self._cost(answer, composed)
+        added = answer_node(
+            self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
+        )
+        self._notebook.note(added)
+        self._add_to_line(Entry(node=added.node, results={}))
+        self._note_usage(node, answer, composed)
+
+    def _note_partial(self, node: NodeId, request: Request, composed: Composed) -> None:
+        """Keep what had come of an answer that broke off, and in any case what it used."""
+        partial = request.partial()
+        if partial.parts:
+            self._note_answer(node, partial, composed)
+        elif request.is_billed:
+            self._note_usage(node, partial, composed)
+
+    async def _give_up(
+        self, node: NodeId, error: ProviderError, request: Request, composed: Composed
+    ) -> None:
+        """The model cannot be reached: keep what it said so far, and end the turn."""
+        self._request = self._in_flight = None
+        self._note_partial(node, request, composed)
+        reason: FinishReason = "provider_error"
+        if isinstance(error, AuthFailed):
+            reason = "auth_error"
+        elif isinstance(error, ContextTooLong):
+            reason = "context_overflow"
+        await self._finish(reason, str(error))

@@ -1,0 +1,474 @@
+"""The tool calls of one answer: check, get leave, intend, run, record.
+
+Calls without an effect that stand next to each other run together; each one with an effect runs alone, in the model's order.  An
+effect is committed as intended before it starts; its result goes into the next append, which is the intent of the next
+effect or the start of the next model call.  An answer whose calls are all pure needs no append of its own.  Calls that sessions of
+their own work on run together too, once all of them are intended.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import anyio
+import anyio.abc
+import msgspec
+
+from weft import faults
+from weft.actors import no_strays
+from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
+from weft.events import (
+    Fact,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    SystemNote,
+    ToolComplete,
+    ToolExecuting,
+)
+from weft.faults import Boundary
+from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
+from weft.loop.base import TurnEnvironment
+from weft.loop.hooks import Hooks, Ruling
+from weft.loop.pending_facts import Notebook
+from weft.loop.permission_ask import PermissionAsk, Ready
+from weft.loop.tool_results import (
+    NOT_RUN,
+    denial,
+    refused,
+    settled,
+    sound_outcome,
+    sound_preparation,
+)
+from weft.messages import ToolCall, ToolResult, clean_text
+from weft.permissions import Decision, with_hook
+from weft.tools import Delegate, Outcome, Prepared, Question, Tool
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_INTENT = Boundary("loop.intent")
+_QUESTION = Boundary("loop.question")
+_TOOL_STARTS = faults.point("loop.tool.before_run")
+_TOOL_ENDED = faults.point("loop.tool.after_run")
+_BETWEEN = faults.point("loop.tool.between")
+
+
+CHANGES = 5
+"""How often the input of one call may be changed; hooks and answers that never agree must come to
+an end."""
+A_HOOK = "A hook"
+THE_USER = "The user"
+
+
+class Instead(msgspec.Struct, frozen=True, kw_only=True):
+    """Another input for a call."""
+
+    args: dict[str, Any]
+    by: str
+    """Who wants it, as the model is told."""
+    is_leave: bool = False
+    """Whoever gives it may also allow it: it is judged, but not asked about."""
+
+
+class Batch:
+    """The calls of one answer."""
+
+    def __init__(self, environment: TurnEnvironment, notebook: Notebook, node: NodeId) -> None:
+        self._env = environment
+        self._notebook = notebook
+        self._node = node
+        self._permission = PermissionAsk(environment, notebook, node)
+        self.invalid = 0
+        """Calls that could not be acted on: unknown tools, malformed arguments."""
+        self.ran = 0
+        """Calls that were understood, whatever came of them."""
+        self.results: dict[CallUid, ToolResult] = {}
+        """What each call came to."""
+        self.halted = ""
+        """Why a hook wants the turn to end; empty when none does."""
+
+    async def run(self, calls: tuple[ToolCall, ...]) -> None:
+        """Settle every call; the results are in the notebook afterwards."""
+        allowed, beyond = calls[: self._env.limits.calls], calls[self._env.limits.calls :]
+        for manner, group in itertools.groupby(allowed, key=self._manner):
+            if manner == "together":
+                await self._run_together(list(group))
+            elif manner == "beside":
+                await self._run_beside(list(group))
+            else:
+                for call in group:
+                    await self._run_alone(call)
+                    _BETWEEN.hit()
+        for call in beyond:
+            self._refuse(
+                call,
+                f"Refused: more than {self._env.limits.calls} calls in one answer.",
+                status="invalid",
+            )
+
+    def _manner(self, call: ToolCall) -> Literal["together", "beside", "alone"]:
+        tool = self._env.tools.get(call.name)
+        if isinstance(tool, Delegate):
+            return "beside"
+        return "together" if tool is not None and tool.effect == "pure" else "alone"
+
+    # -- one after the other
+
+    async def _run_alone(self, call: ToolCall) -> None:
+        for ready in await self._all_ready([call]):
+            await self._run_intended(ready)
+
+    async def _run_intended(self, ready: Ready) -> None:
+        await self._intend(ready)
+        outcome, duration_ms = await self._execute(ready)
+        self._record(ready.call, outcome, duration_ms)
+        await self._tell_hooks([ready])
+
+    async def _intend(self, *ready: Ready) -> None:
+        """Make the intents durable, together with all that is noted."""
+        for each in ready:
+            self._note_intent(each)
+        await self._notebook.commit(_INTENT)
+
+    def _note_intent(self, ready: Ready) -> None:
+        earlier = self._env.journal.state.turn.intents.get(ready.call.call_uid)
+        self._notebook.note(
+            ToolExecuting(
+                call_uid=ready.call.call_uid,
+                node=self._node,
+                tool_name=ready.call.name,
+                target=ready.prepared.action.target,
+                args=ready.call.args,
+                effect=ready.tool.effect,
+                attempt=1 if earlier is None else earlier.attempt + 1,
+                pre_hashes=ready.prepared.pre_hashes,
+                post_hashes=ready.prepared.post_hashes,
+            ),
+            *ready.prepared.facts,
+            blobs=ready.prepared.keeps,
+        )
+
+    # -- side by side
+
+    async def _run_together(self, calls: list[ToolCall]) -> None:
+        await self._run_all(await self._all_ready(calls))
+
+    async def _run_beside(self, calls: list[ToolCall]) -> None:
+        ready = await self._all_ready(calls)
+        if not ready:
+            return
+        await self._intend(*ready)
+        await self._run_all(ready)
+
+    async def _run_all(self, ready: list[Ready]) -> None:
+        await self._run_each(ready)
+        await self._tell_hooks(ready)
+
+    async def _run_each(self, ready: list[Ready]) -> None:
+        if len(ready) == 1:
+            self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
+            return
+
+        async def run_one(each: Ready) -> None:
+            # Noted the moment it ends: when the turn is aborted and another call does not let go, this one keeps its result.
+            self._record(each.call, *await self._come_to_an_end(each))
+
+        async with anyio.create_task_group() as group:
+            for each in ready:
+                group.start_soon(run_one, each)
+
+    # -- checking and leave
+
+    async def _all_ready(self, calls: list[ToolCall]) -> list[Ready]:
+        """The calls that may run.  Once the turn is to end none may, also of those that had
+        permission before."""
+        ready: list[Ready] = []
+        for call in calls:
+            if self.halted:
+                self._refuse(call, NOT_RUN, status="aborted")
+            elif (each := await self._make_ready(call)) is not None:
+                ready.append(each)
+        if not self.halted:
+            return ready
+        for each in ready:
+            self._refuse(each.call, NOT_RUN, status="aborted")
+        return []
+
+    async def _make_ready(self, call: ToolCall) -> Ready | None:
+        """A call that may run; None when it has been settled otherwise."""
+        tool = self._env.tools.get(call.name)
+        if tool is None:
+            self._refuse_invalid(call, self._unknown_tool(call.name))
+            return None
+        if call.raw_args:
+            self._refuse_invalid(
+                call,
+                "The arguments are not a JSON object, so nothing was run. "
+                f"They began: {call.raw_args[:500]}",
+            )
+            return None
+        prepared = await self._prepare(call, tool)
+        if prepared is None:
+            return None
+        return await self._with_leave(Ready(call=call, tool=tool, prepared=prepared))
+
+    async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
+        context = self._env.tool_context(call.call_uid)
+        context = msgspec.structs.replace(context, node=self._node)
+        try:
+            prepared = await self._contained(
+                tool, lambda: tool.prepare(call.args, context), sound_preparation
+            )
+        except BadArguments as error:
+            self._refuse_invalid(call, str(error))
+            return None
+        except ToolError as error:
+            self.ran += 1
+            self._record(call, Outcome(text=str(error), is_error=True), 0)
+            return None
+        self.ran += 1
+        return prepared
+
+    async def _with_leave(self, ready: Ready) -> Ready | None:
+        """Ask the gate, the hooks, and a person where one of them says so; None when there is no
+        leave.
+
+        A call whose input is changed on the way is another call: it is prepared and judged from the
+        beginning, so that neither a rule nor a hook is got round.
+        """
+        given: dict[str, Any] | None = None
+        for _ in range(CHANGES):
+            judged = await self._judged(ready)
+            if judged is None:
+                return None
+            ready, decision = judged
+            if decision.verdict == "ask" and ready.call.args == given:
+                return ready  # the person gave this very input, so they need not be asked about it
+            answer = await self._answered(ready, decision)
+            if isinstance(answer, bool):
+                return ready if answer else None
+            changed = await self._with_other_arguments(ready, answer.args, answer.by)
+            if changed is None:
+                return None
+            ready, given = changed, answer.args if answer.is_leave else None
+        self._refuse(
+            ready.call,
+            "Denied: its input was changed again and again, so that nobody could judge it.",
+            status="denied",
+        )
+        return None
+
+    async def _judged(self, ready: Ready) -> tuple[Ready, Decision] | None:
+        """What the gate and the hooks before the call say to it, as they want it; None when that
+        cannot be prepared."""
+        decision = self._env.gate.decide(ready.prepared.action)
+        if self._env.hooks is None or decision.verdict == "deny":
+            return ready, decision
+        ruling = self._taken(await self._env.hooks.before_tool(ready.call))
+        if ruling.args is not None and ruling.args != ready.call.args:
+            changed = await self._with_other_arguments(ready, ruling.args, A_HOOK)
+            if changed is None:
+                return None
+            ready, decision = changed, self._env.gate.decide(changed.prepared.action)
+        return ready, with_hook(decision, ruling.verdict, ruling.reason)
+
+    async def _answered(self, ready: Ready, decision: Decision) -> bool | Instead:
+        """Whether the call may run, or another input that is to be judged in its place."""
+        hooks = self._env.hooks
+        if hooks is not None and decision.verdict == "ask" and self._env.gate.when_asking != "yes":
+            ruling = self._taken(await hooks.before_asking(ready.call, decision.reason))
+            if ruling.args is not None and ruling.args != ready.call.args:
+                return Instead(args=ruling.args, by=A_HOOK)
+            decision = with_hook(decision, ruling.verdict, ruling.reason)
+        return await self._has_leave(ready, decision)
+
+    async def _with_other_arguments(
+        self, ready: Ready, args: dict[str, Any], by: str
+    ) -> Ready | None:
+        """The call as somebody else wants it, prepared anew; the model and the person are told what
+        is run in its place."""
+        call = msgspec.structs.replace(ready.call, args=args)
+        shown = msgspec.json.encode(args).decode()
+        self._say(f"{by} changed the input of the call of {call.name} to {shown}")
+        prepared = await self._prepare(call, ready.tool)
+        if prepared is None:
+            return None
+        return Ready(call=call, tool=ready.tool, prepared=prepared, is_changed=True)
+
+    async def _has_leave(self, ready: Ready, decision: Decision) -> bool | Instead:
+        if decision.verdict == "allow":
+            return True
+        if decision.verdict == "deny":
+            return self._denied(ready, f"Denied: {decision.reason}.")
+        match self._env.gate.when_asking:
+            case "yes" if ready.prepared.action.escapes:
+                # Yes to everything is meant for what the sandbox holds.
+                return self._denied(
+                    ready,
+                    "Denied: only a person can let a command out of the sandbox, and nobody is asked.",
+                )
+            case "yes":
+                return True
+            case "no":
+                return self._denied(
+                    ready, "Denied: this needs somebody's leave, and nobody is there to give it."
+                )
+            case "wait":
+                return await self._person_allows(ready, decision)
+
+    async def _person_allows(self, ready: Ready, decision: Decision) -> bool | Instead:
+        resolved = await self._permission.ask(ready, decision)
+        if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
+            return Instead(args=resolved.instead, by=THE_USER, is_leave=True)
+        if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
+            return True
+        return self._denied(ready, denial(resolved))
+
+    def _denied(self, ready: Ready, text: str) -> bool:
+        self._refuse(ready.call, text, status="denied")
+        return False
+
+    # -- asking questions
+
+    async def _come_to_an_end(self, ready: Ready) -> tuple[Outcome, int]:
+        """Put the question to the person, or run the tool."""
+        question = ready.prepared.question
+        if question is None or self._env.gate.when_asking != "wait":
+            return await self._execute(ready)
+        started = self._env.clock.monotonic()
+        answer = await self._put(ready.call, question)
+        return Outcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
+
+    async def _put(self, call: ToolCall, question: Question) -> str:
+        """The person's answer: one on record from before a crash, or a new one."""
+        journal = self._env.journal
+        answered = journal.state.turn.answers.get(call.call_uid)
+        if answered is not None and isinstance(answered.answer, QuestionAnswered):
+            return answered.answer.answer
+        asked = [
+            request
+            for request in journal.state.turn.requests.values()
+            if isinstance(request, QuestionAsked) and request.call_uid == call.call_uid
+        ]
+        request_id = asked[0].request_id if asked else await self._open_question(call, question)
+        journal.status("awaiting_permission")
+        try:
+            resolved = await journal.resolution(request_id)
+        finally:
+            journal.status("executing_tool")
+        return resolved.answer if isinstance(resolved, QuestionAnswered) else ""
+
+    async def _open_question(self, call: ToolCall, question: Question) -> RequestId:
+        request_id = RequestId(new_id("req", self._env.clock.now()))
+        self._notebook.note(
+            QuestionAsked(
+                request_id=request_id,
+                call_uid=call.call_uid,
+                node=self._node,
+                question=question.text,
+                options=question.options,
+            )
+        )
+        await self._notebook.commit(_QUESTION)
+        return request_id
+
+    # -- hooks
+
+    async def _tell_hooks(self, ready: Sequence[Ready]) -> None:
+        """Show what ran to the hooks that want to see it, and the model what they say."""
+        hooks = self._env.hooks
+        if hooks is None:
+            return
+        shown = [each for each in ready if hooks.wants_result(each.call)]
+        if any(each.tool.effect != "pure" for each in shown):
+            # What took effect is on record before a program runs that may take its time.
+            await self._notebook.commit(_INTENT)
+        for each in shown:
+            result = self.results.get(each.call.call_uid)
+            if result is not None:
+                await self._show(hooks, each.call, result)
+
+    async def _show(self, hooks: Hooks, call: ToolCall, result: ToolResult) -> None:
+        ruling = self._taken(await hooks.after_tool(call, result))
+        if ruling.verdict == "deny":
+            self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
+
+    def _taken(self, ruling: Ruling) -> Ruling:
+        """What a hook wants on record or said is noted, and whether the turn is to end; the ruling is handed on."""
+        self._notebook.note(*ruling.facts)
+        if ruling.context:
+            self._say(ruling.context)
+        if ruling.halts:
+            self.halted = ruling.reason or "a hook ended the turn"
+        return ruling
+
+    def _say(self, text: str) -> None:
+        """Tell the model, behind the results of this answer, and the person."""
+        self._notebook.note(SystemNote(text=clean_text(text), to_model=True, node=self._node))
+
+    # -- running and recording
+
+    async def _execute(self, ready: Ready) -> tuple[Outcome, int]:
+        """Run the tool; whatever goes wrong in it is its result."""
+        journal, clock = self._env.journal, self._env.clock
+        journal.status("executing_tool")
+        started = clock.monotonic()
+        _TOOL_STARTS.hit()
+        try:
+            outcome = await self._contained(ready.tool, ready.prepared.run, sound_outcome)
+        except ToolError as error:
+            outcome = Outcome(text=str(error), is_error=True)
+        if left := self._env.unclaimed():
+            outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
+        _TOOL_ENDED.hit()
+        return outcome, int((clock.monotonic() - started) * 1000)
+
+    async def _contained(
+        self, tool: Tool, work: Callable[[], Awaitable[object]], check: Callable[[object], T]
+    ) -> T:
+        """What the tool's own code gives, checked; whatever goes wrong in it comes out as a `ToolError`."""
+        try:
+            with anyio.move_on_after(tool.timeout_seconds):
+                return check(await no_strays(work()))
+        except ToolError:
+            raise
+        except (Exception, SystemExit) as error:
+            logger.exception("a tool failed", extra={"tool": tool.name})
+            raise FinalToolError(f"The tool failed: {type(error).__name__}: {error}") from error
+        raise FinalToolError(f"Stopped: it ran longer than {tool.timeout_seconds:g} seconds.")
+
+    def _record(self, call: ToolCall, outcome: Outcome, duration_ms: int) -> None:
+        limit = self._env.limits.result_characters
+        outcome = self._redacted(outcome)
+        facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
+        beside = self._env.beside()
+        self._settle([*facts, *beside.facts], {**blobs, **beside.blobs})
+
+    def _redacted(self, outcome: Outcome) -> Outcome:
+        full = outcome.full_text
+        if full is not None:
+            full = self._env.redact(full.decode("utf-8", "replace")).encode()
+        return msgspec.structs.replace(outcome, text=self._env.redact(outcome.text), full_text=full)
+
+    def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
+        self._settle([refused(call.call_uid, self._node, text, status=status)])
+
+    def _settle(self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None) -> None:
+        self._notebook.note(*facts, blobs=blobs)
+        for fact in facts:
+            if isinstance(fact, ToolComplete):
+                self.results[fact.call_uid] = fact.result
+
+    def _refuse_invalid(self, call: ToolCall, text: str) -> None:
+        self.invalid += 1
+        self._refuse(call, text, status="invalid")
+
+    def _unknown_tool(self, name: str) -> str:
+        hint = did_you_mean(name, self._env.tools)
+        known = ", ".join(sorted(self._env.tools)) or "none"
+        return f"There is no tool {name!r}{hint or '.'} The tools are: {known}."

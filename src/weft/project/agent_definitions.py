@@ -1,0 +1,249 @@
+"""Agents as Markdown files: settings at the top, the system prompt below.
+
+A definition only describes.  Whatever it asks for is cut down to what the session has that uses it: its tools are taken from that session's,
+its permission mode is never above that session's.  So a project may bring definitions of its own without being trusted.
+Names of tools and modes are also understood as other agents write them.  A file that cannot be read is left out and named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.permissions import MODES, Mode, our_tool_name
+from weft.project.agent_listing import listing_of
+from weft.project.frontmatter import brief, setting_text, split_front_matter
+from weft.workspace import SourceFolder, list_folder, read_small_text
+
+LARGEST_FILE: Final = 256 * 1024
+LONGEST_DESCRIPTION: Final = 1024
+MOST_AGENTS: Final = 500
+"""Files that are tried of a project, and as many of the user's own."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+ALL_TOOLS: Final = "*"
+
+GENERAL: Final = "general"
+_FOREIGN_MODES: Final[dict[str, Mode]] = {
+    "acceptEdits": "accept_edits",
+    "bypassPermissions": "bypass",
+    "dontAsk": "default",
+}
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of agent."""
+
+    name: str
+    description: str = ""
+    prompt: str = ""
+    """Its system prompt; empty for the usual one."""
+    tools: tuple[str, ...] | None = None
+    """None: all that the session has."""
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    """Empty: the model of the session that uses it."""
+    permission_mode: Mode | None = None
+    max_turns: int | None = None
+    isolation: Literal["", "worktree"] = ""
+    background: bool = False
+    path: str = ""
+    is_project: bool = False
+    """The project brings it, not the user."""
+
+    def choose(self, available: Iterable[str]) -> tuple[str, ...]:
+        """Of the tools that are there, those that it wants."""
+        return tuple(
+            name
+            for name in available
+            if (self.tools is None or name in self.tools) and name not in self.disallowed
+        )
+
+
+class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+    """All agents of a project, and what is wrong with those that are left out."""
+
+    found: dict[str, Definition] = {}
+    problems: tuple[str, ...] = ()
+
+    def listing(self) -> str:
+        """Each with its description, a line each, for the model."""
+        return listing_of(self.found.values())
+
+    def masked(self, redact: Callable[[str], str]) -> Definitions:
+        """The same without secrets in what is told to a model."""
+        found = {
+            name: msgspec.structs.replace(
+                each, prompt=redact(each.prompt), description=redact(each.description)
+            )
+            for name, each in self.found.items()
+        }
+        return msgspec.structs.replace(self, found=found)
+
+
+GENERAL_AGENT: Final = Definition(
+    name=GENERAL, description="Does any task with the tools that you have yourself."
+)
+
+
+def find_definitions(folders: Iterable[SourceFolder]) -> Definitions:
+    """The agents in these folders, nearest folder first: the first of a name counts.
+
+    What is built in only the user can replace: a project that could would decide what a plain
+    `agent` call, which names no kind, is told to do.
+    """
+    found: dict[str, Definition] = {}
+    problems: list[str] = []
+    tried = {True: 0, False: 0}
+    for folder, name in _files(folders, problems):
+        tried[folder.is_project] += 1
+        if tried[folder.is_project] > MOST_AGENTS:
+            if tried[folder.is_project] == MOST_AGENTS + 1:
+                problems.append(f"{folder.path}: there are more than {MOST_AGENTS} agents")
+            continue
+        try:
+            definition = _checked(read_definition(folder, name), folder, name)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if definition is not None:
+            found.setdefault(definition.name, definition)
+    found.setdefault(GENERAL, GENERAL_AGENT)
+    return Definitions(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
+
+
+def _files(
+    folders: Iterable[SourceFolder], problems: list[str]
+) -> Iterator[tuple[SourceFolder, str]]:
+    for folder in folders:
+        try:
+            listing = list_folder(folder)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        problems += listing.problems
+        yield from ((folder, name) for name, _ in listing.entries if name.endswith(".md"))
+
+
+def _checked(definition: Definition | None, folder: SourceFolder, name: str) -> Definition | None:
+    if definition is not None and folder.is_project and definition.name == GENERAL:
+        raise UsageError(
+            f"{folder.path}/{name}: {GENERAL!r} is built in, and a project cannot replace it; "
+            "give the agent another name"
+        )
+    return definition
+
+
+def read_definition(folder: SourceFolder, name: str) -> Definition | None:
+    """The agent in one file; None when it is not for use by other agents.
+
+    Raises:
+        UsageError: it is not what a definition must be.
+    """
+    file = read_small_text(folder, name, LARGEST_FILE)
+    found = None if file is None else parse_definition(file.text, file.path)
+    return found and msgspec.structs.replace(found, is_project=folder.is_project)
+
+
+def parse_definition(text: str, path: str) -> Definition | None:
+    """`read_definition`, from text that was read already."""
+    settings, body = split_front_matter(text, path)
+    if settings.get("mode") == "primary":
+        return None
+    name = setting_text(settings, "name", path) or Path(path).stem
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{path}: {brief(name)} cannot be the name of an agent")
+    tools, refused = _tools(settings, path)
+    return Definition(
+        name=name,
+        description=setting_text(settings, "description", path)[:LONGEST_DESCRIPTION],
+        prompt=body,
+        tools=tools,
+        disallowed=(*refused, *_names(settings.get("disallowedTools", ()), path)),
+        model=_model(setting_text(settings, "model", path)),
+        permission_mode=_mode(settings.get("permissionMode"), path),
+        max_turns=_count(settings.get("maxTurns"), path),
+        isolation=_isolation(settings.get("isolation"), path),
+        background=settings.get("background") is True,
+        path=path,
+    )
+
+
+def _tools(settings: dict[str, Any], path: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The tools that are wanted (None: all), and those that are not."""
+    given = settings.get("tools")
+    denied = _denied(settings.get("permission"))
+    if isinstance(given, dict):  # name → true or false
+        return None, (*denied, *(_tool(name) for name, use in given.items() if use is False))
+    if given is None or given in (ALL_TOOLS, [ALL_TOOLS], "all"):
+        return None, denied
+    return _names(given, path), denied
+
+
+def _denied(permission: Any) -> tuple[str, ...]:
+    """What a map of permissions rules out; the rest of it is the person's to say."""
+    if not isinstance(permission, dict):
+        return ()
+    denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
+    return (*denied, *(("write", "multi_edit") if "edit" in denied else ()))
+
+
+def _names(given: Any, path: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        given = _split(given)
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise UsageError(f"{path}: tools are a list of names")
+    return tuple(_tool(each) for each in given if each.strip())
+
+
+def _split(names: str) -> list[str]:
+    """Cut at commas outside of brackets: `Bash(git diff, git log), Read` names two tools."""
+    found, depth = [""], 0
+    for letter in names:
+        depth += (letter == "(") - (letter == ")" and depth > 0)
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
+def _tool(name: Any) -> str:
+    """Our name for a tool; `Bash(git *)` is the tool alone, for rules about it are the person's."""
+    plain = str(name).partition("(")[0].strip()
+    return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
+
+
+def _model(name: str) -> str:
+    """A model as `provider:model`; other agents' short names mean nothing here, and the session's own model is used."""
+    return name if ":" in name or "/" in name else ""
+
+
+def _mode(given: Any, path: str) -> Mode | None:
+    if given is None:
+        return None
+    mode = _FOREIGN_MODES.get(str(given), str(given))
+    found = next((each for each in MODES if each == mode), None)
+    if found is None:
+        raise UsageError(f"{path}: no permission mode {brief(given)}; there are {', '.join(MODES)}")
+    return found
+
+
+def _count(given: Any, path: str) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise UsageError(f"{path}: maxTurns must be a number above zero")
+    return given
+
+
+def _isolation(given: Any, path: str) -> Literal["", "worktree"]:
+    if given in (None, "", "none"):
+        return ""
+    if given != "worktree":
+        raise UsageError(f"{path}: no isolation {brief(given)}; there is worktree")
+    return "worktree"

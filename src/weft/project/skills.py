@@ -1,0 +1,191 @@
+"""Skills: folders with a `SKILL.md`, told to the model by name and description, in full when used.
+
+Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up to
+the repository's root) and in the user's own folders.  The nearest of a name wins.  A skill that
+cannot be read is left out and named in `problems`; it hides no other.  The number of a project's
+skills is bounded by itself, so that they cannot push out the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.errors import FinalToolError, UsageError
+from weft.events import Effect
+from weft.permissions import Action
+from weft.project.agent_listing import listing_of
+from weft.project.frontmatter import brief, setting_text, split_front_matter
+from weft.tools import Arguments, Outcome, Prepared, Tool, ToolContext, parse, schema_of
+from weft.workspace import (
+    SourceFolder,
+    list_folder,
+    project_folders,
+    read_small_text,
+    user_folder,
+)
+
+NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+LONGEST_NAME: Final = 64
+LONGEST_DESCRIPTION: Final = 1024
+LARGEST_FILE: Final = 256 * 1024
+MOST_SKILLS: Final = 500
+"""Skills that are tried of a project, and as many of the user's own."""
+FILE: Final = "SKILL.md"
+PROJECT_FOLDERS: Final = (".agents/skills", ".weft/skills", ".claude/skills")
+USER_FOLDERS: Final = (".agents/skills", ".config/agents/skills", ".weft/skills", ".claude/skills")
+
+
+class Skill(msgspec.Struct, frozen=True, kw_only=True):
+    """One skill."""
+
+    name: str
+    description: str
+    path: str
+    """Its `SKILL.md`."""
+    body: str
+    for_model: bool = True
+    """The model is told of it; otherwise only the person can switch it on."""
+    is_project: bool = False
+    """The project brings it, not the user."""
+
+
+class Skills(msgspec.Struct, frozen=True, kw_only=True):
+    """All skills of a project, and what is wrong with those that are left out."""
+
+    found: dict[str, Skill] = {}
+    problems: tuple[str, ...] = ()
+
+
+def find_skills(project: Path, home: Path, config: Path) -> Skills:
+    """Every skill that a session on this project may use."""
+    found: dict[str, Skill] = {}
+    problems: list[str] = []
+    own = [user_folder(config / "skills"), *(user_folder(home / name) for name in USER_FOLDERS)]
+    for folders in (_project_folders(project, own), own):
+        for skill in _read_all(folders, problems):
+            found.setdefault(skill.name, skill)
+    return Skills(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
+
+
+def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[SourceFolder]:
+    """Where a project has skills; when the project is the home folder, the user's stay the user's."""
+    theirs = {folder.path for folder in own}
+    for folder in project_folders(project):
+        below = (folder.below(name) for name in PROJECT_FOLDERS)
+        yield from (each for each in below if each.path not in theirs)
+
+
+def _read_all(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[Skill]:
+    """Skill after skill; the bound is on those that are tried, not on those that are right."""
+    for number, folder in enumerate(_inner_folders(folders, problems)):
+        if number == MOST_SKILLS:
+            where = os.path.dirname(folder.path)
+            problems.append(
+                f"{where}: there are more than {MOST_SKILLS} skills; the rest is left out"
+            )
+            return
+        try:
+            skill = read_skill(folder)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if skill is not None:
+            yield skill
+
+
+def _inner_folders(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[SourceFolder]:
+    for folder in folders:
+        try:
+            listing = list_folder(folder)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        problems += listing.problems
+        yield from (folder.below(name) for name, kind in listing.entries if kind != "file")
+
+
+def read_skill(folder: SourceFolder) -> Skill | None:
+    """The skill in one folder; None where there is none.
+
+    Raises:
+        UsageError: it is not what a skill must be.
+    """
+    file = read_small_text(folder, FILE, LARGEST_FILE)
+    if file is None:
+        return None
+    settings, body = split_front_matter(file.text, file.path)
+    name = setting_text(settings, "name", file.path) or os.path.basename(folder.path)
+    description = " ".join(setting_text(settings, "description", file.path).split())
+    if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
+        raise UsageError(
+            f"{file.path}: {brief(name)} is no name for a skill; use a-z, 0-9 and hyphens"
+        )
+    if not description:
+        raise UsageError(f"{file.path}: a skill needs a description")
+    return Skill(
+        name=name,
+        description=description[:LONGEST_DESCRIPTION],
+        path=file.path,
+        body=body,
+        for_model=not _is_on(settings.get("disable-model-invocation")),
+        is_project=folder.is_project,
+    )
+
+
+def _is_on(value: Any) -> bool:
+    return value is True or str(value).lower() == "true"
+
+
+def told(skills: Skills, active: Iterable[str]) -> str:
+    """What the system prompt says of skills: those that are on in full, of the others only name and description."""
+    switched_on = [skills.found[name] for name in active if name in skills.found]
+    offered = [
+        skill for skill in skills.found.values() if skill.for_model and skill not in switched_on
+    ]
+    pieces = [f"# Skill: {skill.name} ({skill.path})\n\n{skill.body}" for skill in switched_on]
+    if offered:
+        pieces.append(
+            "# Skills\n\nBefore you do something that one of these describes, read it with the skill tool:\n"
+            + listing_of(offered)
+        )
+    return "\n\n".join(pieces)
+
+
+class SkillArguments(Arguments, frozen=True, kw_only=True):
+    """What `skill` takes."""
+
+    name: Annotated[str, Meta(description="The skill's name.")]
+
+
+class SkillTool(Tool):
+    """Hands the model a skill in full."""
+
+    name = "skill"
+    description = "Read a skill in full, by its name. The system prompt lists the skills there are."
+    schema = schema_of(SkillArguments)
+    effect: Effect = "pure"
+    timeout_seconds = 10.0
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        wanted = parse(SkillArguments, args).name
+        skill = self._skills.found.get(wanted)
+        if skill is None or not skill.for_model:
+            offered = [each.name for each in self._skills.found.values() if each.for_model]
+            raise FinalToolError(f"no skill {wanted!r}; there are {', '.join(offered) or 'none'}")
+
+        async def run() -> Outcome:
+            folder = str(Path(skill.path).parent)
+            return Outcome(text=f"{skill.body}\n\n[The skill's other files are in {folder}]")
+
+        action = Action(tool=self.name, kind="read", target=wanted, has_effect=False)
+        return Prepared(action=action, run=run)

@@ -1,0 +1,462 @@
+"""The line protocol that programs already speak: one JSON object a line, in and out.
+
+Out: `system`/`init` first, `assistant` and `user` (tool results) as they become durable, `stream_event` for text in flight when asked for,
+`system` notes in between, and one `result` a turn.  In: `user` messages and `control_request`s.  `docs/cli.md` describes each field.
+This module only translates; it reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import msgspec
+
+from weft.api import Result
+from weft.errors import UsageError
+from weft.events import (
+    AnswerRestarted,
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
+    Compacted,
+    ErrorRaised,
+    Event,
+    LlmRetry,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    PlanDecided,
+    PlanEdited,
+    QuestionAsked,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    ToolComplete,
+)
+from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, Usage
+from weft.protocol.agent_sdk_dialect import Dialect
+
+PLAN_TOOL = "plan"
+"""What a plan is asked about as, where a program approves it."""
+
+SUBTYPES: dict[str, str] = {
+    "stop": "success",
+    "submitted": "success",
+    "max_turns": "error_max_turns",
+    "max_budget": "error_max_budget_usd",
+    "schema_failed": "error_max_structured_output_retries",
+}
+"""Why a turn ended, in the protocol's words; every other reason is `error_during_execution`."""
+
+
+class Encoder:
+    """Turns the events of one session into lines."""
+
+    def __init__(
+        self, session_id: str, *, partials: bool = False, dialect: Dialect | None = None
+    ) -> None:
+        """`dialect` says whose names of tools and arguments are spoken; ours, if none is given."""
+        self._session_id = session_id
+        self._partials = partials
+        self._dialect = dialect or Dialect()
+        self._blocks: list[str] = []
+        """The content blocks of the answer in flight: `text`, `thinking`, or the place of a call."""
+        self._node = ""
+        self._call = ("", "")
+        """The call in flight: its name, and what there is of its arguments."""
+        self.denials: list[dict[str, Any]] = []
+        self._calls: dict[str, ToolCall] = {}
+
+    def init(self, **fields: Any) -> dict[str, Any]:
+        """The first line."""
+        dialect = self._dialect
+        translated = {
+            "tools": [dialect.tool(name) for name in fields.get("tools", ())],
+            "permissionMode": dialect.mode(fields.get("permissionMode", "default")),
+        }
+        return self._line("system", subtype="init", **{**fields, **translated})
+
+    def lines(self, event: Event) -> list[dict[str, Any]]:
+        """What an event says, in lines; most say nothing."""
+        match event:
+            case NewMessage(node=node) if node.role == "assistant":
+                return [*self._end_of_blocks(node), self._assistant(node)]
+            case ToolComplete():
+                return self._tool_result(event)
+            case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason):
+                return [
+                    self._system("api_retry", attempt=attempt, retry_delay_ms=wait_ms, error=reason)
+                ]
+            case SystemNote(text=text, level=level) if not event.to_model:
+                return [self._system("informational", content=text, level=level)]
+            case ErrorRaised(message=message, where=where):
+                return [self._system("error", content=message, where=where)]
+            case Compacted(tokens_before=before):
+                metadata = {"trigger": "auto", "pre_tokens": before}
+                return [self._system("compact_boundary", compact_metadata=metadata)]
+            case PermissionResolved(
+                action="deny", instead=None, reason=reason, request_id=request_id
+            ):
+                return [self._system("permission_denied", request_id=request_id, reason=reason)]
+            case ChildStarted() | ChildFinished():
+                return [self._task(event)]
+            case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
+                return [self._system("plan", plan_id=plan_id, plan=plan)]
+            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+                decided = {"plan_id": plan_id, "approved": approved, "reason": reason}
+                return [self._system("plan_decided", **decided)]
+            case ArchitectStep(plan_id=plan_id, index=index, status=status, detail=detail):
+                step = {"plan_id": plan_id, "step": index, "status": status, "detail": detail}
+                return [self._system("plan_step", **step)]
+            case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted() if (
+                self._partials
+            ):
+                return self._partial(event)
+            case _:
+                return []
+
+    def _task(self, event: ChildStarted | ChildFinished) -> dict[str, Any]:
+        if isinstance(event, ChildFinished):
+            return self._system(
+                "task_notification",
+                task_id=event.child,
+                status="completed" if event.reason in ("stop", "submitted") else event.reason,
+                summary=event.text,
+                output_file="",  # there is none; readers expect the field
+                usage=_usage(event.usage),
+                cost_usd=event.usage.cost_usd if event.usage is not None else None,
+            )
+        call = self._calls.get(event.call_uid or "")
+        return self._system(
+            "task_started",
+            task_id=event.child,
+            tool_use_id=event.call_uid,
+            task_type=event.purpose,
+            agent=event.name,
+            description=str(call.args.get("description", "")) if call is not None else "",
+            is_background=event.background,
+        )
+
+    # -- whole messages
+
+    def _assistant(self, node: Node) -> dict[str, Any]:
+        self._calls.update({call.call_uid: call for call in node.calls})
+        message = {
+            "id": node.id,
+            "type": "message",
+            "role": "assistant",
+            "model": node.model,
+            "content": [block for part in node.parts if (block := self._block(part)) is not None],
+            "stop_reason": "tool_use" if node.calls else "end_turn",
+            "stop_sequence": None,
+            "usage": _usage(node.usage),
+        }
+        return self._line("assistant", message=message, parent_tool_use_id=None)
+
+    def _tool_result(self, event: ToolComplete) -> list[dict[str, Any]]:
+        result = event.result
+        if result.status == "denied":
+            call = self._calls.get(result.call_uid)
+            name, args = (call.name, call.args) if call is not None else ("", {})
+            self.denials.append(
+                {
+                    "tool_name": self._dialect.tool(name),
+                    "tool_use_id": result.call_uid,
+                    "tool_input": self._dialect.input(name, args),
+                }
+            )
+        block = {
+            "type": "tool_result",
+            "tool_use_id": result.call_uid,
+            "content": result.text,
+            "is_error": result.is_error,
+        }
+        message = {"role": "user", "content": [block]}
+        return [self._line("user", message=message, parent_tool_use_id=None)]
+
+    def _block(self, part: Part) -> dict[str, Any] | None:
+        match part:
+            case Text(text=text):
+                return {"type": "text", "text": text}
+            case Thinking(text=text, signature=signature):
+                return {"type": "thinking", "thinking": text, "signature": signature}
+            case ToolCall(call_uid=call_uid, name=name, args=args):
+                dialect = self._dialect
+                told = {"name": dialect.tool(name), "input": dialect.input(name, args)}
+                return {"type": "tool_use", "id": call_uid, **told}
+            case Image() | File():
+                return None
+
+    # -- text in flight
+
+    def _partial(
+        self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
+    ) -> list[dict[str, Any]]:
+        if isinstance(event, AnswerRestarted):
+            self._node, self._blocks, self._call = "", [], ("", "")
+            return [self._system("answer_restarted", message_id=event.node_id)]
+        lines: list[dict[str, Any]] = []
+        if self._node != event.node_id:
+            self._node, self._blocks = event.node_id, []
+            message = {"id": event.node_id, "type": "message", "role": "assistant", "content": []}
+            lines.append(self._event({"type": "message_start", "message": message}))
+        name, opening, delta = _delta(event)
+        if isinstance(event, ToolArgsDelta) and not self._dialect.is_ours:
+            opening, delta = {**opening, "name": self._dialect.tool(event.tool_name)}, {}
+        if not self._blocks or self._blocks[-1] != name:
+            lines += self._end_block()
+            self._blocks.append(name)
+            lines.append(self._block_event("content_block_start", content_block=opening))
+        if delta:
+            lines.append(self._block_event("content_block_delta", delta=delta))
+        elif isinstance(event, ToolArgsDelta):
+            self._call = (event.tool_name, self._call[1] + event.text)
+        return lines
+
+    def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
+        if not self._partials or self._node != node.id:
+            return []
+        ended = [*self._end_block()]
+        self._node, self._blocks = "", []
+        stop = {"stop_reason": "tool_use" if node.calls else "end_turn", "stop_sequence": None}
+        return [
+            *ended,
+            self._event({"type": "message_delta", "delta": stop, "usage": _usage(node.usage)}),
+            self._event({"type": "message_stop"}),
+        ]
+
+    def _end_block(self) -> list[dict[str, Any]]:
+        if not self._blocks:
+            return []
+        stop = self._block_event("content_block_stop")
+        (name, text), self._call = self._call, ("", "")
+        if not text:
+            return [stop]
+        # Arguments can be translated only when they are whole, so they come in one piece.
+        delta = {"type": "input_json_delta", "partial_json": _translated(name, text, self._dialect)}
+        return [self._block_event("content_block_delta", delta=delta), stop]
+
+    def _block_event(self, kind: str, **fields: Any) -> dict[str, Any]:
+        return self._event({"type": kind, "index": len(self._blocks) - 1, **fields})
+
+    def _event(self, event: dict[str, Any]) -> dict[str, Any]:
+        return self._line("stream_event", event=event, parent_tool_use_id=None)
+
+    # -- the end
+
+    def result(self, result: Result, *, duration_api_ms: int = 0) -> dict[str, Any]:
+        """The line that ends a turn."""
+        subtype = SUBTYPES.get(result.finish_reason, "error_during_execution")
+        is_error = subtype != "success"
+        line = self._line(
+            "result",
+            subtype=subtype,
+            is_error=is_error,
+            result=result.text,
+            num_turns=result.iterations,
+            duration_ms=result.duration_ms,
+            duration_api_ms=duration_api_ms or result.duration_ms,
+            total_cost_usd=result.cost_usd,
+            usage=_usage(result.usage),
+            modelUsage={result.model: _usage(result.usage)} if result.model else {},
+            permission_denials=self.denials,
+            terminal_reason=result.finish_reason,
+        )
+        if result.deliverable is not None:
+            line["structured_output"] = result.deliverable
+        if is_error:
+            line["error"] = result.detail or result.finish_reason
+            line["errors"] = [line["error"]]
+        return line
+
+    def failure(self, sentence: str) -> dict[str, Any]:
+        """The line that ends a run which never got as far as a turn."""
+        return self._line(
+            "result",
+            subtype="error_during_execution",
+            is_error=True,
+            result="",
+            error=sentence,
+            errors=[sentence],
+            num_turns=0,
+            duration_ms=0,
+            duration_api_ms=0,
+            total_cost_usd=0.0,
+            usage=_usage(None),
+            modelUsage={},
+            permission_denials=[],
+            terminal_reason="not_started",
+        )
+
+    def problem(self, sentence: str) -> dict[str, Any]:
+        """The line about a line that could not be understood; it ends nothing."""
+        return self._system("error", content=sentence, where="input")
+
+    def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
+        """The input that a request is about; None when it is not known, so that nobody can judge
+        it."""
+        if request.args is not None:
+            return request.args
+        call = self._calls.get(request.call_uid)
+        return call.args if call is not None else None
+
+    def ask(
+        self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Ask the program on the other side for leave."""
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": self._dialect.tool(request.tool_name),
+            "input": self._dialect.input(request.tool_name, args),
+            "tool_use_id": request.call_uid,
+            "permission_suggestions": suggested,
+            "decision_reason": request.reason,
+            "preview": request.preview,
+            "always": request.always_pattern,
+        }
+        if request.child is not None:
+            asked["agent_id"] = request.child
+        return {"type": "control_request", "request_id": request.request_id, "request": asked}
+
+    def ask_question(self, event: QuestionAsked) -> dict[str, Any]:
+        """Put a question of the model to the program on the other side, as the tool that asks
+        it."""
+        args = {"question": event.question, "options": list(event.options)}
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": self._dialect.tool("ask"),
+            "input": self._dialect.input("ask", args),
+            "tool_use_id": event.call_uid,
+        }
+        return {"type": "control_request", "request_id": event.request_id, "request": asked}
+
+    def ask_plan(self, event: ArchitectPlan) -> dict[str, Any]:
+        """The request for a word on a plan, in the same form: the plan is the input."""
+        asked = {
+            "subtype": "can_use_tool",
+            "tool_name": PLAN_TOOL,
+            "input": {"plan": event.plan},
+            "tool_use_id": event.plan_id,
+            "preview": str(event.plan.get("summary", "")),
+            "always": "",
+        }
+        return {"type": "control_request", "request_id": event.plan_id, "request": asked}
+
+    def _system(self, subtype: str, **fields: Any) -> dict[str, Any]:
+        return self._line("system", subtype=subtype, **fields)
+
+    def _line(self, kind: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "type": kind,
+            **fields,
+            "session_id": self._session_id,
+            "uuid": str(uuid.uuid4()),
+        }
+
+
+def _delta(
+    event: TextDelta | ThinkingDelta | ToolArgsDelta,
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The block an event belongs to, how that block opens, and what it adds."""
+    match event:
+        case TextDelta(text=text):
+            return "text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+        case ThinkingDelta(text=text):
+            thought = {"type": "thinking", "thinking": ""}
+            return "thinking", thought, {"type": "thinking_delta", "thinking": text}
+        case ToolArgsDelta(index=index, tool_name=name, text=text):
+            opening: dict[str, Any] = {"type": "tool_use", "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": text} if text else {}
+            return f"call {index}", opening, delta
+
+
+def _translated(name: str, text: str, dialect: Dialect) -> str:
+    """Arguments as text, in the other side's names; what is no object stays as it is."""
+    try:
+        args = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return text
+    return msgspec.json.encode(dialect.input(name, args)).decode()
+
+
+def _usage(usage: Usage | None) -> dict[str, int]:
+    usage = usage or Usage()
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+    }
+
+
+# --- what comes in ---------------------------------------------------------------------
+
+
+class _Said(msgspec.Struct):
+    content: str | list[dict[str, Any]]
+    role: str = "user"
+
+
+class Incoming(msgspec.Struct):
+    """One line of a program that drives us."""
+
+    type: str
+    message: _Said | None = None
+    request_id: str = ""
+    request: dict[str, Any] = {}
+    response: dict[str, Any] = {}
+
+
+_incoming = msgspec.json.Decoder(Incoming)
+
+
+def read_line(line: bytes) -> Incoming:
+    """Understand a line.
+
+    Raises:
+        UsageError: it is not of the protocol.
+    """
+    try:
+        return _incoming.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"a line of the input is not what was expected: {error}") from error
+
+
+def parts_of(incoming: Incoming) -> tuple[Text | Image | File, ...]:
+    """What a `user` line says.
+
+    Raises:
+        UsageError: it says nothing that we can send.
+    """
+    content = incoming.message.content if incoming.message is not None else ""
+    if isinstance(content, str):
+        return (Text(text=content),)
+    return tuple(_part(block) for block in content)
+
+
+def _part(block: dict[str, Any]) -> Text | Image | File:
+    source = block.get("source")
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return Text(text=block["text"])
+    if block.get("type") == "image" and isinstance(source, dict) and source.get("data"):
+        return Image(
+            media_type=str(source.get("media_type", "image/png")), data=str(source["data"])
+        )
+    raise UsageError(
+        f"a message holds a block that cannot be sent: {str(block.get('type'))!r}; it takes text and image"
+    )
+
+
+def answered(request_id: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to a `control_request` that worked."""
+    inner = {"subtype": "success", "request_id": request_id, "response": response or {}}
+    return {"type": "control_response", "response": inner}
+
+
+def refused(request_id: str, error: str) -> dict[str, Any]:
+    """The answer to a `control_request` that did not."""
+    inner = {"subtype": "error", "request_id": request_id, "error": error}
+    return {"type": "control_response", "response": inner}

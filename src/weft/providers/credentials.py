@@ -1,0 +1,57 @@
+"""How a provider is reached: key, address, and what goes with every request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.messages import clean_text
+from weft.transport import Timeouts
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """What config and environment say of one provider."""
+
+    key: str = ""
+    base_url: str = ""
+    """Empty for the vendor's own."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent with every request, after ours."""
+    timeouts: Timeouts = Timeouts()
+    unix_socket: str = ""
+
+    def __repr__(self) -> str:
+        """Without the key: values end up in logs."""
+        return f"Access(base_url={self.base_url!r}, has_key={bool(self.key)})"
+
+
+SLOW = Timeouts(idle=600.0)
+"""For servers on the person's own machine: loading a model and reading a long prompt take minutes there, in silence."""
+
+
+def joined(base: str, path: str) -> str:
+    """The address of `path` below `base`; a base that already ends with the path's first step does not get it twice."""
+    base = base.rstrip("/")
+    first = "/" + path.split("/", 2)[1]
+    if path.count("/") > 1 and base.endswith(first):
+        base = base.removesuffix(first)
+    return base + path
+
+
+def as_json(body: Any) -> bytes:
+    """The body as it goes out; text that no codec takes (lone surrogates) is mended."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_cleaned(body))
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(inner) for inner in value]
+    return value

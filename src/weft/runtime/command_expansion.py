@@ -1,0 +1,112 @@
+"""Slash commands from Markdown files: which there are, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from weft.errors import UsageError
+from weft.ids import CallUid, SessionId, new_call_uid
+from weft.runtime.port import LocalPort, Port
+from weft.runtime.registry import Registry
+from weft.runtime.services import Equipment
+from weft.session import AddNote
+from weft.tools import Outcome
+
+if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+    from weft.project.markdown_commands import (
+        Ask,
+        Expanded,
+        MarkdownCommand,
+        MarkdownCommands,
+        RunShell,
+    )
+
+
+class MarkdownDesk:
+    """The Markdown commands of an application's sessions."""
+
+    def __init__(self, equipment: Equipment, registry: Registry) -> None:
+        self._equipment = equipment
+        self._registry = registry
+
+    async def of(self, project_path: str) -> MarkdownCommands:
+        """Those from Markdown files that a session on this project may use."""
+        from weft.project.slash_commands import (
+            taken_names,  # only for those who ask: it costs start-up time
+        )
+
+        find = self._equipment.prompter.commands
+        commands = await anyio.to_thread.run_sync(find, project_path)
+        taken = taken_names()
+        free = {k: v for k, v in commands.found.items() if f"/{k}" not in taken}
+        return msgspec.structs.replace(commands, found=free)
+
+    async def expand(
+        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+    ) -> Expanded:
+        """What a line `/name arguments` stands for; `Session.expand_command` says how.
+
+        Raises:
+            UsageError: there is no such command, or a shell command in it may not be run.
+        """
+        from weft.project.markdown_commands import expand, named, split_line
+
+        line = split_line(text)
+        if line is None:
+            raise UsageError(f"{text[:80]!r} is no command; one is written /name arguments")
+        port = await self._registry.port(session_id)
+        project = port.state.about.project_path
+        command = named(await self.of(project), line[0])
+        return await expand(
+            command,
+            line[1],
+            workspace=self._equipment.workspace(project),
+            run_shell=await self._shell_for(port, command, ask, client),
+            redact=self._equipment.redact,
+        )
+
+    async def _shell_for(
+        self, port: Port, command: MarkdownCommand, ask: Ask | None, client: str
+    ) -> RunShell:
+        """Runs the shell commands of a slash command, as far as they may be run."""
+        from weft.runtime.command_shell import CommandShell
+
+        if not isinstance(port, LocalPort):
+            return _refuse_elsewhere
+        session_id, project = port.session_id, port.state.about.project_path
+        table = self._registry.table_of(session_id)
+        wanted = port.state.settings.get("tools", "all")
+        if "shell" not in table or (wanted != "all" and "shell" not in wanted):
+            return _refuse_without_shell
+        actor, workshop = port.actor, self._registry.workshops[session_id]
+
+        async def record(call_uid: CallUid, outcome: Outcome | None) -> None:
+            await actor.append(lambda state: workshop.changed_beside(call_uid, outcome))
+
+        return CommandShell(
+            command.name,
+            tool=table["shell"],
+            context=lambda: workshop.context_beside(
+                new_call_uid(self._equipment.clock.now()), lambda: actor.state, actor.gate
+            ),
+            record=record,
+            gate=actor.gate,
+            hooks=self._registry.hooks_of(session_id),
+            ask=ask,
+            is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
+            note=lambda text: port.call(AddNote(text=text, client=client)),
+            redact=self._equipment.redact,
+        )
+
+
+async def _refuse_elsewhere(command: str) -> str:
+    raise UsageError(
+        f"`{command}` cannot be run here: another process has this session; use the command there"
+    )
+
+
+async def _refuse_without_shell(command: str) -> str:
+    raise UsageError(f"`{command}` may not be run: this session has no shell")

@@ -1,0 +1,322 @@
+"""The owner's door: a unix socket through which other processes of the same person drive our sessions.
+
+One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id", "error"}`; with
+`{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and `{"condition"}` whenever status, mode or error has
+changed.  Durable events are not sent: the other side reads them from the store.  The folder is 0700, so only the person's own processes can connect.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import ByteStream, SocketListener, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from weft import errors
+from weft.errors import UsageError, WeftError
+from weft.events import FactBase, Status, Unknown
+from weft.ids import SessionId
+from weft.permissions import Mode
+from weft.runtime.port import Port
+from weft.session import Abort, Command
+
+logger = logging.getLogger(__name__)
+
+HANG_UP_SECONDS = 1.0
+"""How long we wait for others to hang up before we do."""
+LINE_LIMIT = 64 * 1024 * 1024
+"""The longest line; a larger one ends the connection."""
+_PATH_LIMIT = 100
+"""A little less than what the kernel takes as the path of a socket."""
+
+
+@contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on its folder."""
+    if len(os.fsencode(path)) <= _PATH_LIMIT:
+        yield path
+        return
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
+
+
+class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line to the owner."""
+
+    id: int
+    session: SessionId
+    call: Command | None = None
+    watch: bool = False
+
+
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What only the owner knows of a session, besides its live events."""
+
+    status: Status
+    permission_mode: Mode
+    error: str = ""
+    seq: int = 0
+    """The last fact before it."""
+
+
+class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line from the owner."""
+
+    id: int = 0
+    answer: Any = None
+    error: str = ""
+    kind: str = ""
+    """Class name of the error."""
+    details: dict[str, Any] = {}
+    """The error's attributes."""
+    gone: bool = False
+    """The session has stopped here; whoever comes next may take it."""
+    signal: msgspec.Raw = msgspec.Raw()
+    condition: Condition | None = None
+    """With the first answer to one who watches, and whenever it has changed."""
+
+
+@cache
+def _calls() -> msgspec.json.Decoder[Call]:
+    # Made when the first call comes: it knows every command, and takes milliseconds.
+    return msgspec.json.Decoder(Call)
+
+
+class CommandSocket:
+    """Listens, and hands commands to our sessions."""
+
+    def __init__(self, find: Callable[[SessionId], Awaitable[Port]]) -> None:
+        self._find = find
+        self._listener: SocketListener | None = None
+        self._path = ""
+        self._connections = 0
+        self._hung_up = anyio.Event()
+
+    async def open(self, folder: Path, name: str) -> str:
+        """Start listening; returns the path, or "" when no socket can be had there."""
+        _make_private(folder)
+        path = folder / f"{name}.sock"
+        try:
+            with short_path(str(path)) as short:
+                self._listener = await anyio.create_unix_listener(short, mode=0o600)
+        except OSError as error:
+            logger.warning("no socket can be had here: %s", error)
+            return ""
+        self._path = str(path)
+        return self._path
+
+    async def serve(self) -> None:
+        """Take connections until closed."""
+        if self._listener is None:
+            return
+        try:
+            await self._listener.serve(self._connection)
+        except* anyio.ClosedResourceError:
+            pass  # we closed it
+
+    async def aclose(self) -> None:
+        """Stop listening and remove the socket; our sessions have ended before, so that whoever drove them hangs up."""
+        if self._listener is not None:
+            with anyio.move_on_after(HANG_UP_SECONDS):
+                while self._connections:
+                    await self._hung_up.wait()
+            await self._listener.aclose()
+            _remove(self._path)
+
+    async def _connection(self, stream: ByteStream) -> None:
+        self._connections += 1
+        try:
+            await self._serve_one(stream)
+        finally:
+            self._connections -= 1
+            self._hung_up.set()
+            self._hung_up = anyio.Event()
+
+    async def _serve_one(self, stream: ByteStream) -> None:
+        lines = BufferedByteReceiveStream(stream)
+        try:
+            async with stream, anyio.create_task_group() as group:
+                try:
+                    while True:
+                        line = await lines.receive_until(b"\n", LINE_LIMIT)
+                        self._take(line, stream, group)
+                except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+                    group.cancel_scope.cancel()
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass
+
+    def _take(self, line: bytes, stream: ByteStream, group: TaskGroup) -> None:
+        try:
+            call = _calls().decode(line)
+        except msgspec.MsgspecError as error:
+            group.start_soon(_send, stream, Line(error=f"not a call: {error}", kind="UsageError"))
+            return
+        group.start_soon(self._watch if call.watch else self._answer, call, stream)
+
+    async def _answer(self, call: Call, stream: ByteStream) -> None:
+        try:
+            port = await self._find(call.session)
+            answer = await self._carry_out(call, port)
+        except WeftError as error:
+            line = _failure(call, error)
+        else:
+            line = Line(id=call.id, answer=answer, condition=_condition(port))
+        await _send(stream, line)
+
+    async def _carry_out(self, call: Call, port: Port) -> Any:
+        if call.call is None:
+            raise UsageError("a call needs a command")
+        if isinstance(call.call, Abort):
+            return await port.abort(call.call)
+        return await port.call(call.call)
+
+    async def _watch(self, call: Call, stream: ByteStream) -> None:
+        try:
+            port = await self._find(call.session)
+            events = port.subscribe(live=True)
+        except WeftError as error:
+            await _send(stream, _failure(call, error))
+            return
+        async with events:
+            told = _condition(port)
+            await _send(stream, Line(id=call.id, answer=port.status, condition=told))
+            async for event in events:
+                now = _condition(port)
+                line = Line(id=call.id)
+                if _differs(now, told):
+                    line.condition = told = now
+                if not isinstance(event, FactBase | Unknown):
+                    line.signal = msgspec.Raw(msgspec.json.encode(event))
+                if line.condition is not None or bytes(line.signal):
+                    await _send(stream, line)
+        await _send(stream, Line(id=call.id, gone=True))
+
+
+def _condition(port: Port) -> Condition:
+    return Condition(port.status, port.permission_mode, port.error, port.state.seq)
+
+
+def _differs(one: Condition, other: Condition) -> bool:
+    return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
+
+
+def _failure(call: Call, error: WeftError) -> Line:
+    details = {name: value for name, value in vars(error).items() if _is_plain(value)}
+    return Line(id=call.id, error=str(error), kind=type(error).__name__, details=details)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+async def _send(stream: ByteStream, line: Line) -> None:
+    # One write a line: lines of different tasks never mix.
+    await stream.send(msgspec.json.encode(line) + b"\n")
+
+
+class OwnerLost(WeftError):
+    """The process that owned the session is gone."""
+
+
+class SocketClient:
+    """A connection to another process's `CommandSocket`."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._waiting: dict[int, tuple[anyio.Event, list[Line]]] = {}
+        self._next = 0
+        self.lost = anyio.Event()
+        self.on_signal: Callable[[bytes], None] = lambda raw: None
+        self.on_condition: Callable[[Condition], None] = lambda condition: None
+
+    async def read(self) -> None:
+        """Take answers and signals until the connection ends."""
+        lines = BufferedByteReceiveStream(self._stream)
+        try:
+            while True:
+                raw = await lines.receive_until(b"\n", LINE_LIMIT)
+                self._take(msgspec.json.decode(raw, type=Line))
+        except (
+            anyio.EndOfStream,
+            anyio.IncompleteRead,
+            anyio.DelimiterNotFound,
+            anyio.BrokenResourceError,
+            anyio.ClosedResourceError,
+        ):
+            pass
+        finally:
+            self.lost.set()
+            for arrived, _ in self._waiting.values():
+                arrived.set()
+
+    def _take(self, line: Line) -> None:
+        if line.condition is not None:
+            self.on_condition(line.condition)
+        if bytes(line.signal):
+            self.on_signal(bytes(line.signal))
+            return
+        if line.gone:
+            raise anyio.EndOfStream
+        if line.id in self._waiting:
+            arrived, answers = self._waiting[line.id]
+            answers.append(line)
+            arrived.set()
+
+    async def send(
+        self, session: SessionId, command: Command | None, *, watch: bool = False
+    ) -> Any:
+        """Send one call and wait for its answer.
+
+        Raises:
+            OwnerLost: the connection ended first; whether the command was carried out, the log tells.
+            WeftError: whatever the owner answered with.
+        """
+        self._next += 1
+        number = self._next
+        arrived, answers = anyio.Event(), list[Line]()
+        self._waiting[number] = (arrived, answers)
+        try:
+            call = Call(id=number, session=session, call=command, watch=watch)
+            try:
+                await self._stream.send(msgspec.json.encode(call) + b"\n")
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                raise OwnerLost("the process that owned the session is gone") from error
+            await arrived.wait()
+        finally:
+            self._waiting.pop(number, None)
+        if not answers:
+            raise OwnerLost("the process that owned the session is gone")
+        return _unwrapped(answers[0], session)
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._stream.aclose()
+
+
+def _unwrapped(line: Line, session: SessionId) -> Any:
+    if not line.error:
+        return line.answer
+    kind = getattr(errors, line.kind, UsageError)
+    error = kind.__new__(kind, line.error)
+    error.args = (line.error,)
+    error.__dict__.update(line.details)
+    raise error

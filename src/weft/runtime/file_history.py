@@ -1,0 +1,151 @@
+"""A session's work on files beyond its tools: what commands changed, and putting things back.
+
+Nothing of it is loaded before a command is to run or somebody looks back: a session that only reads and edits needs none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.events import Fact
+from weft.ids import CallUid
+from weft.loop import Commit, touched_facts
+from weft.session import FileDoor, FileNow
+from weft.tools import Touched
+from weft.workspace import Command, FileImage, Runner, RunResult, kill_orphans
+from weft.workspace.disk_threads import Threads
+
+if TYPE_CHECKING:
+    from weft.ids import BlobId
+    from weft.workspace.history.restore import Restorer
+    from weft.workspace.history.runner import WatchedRunner
+
+
+class HistoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the file history of a project is kept, and how much of it."""
+
+    quota: int
+    """Bytes; 0 switches it off."""
+    max_file: int
+    folder: Path | None = None
+    """Where what files held may outlive the process."""
+    skip: tuple[str, ...] = ()
+    """Folders that are Weft's own."""
+    unwatched: str = ""
+    """Why commands are not watched in this project; empty when they are."""
+
+
+class FileWork(FileDoor, Runner):
+    """The files of one session's project: a Runner that tells what its commands changed, and the way back."""
+
+    def __init__(
+        self, project: str, added: Sequence[str], runner: Runner, places: HistoryPlaces
+    ) -> None:
+        self._project = project
+        self._added = tuple(added)
+        self._runner = runner
+        self._places = places
+        self._threads = Threads.of(project)
+        self._watched: WatchedRunner | None = None
+        self._restorer_now: Restorer | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """History that the log may hold; the other half of the quota is for what commands could change."""
+        return self._places.quota // 2
+
+    # -- running
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        return self._runner.which(program, not_below=not_below)
+
+    async def run(
+        self, command: Command, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        if command.only_reads or not self._watches or self._runner.knows_changes(command):
+            return await self._runner.run(command, on_output)
+        return await self._watching().run(command, on_output)
+
+    def knows_changes(self, command: Command) -> bool:
+        return self._watches or self._runner.knows_changes(command)
+
+    def unclaimed(self) -> tuple[Touched, ...]:
+        """What commands changed that were cancelled before they could tell; told once."""
+        return () if self._watched is None else self._watched.unclaimed().changes
+
+    @property
+    def _watches(self) -> bool:
+        return self._places.quota > 0 and not self._places.unwatched
+
+    def _watching(self) -> WatchedRunner:
+        if self._watched is None:
+            from weft.workspace.history.history import Limits
+            from weft.workspace.history.runner import WatchedRunner, histories_of
+
+            places = self._places
+            histories = histories_of(
+                self._project,
+                self._added,
+                folder=None if places.folder is None else str(places.folder),
+                limits=Limits(quota=places.quota, max_file=places.max_file),
+                skip=places.skip,
+            )
+            self._watched = WatchedRunner(self._runner, histories)
+        return self._watched
+
+    # -- looking back
+
+    async def look(self, path: str) -> FileNow | None:
+        image = await self._restorer().look(path)
+        return None if image is None else _now(image)
+
+    async def put_back(
+        self, path: str, wanted: FileNow | None, *, expected: FileNow | None
+    ) -> None:
+        await self._restorer().put_back(path, _image(wanted), expected=_image(expected))
+
+    async def left_out(self) -> Mapping[str, str]:
+        if not self._watches:
+            why = self._places.unwatched or "history.quota is 0"
+            return {".": f"what commands changed is not known: {why}"}
+        if known := self._watching().left_out():
+            return known
+        # No command was watched, for all of them ran in the sandbox.
+        from weft.workspace.ignore import ignored_in
+
+        return await self._threads.run(lambda: ignored_in(self._project))
+
+    async def end_strays(self) -> None:
+        await self._threads.run(kill_orphans)
+
+    async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
+        if not self._watches:
+            return Commit(facts=())
+        blobs: dict[BlobId, bytes] = {}
+        facts: list[Fact] = [*touched_facts(self.unclaimed(), None, blobs)]
+        for label, found in (await self._watching().interrupted(calls)).items():
+            facts += touched_facts(found.changes, CallUid(label), blobs)
+        return Commit(facts=tuple(facts), blobs=blobs)
+
+    def _restorer(self) -> Restorer:
+        if self._restorer_now is None:
+            from weft.workspace.history.restore import Restorer
+
+            self._restorer_now = Restorer(
+                self._project, self._added, max_file=self._places.max_file
+            )
+        return self._restorer_now
+
+
+def _now(image: FileImage) -> FileNow:
+    return FileNow(mode=image.mode, content=image.hash, data=image.data, names=image.names)
+
+
+def _image(now: FileNow | None) -> FileImage | None:
+    if now is None:
+        return None
+    return FileImage(mode=now.mode, hash=now.content, data=now.data, names=now.names)

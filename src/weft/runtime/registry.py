@@ -1,0 +1,452 @@
+"""The sessions that are open in this process: opened, made, equipped, let go.
+
+A map of ids to ways; looking there waits for nobody.  A session that is stored and not open is opened by the first call that needs it;
+one that another living process owns is reached through that process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+
+from weft.config.settings import Config
+from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
+from weft.events import Fact, Origin, SessionCreated
+from weft.ids import BlobId, SessionId
+from weft.loop import Hooks
+from weft.messages import Usage
+from weft.permissions import Rule, Verdict, read_rule
+from weft.runtime.agent_host import Desk, Families
+from weft.runtime.file_history import FileWork
+from weft.runtime.output_types import Shapes
+from weft.runtime.port import UNLOADED, Hooking, LocalPort, Port
+from weft.runtime.services import Equipment
+from weft.runtime.tool_table import AGENT, tool_table
+from weft.runtime.turn_factory import SessionWorkshop
+from weft.session import (
+    Leave,
+    SessionActor,
+    SessionEnvironment,
+    load_state,
+    load_with_snapshot,
+)
+from weft.state import SessionState
+from weft.store import Store
+from weft.tools import Tool
+
+if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
+    from weft.agents import Wanted
+
+TITLE_LENGTH = 60
+"""Characters of a title that is made from the first prompt."""
+
+
+class Registry:
+    """Every session that is open here."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self.stores = equipment.stores
+        self.ports: dict[SessionId, Port] = {}
+        self._opening: dict[SessionId, anyio.Lock] = {}
+        self.tools: dict[SessionId, Mapping[str, Tool]] = {}
+        """The tools that a session was started with."""
+        self.lent: dict[SessionId, dict[str, Tool]] = {}
+        """Tools that only messages that name them have."""
+        self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
+        self.leave: dict[SessionId, Leave] = {}
+        """What a session finds granted when it is opened the next time."""
+        self.workshops: dict[SessionId, SessionWorkshop] = {}
+        """Where the turns of each session that is open come from."""
+        self._hooks: dict[SessionId, Hooking] = {}
+        self.shapes = Shapes()
+        self.families = Families(
+            config=equipment.config,
+            models=equipment.models,
+            clock=equipment.clock,
+            supervisor=equipment.supervisor,
+            runner=equipment.runner,
+            prompter=equipment.prompter,
+            worktrees=equipment.worktrees,
+            is_trusted=equipment.is_trusted,
+            ports=self.ports,
+            open_port=self.port,
+            open_child=self.open_child,
+            close=self.unload,
+        )
+
+    # -- the way to a session
+
+    async def port(self, session_id: SessionId) -> Port:
+        """The way to a session, wherever it lives; starts a stored one without calling a model."""
+        known = self.running(session_id)
+        if known is not None:
+            return known
+        async with self.alone(session_id):
+            known = self.running(session_id)
+            if known is not None:
+                return known
+            return self._keep(await self._open(session_id))
+
+    @asynccontextmanager
+    async def alone(self, session_id: SessionId) -> AsyncGenerator[None]:
+        """Nobody else of this process opens or makes this session meanwhile."""
+        lock = self._opening.setdefault(session_id, anyio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._opening.pop(session_id, None)
+
+    def running(self, session_id: SessionId) -> Port | None:
+        """The way to a session that is open here; None when it is not."""
+        port = self.ports.get(session_id)
+        return port if port is not None and port.is_open else None
+
+    def _way_to(self, actor: SessionActor) -> LocalPort:
+        hooks = self._hooks.get(actor.session_id)
+        return LocalPort(actor) if hooks is None else hooks.way_to(actor, self._agent(actor))
+
+    def _agent(self, actor: SessionActor) -> str:
+        """What kind of agent a session is; empty when it works for no other."""
+        origin = actor.state.about.parent
+        if origin is None:
+            return ""
+        parent = self.ports.get(origin.session_id)
+        known = parent.state.children.known.get(actor.session_id) if parent is not None else None
+        return (known.name if known is not None else "") or "agent"
+
+    def _keep(self, port: Port) -> Port:
+        self.ports[port.session_id] = port
+        return port
+
+    async def _open(self, session_id: SessionId) -> Port:
+        store = await self.stores.find(session_id)
+        if store is None:
+            raise SessionNotFound(session_id)
+        async with self.stores.joined(session_id, store):
+            return await self._open_in(store, session_id)
+
+    async def _open_in(self, store: Store, session_id: SessionId) -> Port:
+        supervisor = self._equipment.supervisor
+        try:
+            lease = await store.take_lease(session_id)
+        except Owned as owner:
+            from weft.runtime.remote_port import open_remote  # only then: it costs start-up time
+
+            return await open_remote(session_id, owner, store, supervisor)
+        try:
+            state, snapshot_seq = await load_with_snapshot(session_id, store)
+            environment = self._environment(
+                session_id, state.about.project_path, state.about.parent, store
+            )
+        except BaseException:
+            await store.release_lease(lease)
+            raise
+        actor = SessionActor(
+            state,
+            lease,
+            store=store,
+            environment=environment,
+            supervisor=supervisor,
+            snapshot_seq=snapshot_seq,
+        )
+        actor.start()
+        self.families.joined(actor)
+        return self._way_to(actor)
+
+    def forget(self, session_id: SessionId) -> Port | None:
+        """Take a session out of those that are open; returns the way that led there."""
+        self.workshops.pop(session_id, None)
+        return self.ports.pop(session_id, None)
+
+    async def unload(self, session_id: SessionId) -> None:
+        """Let go of a session that nobody uses; what was granted to it in this process is kept, what it left running is ended."""
+        await self.families.end_background(session_id)
+        port = self.forget(session_id)
+        if isinstance(port, LocalPort):
+            self.leave[session_id] = port.actor.gate.leave
+            await port.actor.stop(UNLOADED)
+        self.families.left(session_id)
+        await self.stores.leave(session_id)
+
+    async def unload_unused(self, port: LocalPort) -> bool:
+        """Let go of a session unless somebody uses it by now; says whether it went.  Nobody opens it again before it has."""
+        session_id = port.session_id
+        async with self.alone(session_id):
+            if self.ports.get(session_id) is not port or not port.is_open:
+                return False
+            if not await port.actor.stop_if_unused(UNLOADED):
+                return False
+            self.forget(session_id)
+            self.leave[session_id] = port.actor.gate.leave
+        self.families.left(session_id)
+        return True
+
+    # -- new ones
+
+    async def create(
+        self,
+        session_id: SessionId,
+        facts: tuple[Fact, ...],
+        blobs: Mapping[BlobId, bytes] | None = None,
+        store: Store | None = None,
+    ) -> Port:
+        """Make a session with these first facts, and begin to serve it; `store` has it unless it was started in one.
+
+        Raises:
+            UsageError: the id belongs to a deleted one that others share.
+        """
+        store = store or self.stores.of(session_id)
+        async with self.stores.joined(session_id, store):
+            return await self._create_in(store, session_id, facts, blobs)
+
+    async def _create_in(
+        self,
+        store: Store,
+        session_id: SessionId,
+        facts: tuple[Fact, ...],
+        blobs: Mapping[BlobId, bytes] | None,
+    ) -> Port:
+        if await store.last_seq(session_id):
+            raise UsageError(
+                f"{session_id!r} was deleted, and forks share its past; use another id"
+            )
+        created = facts[0]
+        assert isinstance(created, SessionCreated)
+        environment = self._environment(session_id, created.project_path, created.parent, store)
+        lease = await store.take_lease(session_id)
+        actor = SessionActor(
+            SessionState(session_id=session_id),
+            lease,
+            store=store,
+            environment=environment,
+            supervisor=self._equipment.supervisor,
+        )
+        try:
+            await actor.create(facts, blobs)
+        except WeftError:
+            await store.release_lease(lease)
+            raise
+        actor.start()
+        self.families.joined(actor)
+        return self._keep(self._way_to(actor))
+
+    async def open_child(self, parent: SessionId, wanted: Wanted) -> Port:
+        """A session that works for another, with no more than that one has."""
+        child, about = wanted.child, (await self.port(parent)).state.about
+        self.tools[child] = self.table_of(parent)
+        self.lent[child] = self.lent.get(parent, {})
+        self.asking[child] = self.asking.get(parent, "wait")
+        store = self.stores.of(parent)
+        if child in self.ports or await store.last_seq(child):
+            return await self.port(child)
+        settings = {
+            "tools": list(wanted.tools),
+            "system_prompt": wanted.system_prompt,
+            "append_system_prompt": wanted.append_system_prompt,
+            "permission_mode": wanted.permission_mode,
+            "max_turns": wanted.max_turns,
+            "depth": wanted.depth,
+            "thinking": wanted.model.effort if wanted.model.effort != "default" else None,
+        }
+        created = SessionCreated(
+            project_path=wanted.project_path or about.project_path,
+            project_id=about.project_id,
+            title=wanted.title,
+            model=wanted.model.name,
+            settings={name: value for name, value in settings.items() if value not in (None, "")},
+            parent=wanted.origin,
+        )
+        self.leave[child] = Leave(trusted_mode=True)
+        return await self.create(child, (created, *wanted.facts), store=store)
+
+    def leave_for_fork(self, source: SessionId) -> Leave:
+        """A fork inherits what was denied and no grants; the mode holds only if it holds for its
+        source, here and now."""
+        port = self.ports.get(source)
+        if not isinstance(port, LocalPort):
+            return Leave()
+        leave = port.actor.gate.leave
+        return Leave(trusted_mode=leave.trusted_mode, rules=leave.restrictions)
+
+    def _restrictions_of(self, parent: Origin | None) -> tuple[Rule, ...]:
+        """What the session that a child works for was told to ask about or to deny."""
+        port = self.ports.get(parent.session_id) if parent is not None else None
+        return port.actor.gate.restrictions if isinstance(port, LocalPort) else ()
+
+    # -- what they are handed
+
+    def check(self, path: str, tools: Mapping[str, Tool], wishes: Mapping[str, Any]) -> None:
+        """Refuse settings that no turn of a session on this project could work with.
+
+        Raises:
+            UsageError: it could not.
+        """
+        home = self.families.unseated()
+        workshop = self._workshop(path, _with_agent(tools, home), {}, home, self.stores.own)
+        workshop.check(SessionState(session_id=SessionId("")), wishes)
+
+    def table_of(self, session_id: SessionId) -> Mapping[str, Tool]:
+        """The tools that a session was started with."""
+        return self.tools.get(session_id) or tool_table("all")[0]
+
+    def hooks_of(self, session_id: SessionId) -> Hooks | None:
+        """What the turns of a session ask; None where there are no hooks."""
+        hooks = self._hooks.get(session_id)
+        return None if hooks is None else hooks.of_turns
+
+    def _find_hooks(self, session_id: SessionId, project_path: str) -> Hooking | None:
+        """The hooks of a session; the same ones when it comes back, for they know what they have told."""
+        if session_id not in self._hooks:
+            found = self._equipment.hooks(session_id, project_path)
+            if found is None:
+                return None
+            self._hooks[session_id] = found
+        return self._hooks[session_id]
+
+    def _workshop(
+        self,
+        project_path: str,
+        tools: Mapping[str, Tool],
+        lent: Mapping[str, Tool],
+        home: Desk,
+        store: Store,
+        hooks: Hooks | None = None,
+        files: FileWork | None = None,
+    ) -> SessionWorkshop:
+        equipment = self._equipment
+        return SessionWorkshop(
+            config=equipment.config,
+            models=equipment.models,
+            clock=equipment.clock,
+            sleep=equipment.sleep,
+            workspace=equipment.workspace(project_path),
+            runner=equipment.runner if files is None else files,
+            confinement=equipment.confinement,
+            load=store.blob,
+            tools=tools,
+            lent=lent,
+            prompter=equipment.prompter,
+            shapes=self.shapes,
+            redact=equipment.redact,
+            usage_of=self.usage_of,
+            hooks=hooks,
+            unclaimed=(lambda: ()) if files is None else files.unclaimed,
+            home=home,
+        )
+
+    def _environment(
+        self, session_id: SessionId, project_path: str, parent: Origin | None, store: Store
+    ) -> SessionEnvironment:
+        equipment = self._equipment
+        home = self.families.desk(session_id, parent)
+        table = _with_agent(self.table_of(session_id), home)
+        lent = self.lent.setdefault(session_id, {})
+        hooks = self._find_hooks(session_id, project_path)
+        files = equipment.files(project_path, equipment.runner, store)
+        workshop = self._workshop(
+            project_path,
+            table,
+            lent,
+            home,
+            store,
+            None if hooks is None else hooks.of_turns,
+            files,
+        )
+        self.workshops[session_id] = workshop
+        return SessionEnvironment(
+            workshop=workshop,
+            files=files,
+            history_bytes=files.kept_bytes,
+            clock=equipment.clock,
+            rules=(
+                *rules_of(equipment.config, equipment.home),
+                *equipment.saved_rules.of(project_path),
+            ),
+            keep_rule=lambda text: anyio.to_thread.run_sync(
+                equipment.saved_rules.add, project_path, text
+            ),
+            asking=self.asking.get(session_id, "wait"),
+            ceiling=self.families.ceiling(parent),
+            inherited=lambda: self._restrictions_of(parent),
+            leave=self.leave.pop(session_id, Leave()),
+            stop_command=home.stop_command,
+            title=title_of,
+        )
+
+    # -- what is stored
+
+    async def is_stored(self, session_id: SessionId) -> bool:
+        """True for a session that can be opened; a deleted one whose past forks share has facts but no row."""
+        return await self.stores.find(session_id) is not None
+
+    async def resolved(self, given: str) -> SessionId:
+        """The whole id for an id or a unique prefix.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have it.
+        """
+        exact = SessionId(given)
+        if exact in self.ports or await self.is_stored(exact):
+            return exact
+        matches = await self.stores.ids_with_prefix(given) if given else []
+        if not matches:
+            raise SessionNotFound(given)
+        if len(matches) > 1:
+            raise AmbiguousId(given, tuple(matches))
+        return matches[0]
+
+    async def state_of(self, session_id: SessionId) -> SessionState:
+        """The state of a session, open or not; only to be read."""
+        port = self.running(session_id)
+        if port is not None:
+            return port.state
+        return await load_state(session_id, await self.store_of(session_id))
+
+    async def store_of(self, session_id: SessionId) -> Store:
+        """The store that has a session, or would have it."""
+        return await self.stores.find(session_id) or self.stores.of(session_id)
+
+    @asynccontextmanager
+    async def reading(self, session_id: SessionId) -> AsyncGenerator[Store]:
+        """The store that has a session; it stays open meanwhile, though its last session may be stopped."""
+        store = await self.store_of(session_id)
+        async with self.stores.kept(store):
+            yield store
+
+    async def usage_of(self, session_id: SessionId) -> Mapping[str, Usage]:
+        """What a session has used, by model; nothing when it was never begun or cannot be read."""
+        try:
+            return (await self.state_of(session_id)).ledger.by_model()
+        except WeftError:
+            return {}
+
+
+def _with_agent(table: Mapping[str, Tool], home: Desk) -> Mapping[str, Tool]:
+    """The tools and, unless one of them has the name, the one that starts agents."""
+    return table if AGENT in table else {**table, AGENT: home.entry}
+
+
+def rules_of(config: Config, home: str) -> tuple[Rule, ...]:
+    """The standing rules that the settings name; `home` is the folder that `~` means in them."""
+    verdicts: tuple[Verdict, ...] = ("allow", "ask", "deny")
+    return tuple(
+        rule
+        for verdict in verdicts
+        for layer in config.layers(f"permissions.{verdict}")
+        for text in layer.value
+        for rule in read_rule(verdict, text, source=layer.source, home=home)
+    )
+
+
+def title_of(state: SessionState) -> str:
+    """A title from the first words that were said."""
+    words = " ".join(state.about.first_prompt.split())
+    if len(words) <= TITLE_LENGTH:
+        return words
+    return words[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"

@@ -1,0 +1,288 @@
+"""A session that lives in another process: read from the store, driven through its owner's socket.
+
+When the owner takes no commands, or does not answer, the session can still be read and followed; whatever would change it raises
+`Owned`, with the sentence that says who has it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from weft.actors import Hub, Inbox, Supervisor
+from weft.errors import Owned
+from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
+from weft.ids import NodeId, SessionId
+from weft.loop import Entry
+from weft.messages import Part
+from weft.permissions import Mode
+from weft.runtime.command_socket import Condition, OwnerLost, SocketClient, short_path
+from weft.runtime.port import Port
+from weft.session import (
+    Abort,
+    AbortReceipt,
+    Command,
+    Subscription,
+    checked,
+    load_line,
+    load_revisions,
+    load_state,
+    unspill_entries,
+)
+from weft.state import Entry as QueueEntry
+from weft.state import SessionState
+from weft.store import Store
+
+PATIENCE_SECONDS = 5.0
+"""How long the owner may take to answer the first time; after that the session is only read."""
+
+
+EARLY = 1_000
+"""Conditions that may wait for the log."""
+
+
+@cache
+def _signals() -> msgspec.json.Decoder[Signal]:
+    return msgspec.json.Decoder(Signal)
+
+
+class _Draft(msgspec.Struct):
+    """Text in flight, as far as it was heard."""
+
+    node: NodeId
+    after_seq: int
+    text: list[str] = []
+
+
+class RemotePort(Port):
+    """The way to a session of another process.  Without a client, only for reading."""
+
+    def __init__(
+        self, state: SessionState, store: Store, owner: Owned, supervisor: Supervisor
+    ) -> None:
+        self.session_id = state.session_id
+        self._state = state
+        self._store = store
+        self._owner = owner
+        self._supervisor = supervisor
+        self._client: SocketClient | None = None
+        self._facts: Hub[Event] = Hub()
+        self._signals: Hub[Event] = Hub()
+        self._condition: Condition | None = None
+        """What the owner last told; None while it takes no commands."""
+        self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
+        """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
+        self._draft: _Draft | None = None
+        self._ended = anyio.Event()
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    @property
+    def status(self) -> Status:
+        if self._condition is not None:
+            return self._condition.status
+        return "thinking" if self._state.turn.open is not None else "idle"
+
+    @property
+    def error(self) -> str:
+        return self._condition.error if self._condition is not None else ""
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        return None if self._draft is None else (self._draft.node, "".join(self._draft.text))
+
+    @property
+    def permission_mode(self) -> Mode:
+        if self._condition is not None:
+            return self._condition.permission_mode
+        # Nobody tells what was set in the owner's process: at least what holds in any.
+        mode = self._state.settings.permission_mode
+        return "default" if mode in ("auto", "bypass") else mode
+
+    @property
+    def is_open(self) -> bool:
+        return not self._ended.is_set()
+
+    # -- life
+
+    async def start(self) -> None:
+        """Follow the log, and the owner's live events where it takes commands."""
+        self._supervisor.start(self._follow, f"follow {self.session_id}")
+        client = await self._connect()
+        if client is None:
+            return
+        client.on_signal = self._take_signal
+        client.on_condition = self._take_condition
+        self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
+        try:
+            with anyio.fail_after(PATIENCE_SECONDS):
+                await client.send(self.session_id, None, watch=True)
+        except (OwnerLost, TimeoutError):
+            await client.aclose()
+            return
+        self._client = client
+
+    async def _connect(self) -> SocketClient | None:
+        if not self._owner.socket:
+            return None
+        try:
+            with anyio.fail_after(PATIENCE_SECONDS):
+                with short_path(self._owner.socket) as path:
+                    return SocketClient(await anyio.connect_unix(path))
+        except (OSError, TimeoutError):
+            return None
+
+    async def leave(self, why: str) -> None:
+        """Hang up; the session lives on where it is."""
+        self._end()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._facts.close()
+        self._signals.close()
+
+    async def ended(self) -> str:
+        await self._ended.wait()
+        return "the process that owned it is gone"
+
+    # -- the contract
+
+    async def call(self, command: Command) -> Any:
+        if self._client is None:
+            raise self._owner
+        answer = await self._client.send(self.session_id, checked(command))
+        await self._catch_up()
+        return answer
+
+    async def abort(self, command: Abort) -> AbortReceipt:
+        return msgspec.convert(await self.call(command), AbortReceipt)
+
+    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+        await self._catch_up()
+        tree = self._state.tree
+        return await load_line(tree, tip or tree.head, self._store)
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        return await unspill_entries(entries, self._store)
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        return await load_revisions(self._state.tree, node, self._store)
+
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
+        inbox = self._facts.open_inbox()
+        if live is True:
+            self._signals.add(inbox)
+        if not self.is_open:
+            inbox.close()
+        return Subscription(
+            inbox,
+            self._store,
+            self.session_id,
+            after=self._state.seq if after is None else after,
+            close=self._drop_inbox,
+            applied=lambda: self._state.seq,
+            live=live,
+        )
+
+    def _drop_inbox(self, inbox: Inbox[Event]) -> None:
+        self._facts.drop(inbox)
+        self._signals.drop(inbox)
+
+    # -- what arrives
+
+    async def _read(self, client: SocketClient) -> None:
+        try:
+            await client.read()
+        finally:
+            if self._client is client:
+                self._end()
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
+
+    async def _follow(self) -> None:
+        records = self._store.follow(self.session_id, after=self._state.seq)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._cancel_at_end, group.cancel_scope)
+                async for record in records:
+                    self._take_record(record.body)
+        finally:
+            await records.aclose()
+
+    async def _cancel_at_end(self, scope: anyio.CancelScope) -> None:
+        await self._ended.wait()
+        scope.cancel()
+
+    def _take_record(self, body: bytes) -> None:
+        fact = decode(body)
+        if fact.seq == self._state.seq + 1:
+            self._state.apply(fact)
+            if self._draft is not None and self._is_settled(self._draft):
+                self._draft = None
+            self._facts.publish(fact, len(body))
+            while self._early and self._early[0][0] <= self._state.seq:
+                self._early.popleft()[1]()
+
+    def _is_settled(self, draft: _Draft) -> bool:
+        """True when the text in flight has arrived in the log, or never will; the socket may be ahead of the log."""
+        has_ended = self._state.turn.open is None and self._state.seq >= draft.after_seq
+        return draft.node in self._state.tree.nodes or has_ended
+
+    async def _catch_up(self) -> None:
+        """Read what has been committed since, so that a reader sees its own writes."""
+        for record in await self._store.read(self.session_id, after=self._state.seq):
+            self._take_record(record.body)
+
+    def _take_condition(self, condition: Condition) -> None:
+        self._when_read(condition.status, condition.seq, lambda: self._set_condition(condition))
+
+    def _set_condition(self, condition: Condition) -> None:
+        self._condition = condition
+
+    def _take_status(self, signal: SessionStatus) -> None:
+        if self._condition is not None:
+            self._condition = msgspec.structs.replace(self._condition, status=signal.status)
+        self._facts.publish(signal)
+
+    def _when_read(self, status: Status, seq: int, show: Callable[[], None]) -> None:
+        """Show at once that the session works, and that it stands still when the log was read up to the fact before that.
+
+        Who waits for a turn would otherwise hear that nobody works on it before hearing how it has ended.
+        """
+        is_early = status in ("idle", "interrupted", "error") and seq > self._state.seq
+        if self._early or is_early:
+            self._early.append((seq, show))
+        else:
+            show()
+
+    def _take_signal(self, raw: bytes) -> None:
+        signal = _signals().decode(raw)
+        if isinstance(signal, SessionStatus):
+            self._when_read(signal.status, signal.after_seq, lambda: self._take_status(signal))
+            return
+        # The log may be faster than the socket: what comes behind its node is no draft any more.
+        if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:
+            if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
+                self._draft = _Draft(signal.node_id, signal.after_seq)
+            self._draft.text.append(signal.text)
+        self._signals.publish(signal)
+
+
+async def open_remote(
+    session_id: SessionId, owner: Owned, store: Store, supervisor: Supervisor
+) -> RemotePort:
+    """Reach the process that owns a session; where that cannot be, read it."""
+    port = RemotePort(await load_state(session_id, store), store, owner, supervisor)
+    await port.start()
+    return port

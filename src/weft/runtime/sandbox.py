@@ -1,0 +1,84 @@
+"""The sandbox as the settings want it; shared by all sessions of an application."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from weft.config.paths import Places
+from weft.config.settings import Config
+from weft.workspace import Boundaries, Runner
+from weft.workspace.disk_threads import Threads
+from weft.workspace.sandbox.overlay_commit import Judge
+from weft.workspace.sandbox.overlay_recovery import Remains, settle
+from weft.workspace.sandbox.runner import Sandbox, SandboxOptions, SandboxReport, SandboxRunner
+
+
+class Confinement:
+    """The sandbox of one application."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        environ: Mapping[str, str],
+        places: Places,
+        store: Sequence[Path] = (),
+        added: Sequence[str] = (),
+    ) -> None:
+        """`store` names what a store is made of, files and folders; it may lie elsewhere than the rest of our data."""
+        self._is_required = config.get("sandbox.mode") == "on"
+        is_kept = config.get("history.quota") > 0
+        self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
+        self._added = tuple(added)
+        self._folder = os.path.realpath(places.home / "sandbox")
+        hidden = [places.home, places.config, *store]
+        self._sandbox = Sandbox(
+            environ=environ,
+            folder=self._folder,
+            hidden=[str(folder.resolve()) for folder in hidden],
+            options=SandboxOptions(
+                network=config.get("sandbox.network"),
+                unix_sockets=config.get("sandbox.unix_sockets"),
+                shown=tuple(config.get("sandbox.show")),
+            ),
+        )
+
+    def hide(self, files: Sequence[Path]) -> None:
+        """Commands do not see these files and folders either, from now on."""
+        self._sandbox.hide([str(file.resolve()) for file in files])
+
+    def runner(
+        self,
+        inner: Runner,
+        *,
+        root: str,
+        judge: Judge,
+        boundaries: Boundaries,
+        base_of: Callable[[str], bytes | None],
+    ) -> Runner:
+        """The runner of a session; `inner` runs what cannot, or need not, run in the sandbox."""
+        return SandboxRunner(
+            self._sandbox,
+            inner,
+            root=root,
+            added=self._added,
+            judge=judge,
+            boundaries=boundaries,
+            base_of=base_of,
+            is_required=self._is_required,
+            kept_bytes=self._kept_bytes,
+        )
+
+    async def remains(self, label: str) -> Remains | None:
+        """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Told once."""
+        return await Threads().run(lambda: settle(self._folder, label))
+
+    async def probe(self, root: str) -> SandboxReport:
+        """Try it on a project."""
+        return await self._sandbox.probe((root, *self._added))
+
+    async def aclose(self) -> None:
+        """End it, with every command."""
+        await self._sandbox.aclose()

@@ -1,0 +1,186 @@
+"""The door of one session: the project's files and programs, with the session's boundaries on them.
+
+Everything that a tool of a session does to the machine goes through here: the workspace that tools write to, and the runner that commands
+go through.  What moved on the way is handed to the append that records the result.  The sandbox is loaded with the first command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from weft.errors import ToolError, UsageError
+from weft.events import BoundaryChanged
+from weft.ids import BlobId, CallUid
+from weft.loop import Commit, Gate, Remains, touched_facts
+from weft.permissions import Action, is_git_record, is_protected
+from weft.runtime.violation_report import ReportingRunner
+from weft.session import FoundFile
+from weft.state import SessionState
+from weft.workspace import (
+    Bound,
+    Boundaries,
+    BoundedWorkspace,
+    Command,
+    LineRange,
+    Runner,
+    RunResult,
+    Versions,
+    Workspace,
+    lines_of,
+)
+from weft.workspace.boundaries.workspace import MAX_BYTES
+
+if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.runtime.sandbox import Confinement
+
+
+class Door:
+    """What one session goes through to the machine."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        runner: Runner,
+        load: Callable[[BlobId], Awaitable[bytes | None]],
+        confinement: Callable[[], Confinement | None] = lambda: None,
+    ) -> None:
+        """`confinement` gives the sandbox that commands run in; None where they run as they are."""
+        self._inner = workspace
+        self._state: Callable[[], SessionState | None] = lambda: None
+        self._gate: Gate | None = None
+        self._versions = Versions()
+        self._confinement = confinement
+        self.boundaries = Boundaries(self._in_force, load)
+        self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
+        self._plain_runner = ReportingRunner(
+            runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
+        )
+        self.runner: Runner = _LateRunner(self._plain_runner, self._confined)
+
+    def follow(self, state: Callable[[], SessionState], gate: Gate) -> None:
+        """Hold to the boundaries of this state and to what this gate allows, from now on."""
+        self._state = state
+        self._gate = gate
+
+    def forbids(self, path: str) -> str:
+        """Why a command may not change this path, as if it were written by a tool; empty when it may.
+
+        Leave to run the command is leave to change ordinary files.  It is none for files that programs obey, and none where a rule of
+        the person's speaks of the path.
+        """
+        if self._gate is None:
+            return ""
+        protected = is_protected(path) and not is_git_record(path)
+        for tool in ("write", "edit"):
+            action = Action(tool=tool, kind="edit", target=path, protected=protected)
+            decision = self._gate.decide(action)
+            if decision.verdict == "deny":
+                return decision.reason
+            if decision.verdict == "ask" and decision.is_firm:
+                return f"{decision.reason}; the {tool} tool can ask for it"
+        return ""
+
+    def beside(self) -> Commit:
+        """The ranges that moved since the last time, as facts."""
+        moved = self.boundaries.take()
+        facts = [
+            BoundaryChanged(
+                path=each.path,
+                first=each.bound.lines.first,
+                last=each.bound.lines.last,
+                base=each.bound.base,
+                moves=each.bound.name,
+            )
+            for each in moved
+        ]
+        return Commit(facts=tuple(facts), blobs={each.bound.base: each.data for each in moved})
+
+    async def find_file(self, path: str) -> FoundFile:
+        """A file that is to be bounded, by the path that somebody wrote.
+
+        Raises:
+            UsageError: it is no file of the project, or too large.
+        """
+        try:
+            real = await self._inner.resolve(path)
+            if self._inner.is_outside(real):
+                raise UsageError(f"{path!r} is outside the project; only files in it are bounded")
+            found = await self._inner.peek(real, limit=MAX_BYTES)
+        except ToolError as error:
+            raise UsageError(str(error)) from error
+        if found is None:
+            return FoundFile(path=real)
+        if found.truncated:
+            raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
+        return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
+
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
+        """What a dead process left of these calls in the sandbox, finished as far as it can be."""
+        confinement = self._confinement()
+        if confinement is None:
+            return {}
+        found: dict[CallUid, Remains] = {}
+        for call in calls:
+            if (left := await confinement.remains(call)) is not None:
+                blobs: dict[BlobId, bytes] = {}
+                facts = touched_facts(left.changes, call, blobs)
+                found[call] = Remains(text=str(left), touched=tuple(facts), blobs=blobs)
+        return found
+
+    def _confined(self) -> Runner | None:
+        confinement = self._confinement()
+        if confinement is None:
+            return None
+        return confinement.runner(
+            self._plain_runner,
+            root=self._inner.root,
+            judge=self,
+            boundaries=self.boundaries,
+            base_of=self._versions.of,
+        )
+
+    def _in_force(self) -> Mapping[str, Bound]:
+        state = self._state()
+        if state is None or not state.boundaries.held:
+            return _NONE
+        return {
+            path: Bound(
+                lines=LineRange(boundary.first, boundary.last),
+                base=boundary.base or BlobId(""),
+                name=boundary.name,
+            )
+            for path, boundary in state.boundaries.held.items()
+        }
+
+
+_NONE: Mapping[str, Bound] = {}
+
+
+class _LateRunner(Runner):
+    """The session's runner, made when the first command is to run."""
+
+    def __init__(self, inner: Runner, make: Callable[[], Runner | None]) -> None:
+        self._inner = inner
+        self._make = make
+        self._made: Runner | None = None
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        return self._inner.which(program, not_below=not_below)
+
+    async def is_sandboxed(self) -> bool:
+        return await self._now().is_sandboxed()
+
+    async def why_unconfined(self) -> str:
+        return await self._now().why_unconfined()
+
+    async def run(
+        self, command: Command, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        runner = self._inner if command.only_reads else self._now()
+        return await runner.run(command, on_output)
+
+    def _now(self) -> Runner:
+        if self._made is None:
+            self._made = self._make() or self._inner
+        return self._made

@@ -1,0 +1,294 @@
+"""Where sessions are kept: in the application's own store, and in others that sessions were started in.
+
+All sessions live side by side, whatever store they are kept in.  Another store comes into use with the first session that names it,
+and goes out of use with the last one that is stopped: then it is closed if we opened it, and given back if it was handed in.  What is in memory
+is kept until the application closes, because closing it would lose it.  Children and forks are kept where the session is that they come from.
+
+An id is looked for in the store that its session was started in; if it was started in none, in the application's own, and then in the others that are in use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import anyio
+import msgspec
+
+from weft.config.paths import Places
+from weft.errors import UsageError
+from weft.ids import SessionId
+from weft.store import MemoryStore, SessionRow, Store
+
+WantedStore: TypeAlias = "Store | str | os.PathLike[str]"
+
+
+class StorePlace(msgspec.Struct, frozen=True):
+    """What a store is, by name; two that are equal are one store."""
+
+    kind: Literal["memory", "jsonl", "sqlite"]
+    path: str = ""
+
+    @property
+    def files(self) -> list[Path]:
+        """What it is made of on the disk."""
+        if not self.path:
+            return []
+        beside = ("", "-wal", "-shm") if self.kind == "sqlite" else ("",)
+        return [Path(self.path + end) for end in beside]
+
+
+class Closing(Protocol):
+    """Something to close at the end."""
+
+    async def aclose(self) -> None: ...
+
+
+class House:
+    """A store in use, and who needs it."""
+
+    def __init__(self, store: Store, place: StorePlace | None) -> None:
+        self.store = store
+        self.place = place
+        """None when the store was handed in: then it is not ours to close."""
+        self.needed_by: set[object] = set()
+        self.socket: Closing | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Nobody needs it, and nothing is lost by closing it."""
+        is_lost_when_closed = self.place is not None and self.place.kind == "memory"
+        return not self.needed_by and not is_lost_when_closed
+
+    async def aclose(self) -> None:
+        """Stop taking commands for its sessions, and close what is ours."""
+        if self.socket is not None:
+            await self.socket.aclose()
+        if self.place is not None:
+            await self.store.aclose()
+        elif self.socket is not None:
+            await self.store.register_socket("")
+
+
+class Stores:
+    """The stores of one application."""
+
+    def __init__(
+        self,
+        own: Store,
+        place: StorePlace | None,
+        *,
+        places: Places,
+        listen: Callable[[Store], Awaitable[Closing | None]],
+        hide: Callable[[list[Path]], None],
+    ) -> None:
+        """`own` is the application's, and stays its to close.  `listen` lets other processes drive the sessions of a store; `hide` keeps its files from commands."""
+        self.own = own
+        self._own_place = place
+        self._places = places
+        self._listen = listen
+        self._hide = hide
+        self._others: list[House] = []
+        self._ending: set[House] = set()
+        """Taken out of use, and perhaps not closed yet."""
+        self._home_of: dict[SessionId, House] = {}
+        self._changing = anyio.Lock()
+
+    # -- looking
+
+    def of(self, session_id: SessionId) -> Store:
+        """The store that a session was started in; the application's own for all others."""
+        house = self._home_of.get(session_id)
+        return self.own if house is None else house.store
+
+    async def find(self, session_id: SessionId) -> Store | None:
+        """The store that has a session which can be opened; None when none has."""
+        house = self._home_of.get(session_id)
+        for store in self.in_use if house is None else (house.store,):
+            if await store.row(session_id) is not None:
+                return store
+        return None
+
+    @property
+    def in_use(self) -> list[Store]:
+        """The application's own first."""
+        return [self.own, *(house.store for house in self._others)]
+
+    async def rows(
+        self, *, project_path: str | None, query: str | None, limit: int, archived: bool
+    ) -> list[SessionRow]:
+        """Sessions of all stores in use, last active first, each once."""
+        found: dict[SessionId, SessionRow] = {}
+        stores = self.in_use
+        for store in stores:
+            rows = await store.rows(
+                project_path=project_path, query=query, limit=limit, archived=archived
+            )
+            if len(stores) == 1:
+                return rows
+            for row in rows:
+                if row.id not in found or self.of(row.id) is store:
+                    found[row.id] = row
+        return sorted(found.values(), key=lambda row: row.last_active, reverse=True)[:limit]
+
+    async def ids_with_prefix(self, prefix: str) -> list[SessionId]:
+        """Ids of all stores in use that begin with `prefix`, taken literally."""
+        stores = self.in_use
+        found = [each for store in stores for each in await store.ids_with_prefix(prefix)]
+        return list(dict.fromkeys(found))
+
+    # -- coming into use, and going out of it
+
+    @asynccontextmanager
+    async def entered(
+        self, wanted: WantedStore | None, session_id: SessionId, *, is_open: bool
+    ) -> AsyncGenerator[Store]:
+        """The store that a session is to be started in, opened if need be; unless the body fails, it stays in use for the session.
+
+        Raises:
+            UsageError: it is no store, or the session is open from another one.
+        """
+        if wanted is None:
+            yield self.of(session_id)
+            return
+        async with self._changing:
+            house = await self._house(wanted)
+            known = self._home_of.get(session_id)
+            if house is not known and (known is not None or is_open):
+                raise UsageError(
+                    f"session {session_id!r} is open from another store; stop it, then start the one of this id that is kept here"
+                )
+            self._move_in(session_id, house)
+        try:
+            yield self.of(session_id)
+        except BaseException:
+            if known is None:
+                await self.leave(session_id)
+            raise
+
+    @asynccontextmanager
+    async def joined(self, session_id: SessionId, store: Store) -> AsyncGenerator[None]:
+        """A session is kept in this store, which is in use; unless the body fails, it stays so for the session."""
+        is_new = session_id not in self._home_of
+        self._move_in(session_id, self._house_of(store))
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                await self.leave(session_id)
+            raise
+
+    async def leave(self, session_id: SessionId) -> None:
+        """A session needs its store no longer."""
+        house = self._home_of.pop(session_id, None)
+        if house is not None:
+            await self._let_go(house, session_id)
+
+    @asynccontextmanager
+    async def kept(self, store: Store) -> AsyncGenerator[None]:
+        """A store that is in use stays so meanwhile."""
+        house = self._house_of(store)
+        if house is None:
+            yield
+            return
+        token = object()
+        house.needed_by.add(token)
+        try:
+            yield
+        finally:
+            await self._let_go(house, token)
+
+    async def aclose(self) -> None:
+        """Close all but the application's own."""
+        for house in (*self._others, *self._ending):
+            await house.aclose()
+        self._others, self._home_of = [], {}
+
+    def _house_of(self, store: Store) -> House | None:
+        return next((house for house in self._others if house.store is store), None)
+
+    def _move_in(self, session_id: SessionId, house: House | None) -> None:
+        if house is not None:
+            self._home_of[session_id] = house
+            house.needed_by.add(session_id)
+
+    async def _let_go(self, house: House, who: object) -> None:
+        house.needed_by.discard(who)
+        async with self._changing:
+            if not house.is_done or house not in self._others:
+                return
+            self._others.remove(house)
+            self._ending.add(house)
+            await house.aclose()
+            self._ending.discard(house)
+
+    async def _house(self, wanted: WantedStore) -> House | None:
+        """The house of a store, new if it is not in use; None for the application's own."""
+        place = place_of(wanted, self._places)
+        if wanted is self.own or (place is not None and place == self._own_place):
+            return None
+        for house in self._others:
+            if house.store is wanted or (place is not None and place == house.place):
+                return house
+        if place is not None:
+            self._hide(place.files)
+        made = House(await open_place(place) if place is not None else _given(wanted), place)
+        try:
+            if made.store.run_folder is not None:
+                self._hide([made.store.run_folder])
+            if not made.store.owner.socket:
+                made.socket = await self._listen(made.store)
+        except BaseException:
+            await made.aclose()
+            raise
+        self._others.append(made)
+        return made
+
+
+def place_of(wanted: WantedStore, places: Places) -> StorePlace | None:
+    """What a name or a path stands for; None for a store itself.
+
+    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a folder is a JSONL store, and anything
+    else an SQLite file.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    if not isinstance(wanted, str | os.PathLike):
+        _given(wanted)
+        return None
+    text = os.fspath(wanted)
+    if not text:
+        raise UsageError("a store needs a name or a path: memory, jsonl, sqlite, or where it lies")
+    if text == "memory":
+        return StorePlace("memory")
+    kind, _, rest = text.partition(":")
+    if kind == "jsonl":
+        return StorePlace("jsonl", os.path.realpath(rest or places.home / "jsonl"))
+    if kind == "sqlite":
+        return StorePlace("sqlite", os.path.realpath(rest or places.database))
+    return StorePlace("jsonl" if os.path.isdir(text) else "sqlite", os.path.realpath(text))
+
+
+async def open_place(place: StorePlace) -> Store:
+    """Open the store at a place, and make it if there is none."""
+    if place.kind == "memory":
+        return MemoryStore()
+    if place.kind == "jsonl":
+        from weft.store.jsonl import open_jsonl  # the one that is wanted
+
+        return await open_jsonl(place.path)
+    from weft.store.sqlite import open_sqlite  # as above
+
+    return await open_sqlite(place.path)
+
+
+def _given(wanted: object) -> Store:
+    if not hasattr(wanted, "take_lease"):
+        raise UsageError(
+            f"{wanted!r} is no store; give a Store, a path, or memory, jsonl or sqlite"
+        )
+    return wanted  # type: ignore[return-value]  # a protocol; its methods tell the rest

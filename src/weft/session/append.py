@@ -1,0 +1,144 @@
+"""What goes into one append, computed from the facts and the state before them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from weft.events import (
+    Cause,
+    Fact,
+    NewMessage,
+    NodeEdited,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+    encode,
+    kind_of,
+)
+from weft.ids import BlobId
+from weft.loop import Commit
+from weft.messages import Text
+from weft.session.history_blobs import history_blobs
+from weft.session.line import spill
+from weft.state import SessionState
+from weft.store import Append, Blob, Lease, Record, Said, SessionRow
+
+SEARCHED: Final = 256 * 1024
+"""Characters of one message that search looks at: a long report, not a whole dump."""
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """Facts as they are stored, with the blobs that they name."""
+
+    facts: tuple[Fact, ...]
+    blobs: dict[BlobId, bytes]
+    history: tuple[BlobId, ...]
+    """Those of the blobs that are file history."""
+    said: tuple[Said, ...]
+    """The words that search should find, those of long messages included that are kept as blobs."""
+
+    @property
+    def history_bytes(self) -> int:
+        """How much file history this adds."""
+        return sum(len(self.blobs[each]) for each in self.history)
+
+    def append(self, state: SessionState, lease: Lease, *, drop_draft: bool) -> Append:
+        """The append that makes them durable."""
+        return Append(
+            stream=state.session_id,
+            expected_seq=state.seq,
+            records=tuple(
+                Record(fact.seq, fact.at, kind_of(fact), encode(fact)) for fact in self.facts
+            ),
+            fence=lease.fence,
+            row=row_after(state, self.facts),
+            said=self.said,
+            blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
+            history=self.history,
+            drop_draft=drop_draft,
+        )
+
+
+def stamp(commit: Commit, state: SessionState, *, now: float, cause: Cause | None) -> Stamped:
+    """Number and date the facts of a commit, and move what is long in them into blobs."""
+    blobs = dict(commit.blobs)
+    spilled: set[BlobId] = set()
+    stamped: list[Fact] = []
+    for offset, fact in enumerate(commit.facts):
+        slim, more = spill(fact)
+        blobs.update(more)
+        spilled.update(more)
+        stamped.append(
+            msgspec.structs.replace(
+                slim,
+                session_id=state.session_id,
+                seq=state.seq + offset + 1,
+                at=fact.at or now,  # an imported message keeps its own time
+                cause=cause if offset == 0 else None,
+            )
+        )
+    history = history_blobs(stamped, blobs, spilled)
+    return Stamped(tuple(stamped), blobs, history, tuple(said(commit.facts)))
+
+
+def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
+    """What a list will show once these facts are in."""
+    about = copy.copy(state.about)
+    settings = copy.copy(state.settings)
+    settings.values = dict(settings.values)
+    total = state.ledger.total
+    turn_open = state.turn.open is not None
+    for fact in facts:
+        about.apply(fact)
+        settings.apply(fact)
+        match fact:
+            case UsageRecorded(usage=usage):
+                total = total + usage
+            case TurnStarted():
+                turn_open = True
+            case TurnFinished():
+                turn_open = False
+            case _:
+                pass
+    parent = about.parent.session_id if about.parent is not None else None
+    fork = about.fork.session_id if about.fork is not None else None
+    return SessionRow(
+        id=state.session_id,
+        title=settings.title,
+        project_path=about.project_path,
+        project_id=about.project_id,
+        model=settings.model,
+        mode=settings.mode,
+        created=about.created or facts[0].at,
+        last_active=facts[-1].at,
+        message_count=about.message_count,
+        turn_count=about.turn_count,
+        first_prompt=about.first_prompt,
+        cost_usd=total.cost_usd,
+        parent_id=parent or fork,
+        is_child=parent is not None,
+        archived=bool(settings.get("archived", False)),
+        turn_open=turn_open,
+        last_seq=facts[-1].seq,
+    )
+
+
+def said(facts: Sequence[Fact]) -> list[Said]:
+    """The words that search should find."""
+    found: list[Said] = []
+    for fact in facts:
+        match fact:
+            case NewMessage(node=node):
+                node_id, parts = node.id, node.parts
+            case NodeEdited(node=node_id, parts=parts):
+                pass
+            case _:
+                continue
+        text = "".join(part.text for part in parts if isinstance(part, Text))
+        if text:
+            found.append(Said(node_id, text[:SEARCHED]))
+    return found

@@ -1,0 +1,349 @@
+"""Carrying a rewind out: read what changed, look at the disk, write the intent down, put back, and settle.
+
+The intent is durable before the first file is touched, and everything that is about to be replaced is kept with it, so that a rewind
+can be taken back.  After a crash each file is one or the other, told by its content: what was not put back yet is; what is neither is
+somebody's work, and is named.  A second fact settles the intent, and says which files are not what it promised.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from weft import faults
+from weft.errors import ToolError, UsageError
+from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemNote
+from weft.ids import BlobId, CallUid, NodeId
+from weft.loop import Commit
+from weft.session.branches import keep_line, spare_lines
+from weft.session.commands import Rewind, RewindItem, RewindPlan, UndoRewind
+from weft.session.line import read_places
+from weft.session.rewind.plan import (
+    NOTHING,
+    FileNow,
+    Side,
+    Span,
+    Step,
+    action_for,
+    after_of,
+    before_of,
+    closes_itself,
+    in_order,
+    plan,
+    spans,
+    told_to_model,
+)
+from weft.state import SessionState
+from weft.store import Store
+from weft.tree import Place
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Content that one rewind takes off the disk at most, for it must be kept to be undone."""
+_BETWEEN = faults.point("session.rewind.between_files")
+
+
+class FileDoor(Protocol):
+    """The way to the project's files, for whoever puts them back."""
+
+    async def look(self, path: str) -> FileNow | None:
+        """What is at a path; None where nothing is.
+
+        Raises:
+            ToolError: it cannot be looked at.
+        """
+        ...
+
+    async def put_back(
+        self, path: str, wanted: FileNow | None, *, expected: FileNow | None
+    ) -> None:
+        """Put something at a path (None: nothing), if what is there is still `expected`; durable on return.
+
+        Raises:
+            ToolError: it is not, or it cannot be done; nothing was touched.
+        """
+        ...
+
+    async def left_out(self) -> Mapping[str, str]:
+        """Paths that the history knows nothing of, with the reason; the first of them."""
+        ...
+
+    async def end_strays(self) -> None:
+        """End what commands of dead processes left running."""
+        ...
+
+    async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
+        """What these calls changed, or may have, before they were interrupted: `FileTouched` facts, with the contents they name.
+
+        Told once.  A fact of no call is of one that was cancelled.
+        """
+        ...
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A rewind that has been thought through."""
+
+    plan: RewindPlan
+    steps: tuple[Step, ...] = ()
+    undoes: int = 0
+
+    def done(self, failed: Mapping[str, RewindItem] | None = None) -> RewindPlan:
+        """The plan as it was carried out."""
+        items = tuple((failed or {}).get(item.path, item) for item in self.plan.files)
+        return msgspec.structs.replace(self.plan, files=items, is_done=True)
+
+
+class Rewinder:
+    """Puts files back for one session."""
+
+    def __init__(self, store: Store, door: FileDoor) -> None:
+        self._store = store
+        self._door = door
+
+    # -- thinking it through
+
+    async def draft(self, command: Rewind | UndoRewind, state: SessionState) -> Draft:
+        """What a command does to a session in this state, and to its files as they are.
+
+        Raises:
+            UsageError: it asks for nothing, for what is not there, or for too much.
+        """
+        if isinstance(command, UndoRewind):
+            return await self._draft_of_undoing(command, state)
+        if not (command.files or command.conversation):
+            raise UsageError("a rewind takes files, the conversation or both")
+        if command.to is not None:
+            state.tree.require(command.to)
+        steps: list[Step] = []
+        if command.files:
+            steps = await self._plan(await self._changes_since(command, state), command.overwrite)
+        return Draft(
+            plan=await self._told(steps, command.to, conversation=command.conversation),
+            steps=tuple(steps),
+        )
+
+    async def _draft_of_undoing(self, command: UndoRewind, state: SessionState) -> Draft:
+        own = [place for place in state.files.rewinds if place.log == state.session_id]
+        if not own:
+            raise UsageError("there is no rewind to undo")
+        rewound, changed = await self._changes_of(state, own[-1])
+        steps = await self._plan(changed, command.overwrite)
+        return Draft(
+            plan=await self._told(steps, rewound.left, conversation=rewound.conversation),
+            steps=tuple(steps),
+            undoes=rewound.seq,
+        )
+
+    async def _told(
+        self, steps: Sequence[Step], to: NodeId | None, *, conversation: bool
+    ) -> RewindPlan:
+        left_out = await self._door.left_out() if steps else {}
+        return RewindPlan(
+            to=to,
+            conversation=conversation,
+            files=tuple(step.item for step in steps),
+            left_out=tuple(f"{path}: {why}" for path, why in sorted(left_out.items())),
+        )
+
+    async def _changes_since(self, command: Rewind, state: SessionState) -> dict[str, Span]:
+        """What was changed after a message was done, or a checkpoint set."""
+        files = state.files
+        if command.checkpoint:
+            start = files.checkpoints.get(command.checkpoint, 0)
+            return spans(await self._read(files.places[start:]))
+        if command.to is None:
+            return spans(await self._read(files.places))
+        node = state.tree.require(command.to)
+        first = node.earlier[0] if node.earlier else node.at
+        facts = await self._read(files.places_after(first))
+        return spans(fact for fact in facts if not _is_of(fact, node.calls))
+
+    async def _changes_of(
+        self, state: SessionState, place: Place
+    ) -> tuple[Rewound, dict[str, Span]]:
+        """A rewind, and what it changed in fact."""
+        later = await self._read([place, *state.files.places_after(place)])
+        rewound = later[0]
+        assert isinstance(rewound, Rewound)
+        failed = {
+            change.path
+            for fact in later
+            if isinstance(fact, Rewound) and fact.settles == rewound.seq
+            for change in fact.files
+        }
+        changed = spans([rewound])
+        return rewound, {path: span for path, span in changed.items() if path not in failed}
+
+    async def _read(self, places: Sequence[Place]) -> list[AnyFact]:
+        found = await read_places(places, self._store)
+        return [found[place] for place in places]
+
+    async def _plan(self, changed: Mapping[str, Span], overwrite: Collection[str]) -> list[Step]:
+        if unknown := sorted(set(overwrite) - set(changed)):
+            raise UsageError(
+                f"{unknown[0]!r} would not be touched by this rewind; overwrite takes paths of its list"
+            )
+        now = {path: await self._glance(path) for path in changed}
+        wanted = {span.target.content for span in changed.values() if span.target.content}
+        kept = {content for content in wanted if await self._store.blob(content) is not None}
+        return plan(changed, now, kept, overwrite)
+
+    async def _glance(self, path: str) -> FileNow | None:
+        """What is there, without holding its content."""
+        try:
+            found = await self._door.look(path)
+        except ToolError:
+            return FileNow(mode=stat.S_IFREG)  # nobody can tell: never what it was left as
+        return None if found is None else msgspec.structs.replace(found, data=None)
+
+    # -- doing it
+
+    async def intent(self, draft: Draft, state: SessionState) -> Commit:
+        """The facts that must be durable before the first file is touched, with everything that is about to be replaced.
+
+        Raises:
+            UsageError: it is too much for one rewind.
+        """
+        plan, acting = draft.plan, in_order(draft.steps)
+        rewound = Rewound(
+            to=plan.to,
+            conversation=plan.conversation,
+            files=tuple(step.change for step in acting),
+            undoes=draft.undoes,
+            left=state.tree.head,
+        )
+        facts: list[Fact] = [rewound]
+        if plan.conversation:
+            kept = keep_line(state, plan.to)
+            spare = spare_lines(state, plan.to) if draft.undoes else []
+            facts = [*kept, *spare, rewound]
+        elif any(not step.target.is_folder for step in acting):
+            told = told_to_model(acting)
+            facts.append(SystemNote(text=told, to_model=True, node=state.tree.head))
+        return Commit(facts=tuple(facts), blobs=await self._about_to_go(acting))
+
+    async def _about_to_go(self, acting: Iterable[Step]) -> dict[BlobId, bytes]:
+        blobs: dict[BlobId, bytes] = {}
+        total = 0
+        for step in acting:
+            if step.now is None or step.now.content is None:
+                continue
+            found = await self._door.look(step.path)
+            if found is not None and found.content == step.now.content and found.data is not None:
+                blobs[step.now.content] = found.data
+                total += len(found.data)
+            if total > MOST_BYTES:
+                raise UsageError(
+                    f"this rewind would replace more than {MOST_BYTES >> 20} MiB of files; go back in smaller steps"
+                )
+        return blobs
+
+    async def carry_out(self, steps: Sequence[Step]) -> dict[str, RewindItem]:
+        """Put everything back, one path at a time; returns what could not be."""
+        failed: dict[str, RewindItem] = {}
+        closing: list[Step] = []
+        for step in in_order(steps):
+            _BETWEEN.hit()
+            target = step.target
+            if closes_itself(target):
+                closing.append(step)
+                target = Side(True, None, target.mode | 0o700)
+            await self._put(step.path, target, step.now, failed)
+        for step in reversed(closing):
+            await self._close(step, failed)
+        return failed
+
+    async def _close(self, step: Step, failed: dict[str, RewindItem]) -> None:
+        found = await self._door.look(step.path)
+        await self._put(step.path, step.target, found, failed)
+
+    async def _put(
+        self, path: str, target: Side, expected: FileNow | None, failed: dict[str, RewindItem]
+    ) -> None:
+        try:
+            wanted = await self._content(target)
+            await self._door.put_back(path, wanted, expected=expected)
+        except ToolError as error:
+            failed[path] = RewindItem(path=path, action="conflict", reason=str(error))
+
+    async def _content(self, side: Side) -> FileNow | None:
+        if not side.exists:
+            return None
+        if side.is_folder or side.content is None:
+            return FileNow(mode=side.mode)
+        data = await self._store.blob(side.content)
+        if data is None:
+            raise ToolError("what it was is gone: it was dropped to stay within the quota")
+        return FileNow(mode=side.mode, content=side.content, data=data)
+
+    async def settled(
+        self,
+        intent: Rewound,
+        failed: Mapping[str, RewindItem],
+        steps: Iterable[Step],
+        head: NodeId | None,
+    ) -> Commit:
+        """The facts that close an intent, and name what is not as it promised."""
+        corrections = [
+            await self._correction(step.path, step.target) for step in steps if step.path in failed
+        ]
+        facts: list[Fact] = [
+            Rewound(to=intent.to, conversation=False, files=tuple(corrections), settles=intent.seq)
+        ]
+        if failed:
+            told = "; ".join(f"{path}: {item.reason}" for path, item in sorted(failed.items()))
+            text = f"Not everything could be put back. {told}"
+            facts.append(SystemNote(text=text, level="warning", node=head))
+        return Commit(facts=tuple(facts))
+
+    async def _correction(self, path: str, promised: Side) -> FileChange:
+        found = await self._glance(path)
+        now = NOTHING if found is None else found.side
+        return FileChange(
+            path=path,
+            before=promised.content,
+            after=now.content,
+            mode_before=promised.mode,
+            mode_after=now.mode,
+        )
+
+    # -- after a crash
+
+    async def finish(self, place: Place, head: NodeId | None) -> Commit:
+        """Do what is left of a rewind that was interrupted; returns the facts that settle it."""
+        (intent,) = await self._read([place])
+        assert isinstance(intent, Rewound)
+        steps = [_step(change, await self._glance(change.path)) for change in intent.files]
+        strange = {step.path: step.item for step in steps if step.item.action == "conflict"}
+        failed = strange | await self.carry_out(steps)
+        return await self.settled(intent, failed, steps, head)
+
+
+def _step(change: FileChange, now: FileNow | None) -> Step:
+    """What is left to do for one file of an interrupted rewind."""
+    target, before = after_of(change), before_of(change)
+    present = NOTHING if now is None else now.side
+    return Step(
+        span=Span(path=change.path, target=target, left=before),
+        now=now,
+        item=_left_to_do(change.path, present, before, target),
+    )
+
+
+def _left_to_do(path: str, present: Side, before: Side, target: Side) -> RewindItem:
+    if present.agrees(target):
+        return RewindItem(path=path, action="unchanged")
+    # A folder is made before it gets its mode; and what becomes another kind of thing is away for a moment.
+    is_halfway = (present.is_folder and target.is_folder) or (
+        not present.exists and before.is_folder != target.is_folder
+    )
+    if present.agrees(before) or is_halfway:
+        return RewindItem(path=path, action=action_for(present, target))
+    reason = "it was changed while the rewind was interrupted"
+    return RewindItem(path=path, action="conflict", reason=reason)
+
+
+def _is_of(fact: AnyFact, calls: Collection[str]) -> bool:
+    return isinstance(fact, FileTouched) and fact.call_uid in calls

@@ -1,0 +1,95 @@
+"""The one turn, or compaction, that a session has at work: set to work in a task of its own, stopped, watched.
+
+The actor never waits for it.  An abort trips its scope directly; what does not settle in time is settled by the actor, which hears
+of it through the mailbox like of everything else.
+"""
+
+from __future__ import annotations
+
+import anyio
+
+from weft.actors import Mailbox, Supervisor, no_strays
+from weft.errors import WeftError
+from weft.ids import EntryId, TurnId
+from weft.loop import Work
+from weft.session.mailbox_messages import AbortOverdue, Message, TurnEnded
+from weft.state import SessionState
+
+
+class Worker:
+    """What is at work, if anything is."""
+
+    def __init__(
+        self, mailbox: Mailbox[Message], supervisor: Supervisor, abort_seconds: float
+    ) -> None:
+        self._mailbox = mailbox
+        self._supervisor = supervisor
+        self._abort_seconds = abort_seconds
+        self.turn: Work | None = None
+        self.is_aborting = False
+        """The work that runs, or ran last, was told to stop."""
+        self.abort_reason = ""
+        """Why it was told."""
+        self.queued_before: frozenset[EntryId] = frozenset()
+        """What was in the queue when the work that runs, or ran last, began."""
+        self.settled = anyio.Event()
+
+    def start(self, work: Work, state: SessionState) -> None:
+        """Set something to work."""
+        self.turn = work
+        self.is_aborting = False
+        self.queued_before = frozenset(state.queue.entries)
+        self.settled = anyio.Event()
+        self._supervisor.start(lambda: self._run(work), f"turn {work.turn_id}")
+
+    async def _run(self, turn: Work) -> None:
+        error: BaseException | None = None
+        try:
+            await no_strays(turn.run())
+        except Exception as failure:
+            error = failure
+        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+            try:
+                await self._mailbox.post(TurnEnded(turn, error))
+            except WeftError:
+                return
+
+    def release(self) -> Work | None:
+        """It is over; returns what it was."""
+        work, self.turn = self.turn, None
+        self.settled.set()
+        return work
+
+    def drop(self) -> None:
+        """Stop it and forget it: what it still writes is refused."""
+        if self.turn is not None:
+            self.turn.scope.cancel()
+            self.turn = None
+
+    def trip(self, reason: str) -> TurnId | None:
+        """Tell it to stop; its own clean-up settles everything.  Returns which one was told."""
+        if self.turn is None:
+            return None
+        self.turn.abort_reason = self.abort_reason = reason
+        self.is_aborting = True
+        self.turn.scope.cancel()
+        return self.turn.turn_id
+
+    def watch_abort(self) -> None:
+        """See to it that the actor hears when it does not stop in time."""
+        if (turn := self.turn) is not None:
+            self._supervisor.start(lambda: self._watch(turn), f"abort {turn.turn_id}")
+
+    async def _watch(self, turn: Work) -> None:
+        with anyio.move_on_after(self._abort_seconds):
+            await self.settled.wait()
+            return
+        try:
+            await self._mailbox.post(AbortOverdue(turn))
+        except WeftError:
+            return
+
+    async def wait_settled(self, turn_id: TurnId | None) -> None:
+        """Wait until this turn has come to its end."""
+        if self.turn is not None and self.turn.turn_id == turn_id:
+            await self.settled.wait()

@@ -1,0 +1,76 @@
+"""Adding to logs: everything is checked, then blobs, then the lines, then what can be made again from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.errors import UsageError
+from weft.store.base import Append
+from weft.store.checks import check_place
+from weft.store.jsonl import files, journal
+from weft.store.jsonl import session_list as listing
+from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.journal import Entry
+from weft.store.jsonl.leases import holding
+from weft.store.jsonl.log_file import encoded
+
+
+def append(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
+    """Add all of it, durably.
+
+    Raises:
+        Conflict, Fenced, UsageError, Corrupt: nothing was added.
+        OSError: the disk refused; nothing was added.
+    """
+    _check_places(ground, appends, process_id)
+    _check_blobs(ground, appends)
+    lines: dict[str, list[bytes]] = {}
+    for one in appends:
+        lines.setdefault(one.stream, []).append(encoded(one))
+    for one in appends:
+        for blob in one.blobs:
+            path = ground.places.blob(blob.id)
+            if not path.exists():
+                files.replace(path, blob.data, durable=True)
+    journal.write(
+        ground.places,
+        [
+            Entry(stream, ground.log(stream).size, b"".join(added).decode())
+            for stream, added in lines.items()
+        ],
+    )
+    for stream, added in lines.items():
+        ground.added(stream, added)
+    for one in appends:
+        _follow_up(ground, one)
+
+
+def _check_places(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
+    ends: dict[str, int] = {}
+    for one in appends:
+        held = holding(ground, one.stream)
+        end = ends.get(one.stream)
+        check_place(
+            one,
+            last_seq=ground.log(one.stream).last_seq if end is None else end,
+            fence=held.fence,
+            is_held=held.process_id == process_id,
+        )
+        ends[one.stream] = one.expected_seq + len(one.records)
+
+
+def _check_blobs(ground: Ground, appends: Sequence[Append]) -> None:
+    handed_in = {blob.id for one in appends for blob in one.blobs}
+    for one in appends:
+        for blob_id in one.names_blobs:
+            if blob_id not in handed_in and not ground.places.blob(blob_id).exists():
+                raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
+
+
+def _follow_up(ground: Ground, one: Append) -> None:
+    """Side files; a crash before them costs nothing, for the lines say the same."""
+    if one.row is not None:
+        files.remove(ground.places.hiding(one.stream))
+    listing.keep_row(ground, one.stream, one.row)
+    if one.drop_draft:
+        files.remove(ground.places.draft(one.stream))

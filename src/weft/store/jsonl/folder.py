@@ -1,0 +1,118 @@
+"""What everything in a jsonl store stands on: the places, the logs that were read, the gate."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from weft.errors import StoreUnavailable, TooNew
+from weft.store.fsync import make_durable_folder
+from weft.store.jsonl import files, journal
+from weft.store.jsonl.lock import open_gate
+from weft.store.jsonl.log_file import Log
+from weft.store.jsonl.paths import Places
+
+VERSION = 1
+"""The layout this program reads and writes."""
+
+_MOST_LOGS = 256
+_MOST_REPAIRS = 100
+
+
+class _Version(msgspec.Struct):
+    weft_jsonl: int
+
+
+class Ground:
+    """One opened folder.  Its files are touched inside `entered` only."""
+
+    def __init__(self, folder: Path, *, busy_seconds: float) -> None:
+        self.places = Places(folder)
+        self.repairs: list[str] = []
+        self._busy_seconds = busy_seconds
+        self._logs: OrderedDict[str, Log] = OrderedDict()
+        with files.explained(folder):
+            make_durable_folder(folder)
+            self._gate = open_gate(self.places.lock)
+        try:
+            with self.entered():
+                self._check_version()
+        except BaseException:
+            self._gate.close()
+            raise
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be the only one in the folder; a batch that a crash left half written is finished first.
+
+        Raises:
+            StoreUnavailable: the lock was not to be had, or the disk refused.
+        """
+        with self._gate.entered(self._busy_seconds), files.explained(self.places.folder):
+            if not self.places.folder.exists():
+                raise StoreUnavailable(f"{self.places.folder} is gone; nothing was written")
+            journal.recover(self.places)
+            yield
+
+    def log(self, stream: str) -> Log:
+        """The log of a stream as it is now.
+
+        Raises:
+            Corrupt: the file is damaged before its last line.
+        """
+        log = self._logs.pop(stream, None) or Log(stream, self.places.log(stream))
+        try:
+            log.refresh()
+        finally:
+            self._collect_repairs(log)
+        self._logs[stream] = log
+        if len(self._logs) > _MOST_LOGS:
+            self._logs.popitem(last=False)
+        return log
+
+    def added(self, stream: str, lines: Sequence[bytes]) -> None:
+        """Take in lines that were just written by us, without reading them back."""
+        log = self._logs.get(stream)
+        if log is not None:
+            log.added(lines)
+
+    def streams(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """The file name of each stream that has a log, without its ending, and the file."""
+        with os.scandir(self.places.logs) as entries:
+            for entry in entries:
+                if entry.name.endswith(".jsonl"):
+                    yield entry.name.removesuffix(".jsonl"), entry
+
+    def close(self) -> None:
+        """Give the gate back."""
+        self._gate.close()
+
+    def _collect_repairs(self, log: Log) -> None:
+        self.repairs += log.repairs
+        log.repairs.clear()
+        del self.repairs[:-_MOST_REPAIRS]
+
+    def _check_version(self) -> None:
+        """Refuse a folder of a newer program before anything in it is changed."""
+        kept = files.content(self.places.version)
+        if kept is None:
+            for folder in (self.places.logs, self.places.rows, self.places.hidden):
+                make_durable_folder(folder)
+            files.replace(self.places.version, msgspec.json.encode(_Version(VERSION)), durable=True)
+            return
+        try:
+            version = msgspec.json.decode(kept, type=_Version).weft_jsonl
+        except msgspec.MsgspecError as error:
+            raise StoreUnavailable(
+                f"{self.places.version} cannot be read ({error}); is this a Weft store?"
+            ) from error
+        if version > VERSION:
+            raise TooNew(
+                f"{self.places.folder} was written by a newer Weft (its layout is {version}, this "
+                f"one knows {VERSION}); update Weft, nothing was changed"
+            )

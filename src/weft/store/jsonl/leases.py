@@ -1,0 +1,119 @@
+"""Who may write to a stream: a small file with the fence and its holder, changed under the gate."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.errors import Owned
+from weft.store.base import Lease, Owner, SessionRow
+from weft.store.checks import check_reader
+from weft.store.jsonl import files
+from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.paths import stream_name
+from weft.store.liveness import Presence, forget, is_alive, tidy
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a stream's lease; the fence outlives the holder and the session."""
+
+    fence: int = 0
+    process_id: str | None = None
+    taken: float = 0.0
+
+
+def holding(ground: Ground, stream: str) -> Holding:
+    """The lease of `stream` as it stands in its file."""
+    kept = files.content(ground.places.lease(stream))
+    return msgspec.json.decode(kept, type=Holding) if kept else Holding()
+
+
+def put(ground: Ground, stream: str, held: Holding) -> None:
+    """Write the lease down, durably."""
+    files.replace(ground.places.lease(stream), msgspec.json.encode(held), durable=True)
+
+
+def take(
+    ground: Ground,
+    stream: str,
+    owner: Owner,
+    *,
+    steal: bool,
+    presence: Presence,
+    row: SessionRow | None,
+    now: float,
+) -> Lease:
+    """Make `owner` the one writer, under a higher fence.
+
+    Raises:
+        Owned: a living process holds it and `steal` is not set.
+        TooNew: only a newer program understands the session.
+    """
+    check_reader(row)
+    held = holding(ground, stream)
+    if not steal:
+        check_free(ground, stream, held, owner)
+    register(ground, owner, presence)
+    fence = held.fence + 1
+    put(ground, stream, Holding(fence=fence, process_id=owner.process_id, taken=now))
+    return Lease(stream, fence, owner)
+
+
+def check_free(ground: Ground, stream: str, held: Holding, owner: Owner) -> None:
+    """Refuse when a living process other than `owner` holds the stream; tidy a dead one away."""
+    if held.process_id is None or held.process_id == owner.process_id:
+        return
+    if not is_alive(ground.places.run, held.process_id):
+        bury(ground, held.process_id)
+        return
+    known = owner_of(ground, held.process_id)
+    raise Owned(
+        stream,
+        pid=known.pid if known else 0,
+        host=known.host if known else "",
+        socket=known.socket if known else "",
+        since=held.taken,
+    )
+
+
+def register(ground: Ground, owner: Owner, presence: Presence) -> None:
+    """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
+    if presence.show():
+        for file in ground.places.processes.glob("*.json"):
+            process_id = stream_name(file.stem)
+            if not is_alive(ground.places.run, process_id):
+                bury(ground, process_id)
+        tidy(ground.places.run)
+    files.replace(
+        ground.places.process(owner.process_id), msgspec.json.encode(owner), durable=False
+    )
+
+
+def bury(ground: Ground, process_id: str) -> None:
+    """Forget a dead process."""
+    files.remove(ground.places.process(process_id))
+    forget(ground.places.run, process_id)
+
+
+def release(ground: Ground, lease: Lease, owner: Owner) -> None:
+    """Give one lease back, if it is still ours."""
+    held = holding(ground, lease.stream)
+    if held.fence == lease.fence and held.process_id == owner.process_id:
+        put(ground, lease.stream, Holding(fence=held.fence))
+
+
+def owner_of(ground: Ground, process_id: str) -> Owner | None:
+    """The process that opened the store as `process_id`."""
+    kept = files.content(ground.places.process(process_id))
+    try:
+        return msgspec.json.decode(kept, type=Owner) if kept else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def lease_of(ground: Ground, stream: str) -> Lease | None:
+    """The lease of `stream`, if its holder lives."""
+    held = holding(ground, stream)
+    if held.process_id is None or not is_alive(ground.places.run, held.process_id):
+        return None
+    owner = owner_of(ground, held.process_id)
+    return Lease(stream, held.fence, owner) if owner is not None else None

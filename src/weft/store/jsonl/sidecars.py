@@ -1,0 +1,240 @@
+"""What is kept beside the logs: drafts, snapshots and blobs; and what becomes of it when a session is deleted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from weft.errors import Corrupt
+from weft.ids import BlobId, NodeId, SessionId
+from weft.store.base import Draft, DraftChunk, Owner, Snapshot
+from weft.store.drafts import joined_draft
+from weft.store.fsync import make_durable_folder
+from weft.store.jsonl import files
+from weft.store.jsonl import leases as leasing
+from weft.store.jsonl import session_list as listing
+from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.log_file import blobs_of
+from weft.store.jsonl.paths import stream_name
+
+
+class _Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One chunk of a draft; void when the log has a line at or behind `log_size` that ended the draft, or a later chunk is a `restart`."""
+
+    log_size: int
+    node: NodeId
+    part: Literal["text", "thinking"]
+    chunk: str
+    restart: bool = False
+
+
+class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a snapshot's file; the data follow."""
+
+    seq: int
+    version: str
+    sha256: str
+
+
+class _Hiding(msgspec.Struct, frozen=True):
+    """What is left of a deleted session whose log is still read."""
+
+    parent: SessionId | None = None
+
+
+# -- drafts
+
+
+def save_draft(ground: Ground, chunk: DraftChunk, process_id: str) -> None:
+    """Add a chunk; under an old fence nothing happens.  A draft of another node is replaced."""
+    held = leasing.holding(ground, chunk.stream)
+    if held.fence != chunk.fence or held.process_id != process_id:
+        return
+    path = ground.places.draft(chunk.stream)
+    stored = _Chunk(
+        log_size=ground.log(chunk.stream).size,
+        node=chunk.node,
+        part=chunk.part,
+        chunk=chunk.chunk,
+        restart=chunk.restart,
+    )
+    make_durable_folder(path.parent)
+    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        files.write_all(fd, msgspec.json.encode(stored) + b"\n")
+    finally:
+        os.close(fd)
+
+
+def load_draft(ground: Ground, stream: str) -> Draft | None:
+    """The draft in flight: the chunks of the newest node, as far as they are whole."""
+    data = files.content(ground.places.draft(stream))
+    if not data:
+        return None
+    dropped_at = ground.log(stream).dropped_at
+    chunks: list[_Chunk] = []
+    for line in data.splitlines(keepends=True):
+        try:
+            chunk = msgspec.json.decode(line, type=_Chunk)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            break
+        if chunk.log_size > dropped_at:
+            keeps = [] if chunk.restart else chunks
+            chunks = [kept for kept in keeps if kept.node == chunk.node]
+            chunks += [chunk] if chunk.chunk else []
+    if not chunks:
+        return None
+    return joined_draft(chunks[0].node, [(chunk.part, chunk.chunk) for chunk in chunks])
+
+
+# -- snapshots
+
+
+def save_snapshot(ground: Ground, stream: str, snapshot: Snapshot) -> None:
+    """Keep the newest; one from beyond the stream's end is of a log that is not this one."""
+    if snapshot.seq > ground.log(stream).last_seq or snapshot.seq < 1:
+        return
+    kept = _load(ground, stream)
+    if kept is not None and kept.version == snapshot.version and kept.seq > snapshot.seq:
+        return
+    head = _Snapshot(
+        seq=snapshot.seq,
+        version=snapshot.version,
+        sha256=hashlib.sha256(snapshot.data).hexdigest(),
+    )
+    data = msgspec.json.encode(head) + b"\n" + snapshot.data
+    files.replace(ground.places.snapshot(stream), data, durable=False)
+
+
+def load_snapshot(ground: Ground, stream: str, version: str) -> Snapshot | None:
+    """The snapshot of this version of the fold; one that a crash has spoilt counts as none."""
+    kept = _load(ground, stream)
+    return kept if kept is not None and kept.version == version else None
+
+
+def _load(ground: Ground, stream: str) -> Snapshot | None:
+    first, _, data = (files.content(ground.places.snapshot(stream)) or b"").partition(b"\n")
+    try:
+        head = msgspec.json.decode(first, type=_Snapshot)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if hashlib.sha256(data).hexdigest() != head.sha256:
+        return None
+    return Snapshot(head.seq, head.version, data)
+
+
+# -- blobs
+
+
+def blob(ground: Ground, blob_id: BlobId) -> bytes | None:
+    """The content of a blob, if it still is what its name says."""
+    data = files.content(ground.places.blob(blob_id))
+    if data is not None and hashlib.sha256(data).hexdigest() != blob_id:
+        raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
+    return data
+
+
+def sweep_blobs(ground: Ground) -> int:
+    """Drop blobs that no log names, found by reading every log; returns their bytes."""
+    named: set[BlobId] = set()
+    for _, entry in ground.streams():
+        named = named.union(*blobs_of(Path(entry.path)))
+    freed = 0
+    for file in ground.places.blobs.glob("*/*"):
+        if stream_name(file.name) not in named:
+            freed += 0 if file.suffix else file.stat().st_size
+            file.unlink()
+    return freed
+
+
+def trim_history(ground: Ground, project_path: str, most_bytes: int) -> int:
+    """Drop the oldest file history of a project beyond so many bytes, found by reading every log; returns the bytes freed.
+
+    The lines go on naming what was dropped; whoever asks for it learns that it is not there.
+    """
+    rows = {row.id: row.project_path for row in listing.all_rows(ground)}
+    needed: set[BlobId] = set()
+    history: set[BlobId] = set()
+    for stream, entry in ground.streams():
+        names = blobs_of(Path(entry.path))
+        is_meant = rows.get(SessionId(stream_name(stream))) == project_path
+        needed |= names.plain if is_meant else names.plain | names.history
+        history |= names.history if is_meant else set()
+    newest_first: list[tuple[int, int, Path]] = []
+    for blob_id in history:
+        path = ground.places.blob(blob_id)
+        if path.exists():
+            about = path.stat()
+            newest_first.append((about.st_mtime_ns, about.st_size, path))
+            if blob_id in needed:
+                newest_first[-1] = (about.st_mtime_ns, 0, path)
+    total, freed = 0, 0
+    for _, size, path in sorted(newest_first, reverse=True):
+        total += size
+        if total > most_bytes and size:
+            files.remove(path)
+            freed += size
+    return freed
+
+
+# -- deleting
+
+
+def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
+    """Remove a session, or hide it while a fork still reads its log.
+
+    The lease's file stays, with its fence: whoever held it can never write under this name again.
+
+    Raises:
+        Owned: a living process elsewhere holds it.
+    """
+    held = leasing.holding(ground, session_id)
+    known = listing.row(ground, session_id)
+    log = ground.places.log(session_id)
+    if not held.fence and known is None and not log.exists():
+        return
+    leasing.check_free(ground, session_id, held, owner)
+    leasing.put(ground, session_id, leasing.Holding(fence=held.fence))
+    parent = known.parent_id if known is not None else _hidden_parent(ground, session_id)
+    if log.exists() and _is_named(ground, session_id):
+        hiding = msgspec.json.encode(_Hiding(parent))
+        files.replace(ground.places.hiding(session_id), hiding, durable=True)
+    else:
+        # The log goes first: what is left beside a log that is gone is never shown.
+        files.remove(log, durable=True)
+        files.remove(log.with_suffix(".torn"))
+        files.remove(ground.places.hiding(session_id))
+    for path in (
+        ground.places.row(session_id),
+        ground.places.draft(session_id),
+        ground.places.snapshot(session_id),
+    ):
+        files.remove(path)
+    if parent is not None and not log.exists():
+        _remove_unnamed(ground, parent)
+
+
+def _remove_unnamed(ground: Ground, session_id: SessionId) -> None:
+    """Remove hidden logs that no fork reads any more, up the line."""
+    name: SessionId | None = session_id
+    while name is not None and ground.places.hiding(name).exists() and not _is_named(ground, name):
+        above = _hidden_parent(ground, name)
+        files.remove(ground.places.log(name), durable=True)
+        files.remove(ground.places.hiding(name))
+        name = above
+
+
+def _is_named(ground: Ground, session_id: SessionId) -> bool:
+    if any(row.parent_id == session_id for row in listing.all_rows(ground)):
+        return True
+    hidden = (stream_name(file.stem) for file in ground.places.hidden.iterdir())
+    return any(_hidden_parent(ground, SessionId(name)) == session_id for name in hidden)
+
+
+def _hidden_parent(ground: Ground, session_id: SessionId) -> SessionId | None:
+    kept = files.content(ground.places.hiding(session_id))
+    return msgspec.json.decode(kept, type=_Hiding).parent if kept else None

@@ -1,0 +1,100 @@
+"""`shell_output` and `shell_stop`: looking after the commands that `shell` left running."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from weft.errors import FinalToolError
+from weft.events import Effect
+from weft.permissions import Action
+from weft.tools.arguments import Arguments, parse, schema_of
+from weft.tools.base import (
+    BackgroundCommands,
+    Look,
+    Outcome,
+    Prepared,
+    Tool,
+    ToolContext,
+)
+from weft.tools.builtin.shell import how_it_ended
+
+MAX_WAIT_SECONDS = 30.0
+Name = Annotated[str, Meta(min_length=1, description="As `shell` named it, bg_1.")]
+
+
+class OutputArguments(Arguments, frozen=True, kw_only=True):
+    """What `shell_output` takes."""
+
+    id: Name
+    wait_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=MAX_WAIT_SECONDS,
+            description="Wait so long for new output or the end, if there is neither yet.",
+        ),
+    ] = 0.0
+
+
+class StopArguments(Arguments, frozen=True, kw_only=True):
+    """What `shell_stop` takes."""
+
+    id: Name
+
+
+class ShellOutputTool(Tool):
+    """Shows what a background command printed."""
+
+    name = "shell_output"
+    description = (
+        "What a background command printed since you last looked, and whether it still runs."
+    )
+    schema = schema_of(OutputArguments)
+    effect: Effect = "pure"
+    timeout_seconds = MAX_WAIT_SECONDS + 30.0
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        given = parse(OutputArguments, args)
+        commands = _commands(context)
+
+        async def run() -> Outcome:
+            return told(await commands.look(given.id, given.wait_seconds))
+
+        action = Action(tool=self.name, kind="read", target=given.id, has_effect=False)
+        return Prepared(action=action, run=run)
+
+
+class ShellStopTool(Tool):
+    """Ends a background command."""
+
+    name = "shell_stop"
+    description = "End a background command, with everything that it started."
+    schema = schema_of(StopArguments)
+    effect: Effect = "unknown"
+    timeout_seconds = 60.0
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        given = parse(StopArguments, args)
+        commands = _commands(context)
+
+        async def run() -> Outcome:
+            return told(await commands.stop(given.id))
+
+        # Whoever allowed it to be started need not be asked whether it may end.
+        action = Action(tool=self.name, kind="other", target=given.id, has_effect=False)
+        return Prepared(action=action, run=run)
+
+
+def _commands(context: ToolContext) -> BackgroundCommands:
+    if context.background is None:
+        raise FinalToolError("nothing runs in the background here")
+    return context.background()
+
+
+def told(look: Look) -> Outcome:
+    """What the model is told of a look."""
+    output = look.output.rstrip("\n") or "(nothing new)"
+    end = "it still runs" if look.is_running else how_it_ended(look)
+    return Outcome(text=f"{output}\n({look.id}: {end})")

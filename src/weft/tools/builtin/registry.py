@@ -1,0 +1,81 @@
+"""The tools that come with Weft, by name.
+
+What a model is told of them (`manifest.json`) is read at the start; the code of a tool is loaded when it is first called, because loading
+all of it would take as long as the rest of the start.  `describe` makes the manifest from the code, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from weft.events import Effect
+from weft.tools.base import Prepared, Tool, ToolContext
+
+CORE = frozenset({"read", "write", "edit", "shell"})
+"""Enough to work with."""
+COMPANIONS = ("shell_output", "shell_stop")
+"""What looks after commands that `shell` leaves running: offered with it, and never without."""
+ALL = CORE | {*COMPANIONS, "multi_edit", "list", "find", "grep", "todo", "ask"}
+"""Every built-in tool."""
+
+MANIFEST = os.path.join(os.path.dirname(__file__), "manifest.json")
+HOMES = {
+    "read": ("read", "ReadTool"),
+    "write": ("write", "WriteTool"),
+    "edit": ("edit", "EditTool"),
+    "multi_edit": ("edit", "MultiEditTool"),
+    "list": ("list", "ListTool"),
+    "find": ("find", "FindTool"),
+    "grep": ("grep", "GrepTool"),
+    "shell": ("shell", "ShellTool"),
+    "shell_output": ("background_shell", "ShellOutputTool"),
+    "shell_stop": ("background_shell", "ShellStopTool"),
+    "todo": ("todo", "TodoTool"),
+    "ask": ("ask", "AskTool"),
+}
+"""Module and class of each tool, in the order in which models are told of them."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a tool before its code is loaded."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    effect: Effect
+    timeout_seconds: float
+
+
+class BuiltinTool(Tool):
+    """A built-in tool whose code is loaded by its first call."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.name = entry.name
+        self.description = entry.description
+        self.schema = entry.schema
+        self.effect = entry.effect
+        self.timeout_seconds = entry.timeout_seconds
+        self._loaded: Tool | None = None
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        if self._loaded is None:
+            self._loaded = load(self.name)
+        return await self._loaded.prepare(args, context)
+
+
+def builtin_tools() -> dict[str, Tool]:
+    """A fresh set of all built-in tools, in the order in which models are told of them."""
+    with open(MANIFEST, "rb") as file:
+        entries = msgspec.json.decode(file.read(), type=list[Entry])
+    return {entry.name: BuiltinTool(entry) for entry in entries}
+
+
+def load(name: str) -> Tool:
+    """The tool itself, code and all."""
+    module, kind = HOMES[name]
+    tool: Tool = getattr(import_module(f"{__package__}.{module}"), kind)()
+    return tool

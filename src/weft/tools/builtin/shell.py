@@ -1,0 +1,191 @@
+"""`shell`: one command line, run by bash where there is one; to its end, or started and left running beside the turns."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from weft.errors import FinalToolError
+from weft.events import Effect
+from weft.permissions import Action
+from weft.tools.arguments import Arguments, parse, schema_of
+from weft.tools.base import BackgroundCommands, Look, Outcome, Prepared, Tool, ToolContext
+from weft.tools.shell_syntax import is_plain
+from weft.workspace import Command, RunResult
+
+DEFAULT_SECONDS = 120.0
+MAX_SECONDS = 600.0
+LONGEST_TITLE = 500
+"""Characters of a background command's line that lists show."""
+
+
+OUT_OF_REACH = ", outside the sandbox; a command reaches its ports only with outside_sandbox"
+"""What the model has to know of a server that it cannot talk to from where its other commands run."""
+
+
+class ShellArguments(Arguments, frozen=True, kw_only=True):
+    """What `shell` takes."""
+
+    command: Annotated[str, Meta(description="The command line.")]
+    cwd: Annotated[
+        str,
+        Meta(
+            description="Folder to run it in, relative to the project; the project itself by default."
+        ),
+    ] = "."
+    timeout_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=MAX_SECONDS,
+            description=f"Killed after this long; at most {MAX_SECONDS:.0f}. In the background only if given.",
+        ),
+    ] = DEFAULT_SECONDS
+    outside_sandbox: Annotated[
+        bool,
+        Meta(
+            description="Run it outside the sandbox, with the network and the whole disk. The person is asked each time; only "
+            "where it cannot work inside."
+        ),
+    ] = False
+    background: Annotated[
+        bool,
+        Meta(
+            description="Start it and go on: servers, watchers. It runs outside the sandbox; `shell_output` shows what it prints, "
+            "`shell_stop` ends it, and you are told when it ends by itself."
+        ),
+    ] = False
+
+
+class ShellTool(Tool):
+    """Runs what the model wrote, when the policy or the person lets it."""
+
+    name = "shell"
+    description = (
+        "Run a command line in bash. Each call starts anew in the project folder: no variables, no directory and no process left by `&` "
+        "carry over; what is to go on running needs `background`. There is no terminal and no input. Output is standard output and error together."
+    )
+    schema = schema_of(ShellArguments)
+    effect: Effect = "unknown"
+    timeout_seconds = MAX_SECONDS + 30.0
+
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        given = parse(ShellArguments, args)
+        if not given.command.strip():
+            raise FinalToolError("the command is empty")
+        beside = _beside(context) if given.background else None
+        cwd = await context.workspace.resolve(given.cwd)
+        folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
+        program = "" if is_plain(given.command) else context.runner.which("bash")
+        is_sandboxed = await context.runner.is_sandboxed()
+        # What goes on for hours cannot write over the project: nobody would see it before the end.
+        escapes = is_sandboxed and (given.outside_sandbox or given.background)
+        is_bounded = not given.background or "timeout_seconds" in args
+        command = Command(
+            argv=(program or context.runner.which("sh") or "sh", "-c", given.command),
+            cwd=folder,
+            timeout_seconds=given.timeout_seconds if is_bounded else math.inf,
+            is_unconfined=escapes,
+            label=context.call_uid,
+        )
+
+        async def run() -> Outcome:
+            if beside is not None:
+                return started(await beside.start(command, given.command, context.runner), command)
+            result = await context.runner.run(command, context.emit)
+            return outcome_of(result, given.timeout_seconds)
+
+        shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
+        preview = shown
+        if escapes:
+            shown = preview = f"# outside the sandbox\n{shown}"
+        elif not is_sandboxed and (why := await context.runner.why_unconfined()):
+            # Not in what a grant names: the command is the same on the next day, when there is one.
+            preview = f"# without a sandbox: {why}\n{shown}"
+        if given.background:
+            # Not in what rules and grants name, either: it is the same command with the same rights.
+            preview = f"# goes on in the background\n{preview}"
+        action = Action(
+            tool=self.name,
+            kind="run",
+            # Elsewhere it is another command, and a grant for the one is none for the other.
+            target=shown,
+            outside=context.workspace.is_outside(cwd),
+            sandboxed=is_sandboxed and not escapes,
+            escapes=escapes,
+        )
+        return Prepared(action=action, run=run, preview=preview)
+
+
+def _beside(context: ToolContext) -> BackgroundCommands:
+    if context.background is None:
+        raise FinalToolError("nothing can be left running in the background from here")
+    commands = context.background()
+    commands.refuse_more()
+    return commands
+
+
+def started(look: Look, command: Command) -> Outcome:
+    """What the model is told of a command that it wanted in the background."""
+    if look.result is not None:
+        outcome = outcome_of(look.result, command.timeout_seconds)
+        return msgspec.structs.replace(
+            outcome, text=f"{outcome.text}\n(It ended at once; nothing runs in the background.)"
+        )
+    output = look.output.rstrip("\n") or "(no output yet)"
+    where = OUT_OF_REACH if command.is_unconfined else ""
+    return Outcome(
+        text=f"{output}\n(It runs in the background as {look.id}{where}.)",
+        data={"background": {"id": look.id, "command": command.argv[-1][:LONGEST_TITLE]}},
+    )
+
+
+def _absolute(context: ToolContext, path: str) -> str:
+    return path if path.startswith("/") else f"{context.workspace.root.rstrip('/')}/{path}"
+
+
+def how_it_ended(look: Look) -> str:
+    """How a background command ended, in a few words."""
+    result = look.result
+    if look.was_stopped:
+        return "it was stopped"
+    if result is None:
+        return "it was killed"
+    if result.timed_out:
+        return "it was stopped at the end of the time it was given"
+    if result.exit_code < 0:
+        return f"it was killed by signal {-result.exit_code}"
+    return f"it ended with exit code {result.exit_code}"
+
+
+def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
+    """What the model is told: the output first, then how it ended unless it simply worked."""
+    output = result.output.rstrip("\n")
+    if result.timed_out:
+        end = f"(stopped after {timeout_seconds:g} s: it took too long; everything it started was killed)"
+    elif result.exit_code < 0:
+        end = f"(killed by signal {-result.exit_code})"
+    elif result.exit_code:
+        end = f"(exit code {result.exit_code})"
+    else:
+        end = "" if output else "(no output)"
+    return Outcome(
+        text="\n".join(part for part in (output, end, *result.remarks) if part),
+        is_error=result.timed_out
+        or result.exit_code != 0
+        or result.is_held_back
+        or result.has_trespassed,
+        touched=result.changes or (),
+        notes=(*result.left_out, *result.notes),
+        full_text=result.full_output,
+        data={
+            "exit_code": result.exit_code,
+            "timed_out": result.timed_out,
+            "total_bytes": result.total_bytes,
+            "duration_ms": result.duration_ms,
+        },
+    )

@@ -1,0 +1,260 @@
+"""The HTTP/1.1 client: finds or makes a connection, sends, and takes it back.
+
+Connections that the server keeps open are used again.  One that turns out to have been closed meanwhile is replaced
+once, unseen, provided that nothing of an answer had come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import TypeAlias
+
+import anyio
+
+from weft.errors import ProviderUnavailable, UsageError
+from weft.transport.base import HttpRequest, Reply, Transport
+from weft.transport.connection import Connection, StreamedReply
+from weft.transport.proxy import Proxies, Proxy, Target, is_literal, target
+from weft.transport.tunnel import Tunnel
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Host and port in, the addresses to connect to out; it may raise.  What it returns is what is connected to."""
+
+MAX_IDLE = 64
+"""Connections that are kept open without a request, over all servers."""
+MAX_IDLE_SECONDS = 55.0
+"""How long such a connection is trusted: less than servers usually wait."""
+
+_Key: TypeAlias = tuple[str, str, int, str, Proxy | None]
+
+
+class Client(Transport):
+    """A transport over TCP, TLS, CONNECT proxies and unix sockets."""
+
+    def __init__(
+        self,
+        *,
+        proxies: Proxies | None = None,
+        resolve: Resolve | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        """`tls` makes the context for https; by default one with the system's trust store.  It is called once, late."""
+        self._proxies = proxies or Proxies()
+        self._resolve = resolve
+        self._make_tls = tls or _system_trust
+        self._tls: ssl.SSLContext | None = None
+        self._idle: dict[_Key, list[Connection]] = {}
+
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Reply]:
+        """Send the request; leaving closes the connection at once unless it can be used again."""
+        return self._send(request)
+
+    async def aclose(self) -> None:
+        """Close the connections that wait; those in use belong to their readers."""
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.close()
+        self._idle.clear()
+
+    @asynccontextmanager
+    async def _send(self, request: HttpRequest) -> AsyncGenerator[Reply]:
+        where = target(request.url)
+        proxy = None if request.unix_socket else self._proxies.for_target(where)
+        key = (where.scheme, where.host, where.port, request.unix_socket, proxy)
+        connection, reply = await self._ask(request, where, proxy, key)
+        try:
+            yield reply
+        finally:
+            if connection.release():
+                self._keep(key, connection)
+
+    async def _ask(
+        self, request: HttpRequest, where: Target, proxy: Proxy | None, key: _Key
+    ) -> tuple[Connection, StreamedReply]:
+        head = _head(request, where, proxy)
+        connection = self._take(key)
+        while True:
+            connection = connection or await self._connect(request, where, proxy)
+            was_used = connection.requests > 0
+            reply = connection.send(head, request.body, request.timeouts.idle)
+            try:
+                await reply.head()
+            except ProviderUnavailable:
+                connection.release()
+                if was_used and not reply.got_bytes and not reply.fell_silent:
+                    # The server had closed it while it waited here, and so probably the others.  A new one tells for
+                    # certain; more tries could each be a request that is billed.
+                    self._forget(key)
+                    connection = None
+                    continue
+                raise
+            except BaseException:
+                connection.release()
+                raise
+            return connection, reply
+
+    # --- the pool ----------------------------------------------------------------------
+
+    def _take(self, key: _Key) -> Connection | None:
+        connections = self._idle.get(key)
+        oldest = asyncio.get_running_loop().time() - MAX_IDLE_SECONDS
+        while connections:
+            connection = connections.pop()
+            if connection.is_open and connection.idle_since >= oldest:
+                return connection
+            connection.close()
+        self._idle.pop(key, None)
+        return None
+
+    def _forget(self, key: _Key) -> None:
+        for connection in self._idle.pop(key, ()):
+            connection.close()
+
+    def _keep(self, key: _Key, connection: Connection) -> None:
+        if sum(map(len, self._idle.values())) >= MAX_IDLE:
+            connection.close()
+            return
+        self._idle.setdefault(key, []).append(connection)
+
+    # --- connecting --------------------------------------------------------------------
+
+    async def _connect(
+        self, request: HttpRequest, where: Target, proxy: Proxy | None
+    ) -> Connection:
+        shown = request.unix_socket or f"{where.host}:{where.port}"
+        try:
+            with anyio.fail_after(request.timeouts.connect):
+                if request.unix_socket:
+                    return await self._open_unix(request.unix_socket, where)
+                if proxy is not None and where.scheme == "https":
+                    return await self._open_tunnel(where, proxy)
+                return await self._open(where, proxy)
+        except TimeoutError as error:
+            seconds = request.timeouts.connect
+            raise ProviderUnavailable(
+                f"{shown} could not be reached within {seconds:g} seconds"
+            ) from error
+        except OSError as error:
+            raise unreachable(shown, error) from error
+
+    async def _open_unix(self, path: str, where: Target) -> Connection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_unix_connection(partial(Connection, where.host), path)
+        return connection
+
+    async def _open(self, where: Target, proxy: Proxy | None) -> Connection:
+        host, port = (proxy.host, proxy.port) if proxy else (where.host, where.port)
+        for address in await self._addresses(host, port):
+            try:
+                return await self._dial(address, port, where)
+            except ConnectionError:
+                if self._resolve is None:
+                    raise
+                # the next pinned address may answer
+        raise OSError(f"none of the addresses of {host} answered")
+
+    async def _dial(self, address: str, port: int, where: Target) -> Connection:
+        # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when it is cancelled
+        # between the two.
+        loop = asyncio.get_running_loop()
+        is_plain = where.scheme == "http"
+        transport, protocol = await loop.create_connection(
+            partial(Connection, where.host) if is_plain else asyncio.Protocol,
+            address,
+            port,
+            happy_eyeballs_delay=None if self._resolve or is_literal(address) else 0.25,
+        )
+        if isinstance(protocol, Connection):
+            return protocol
+        return await self._secured(transport, where)
+
+    async def _secured(self, transport: asyncio.Transport, where: Target) -> Connection:
+        """The connection with TLS on it; whatever goes wrong, or a cancel, closes it."""
+        connection = Connection(where.host)
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, connection, self._tls_context(), server_hostname=where.host
+            )
+            if secured is None:
+                raise ConnectionResetError("the other side closed the connection")
+            connection.connection_made(secured)
+        except BaseException:
+            transport.abort()
+            raise
+        return connection
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if self._resolve is None:
+            return (host,)
+        return await self._resolve(host, port)
+
+    async def _open_tunnel(self, where: Target, proxy: Proxy) -> Connection:
+        loop = asyncio.get_running_loop()
+        transport, tunnel = await loop.create_connection(
+            partial(Tunnel, proxy), proxy.host, proxy.port
+        )
+        try:
+            await tunnel.ask(where)
+        except BaseException:
+            transport.abort()
+            raise
+        return await self._secured(transport, where)
+
+    def _tls_context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = self._make_tls()
+        return self._tls
+
+
+def _system_trust() -> ssl.SSLContext:
+    """Loading the trust store costs tens of milliseconds, so this is called for the first https request only."""
+    return ssl.create_default_context()
+
+
+def _head(request: HttpRequest, where: Target, proxy: Proxy | None) -> bytes:
+    path = where.path
+    lines = [f"host: {where.authority}", "accept-encoding: identity"]
+    if proxy is not None and where.scheme == "http":
+        path = f"http://{where.authority}{where.path}"
+        if proxy.authorization:
+            lines.append(f"proxy-authorization: {proxy.authorization}")
+    if request.body or request.method not in ("GET", "HEAD"):
+        lines.append(f"content-length: {len(request.body)}")
+    lines += [f"{name}: {value}" for name, value in request.headers]
+    for line in lines:
+        if "\r" in line or "\n" in line:
+            raise UsageError(
+                "a header holds a line break; look at the key and the headers in config"
+            )
+    head = "\r\n".join([f"{request.method} {path} HTTP/1.1", *lines, "", ""])
+    try:
+        return head.encode("ascii")
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "a header or the address holds characters that are not ASCII; look at the key in config"
+        ) from error
+
+
+def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
+    """The error for people; a certificate that is not trusted will not be so the next time either."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if isinstance(error, ConnectionRefusedError) or _all_refused(str(error)):
+        reason = "nothing listens there; is it running, and is the base URL right?"
+    found = ProviderUnavailable(f"could not reach {shown}: {reason}")
+    if type(error).__name__ == "SSLCertVerificationError":
+        found = ProviderUnavailable(
+            f"the certificate of {shown} is not trusted: {getattr(error, 'verify_message', reason)}"
+        )
+        found.retryable = False
+    return found
+
+
+def _all_refused(said: str) -> bool:
+    """A name with several addresses gives one error that only tells of the others in words."""
+    refused = said.count(f"[Errno {errno.ECONNREFUSED}]")
+    return said.startswith("Multiple exceptions") and 0 < refused == said.count("[Errno ")

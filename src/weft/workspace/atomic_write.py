@@ -1,0 +1,366 @@
+"""Replacing a file in one step.
+
+The new content goes to a temporary file in the same folder, is made durable, and takes the old one's place by a rename; then the
+folder is made durable.  Killed at any instant, the file is the old one or the new one, whole.
+
+What a kill can leave behind is the temporary file.  Its name tells what it is, and its maker holds a lock on it while it lives: the
+first write that this process makes into a folder takes away those that nobody holds.
+
+Whether the file is still what the caller expects is checked when it is opened and again right before the rename.  A new file is put in
+place by a rename that refuses to replace, so that two who create it never overwrite one another.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from weft import faults
+from weft.errors import FinalToolError, RetryableToolError
+from weft.ids import BlobId
+from weft.workspace.base import Touched, unkept
+from weft.workspace.os_errors import refusal
+from weft.workspace.paths import Place
+from weft.workspace.safe_open import make_folders, open_beneath, open_folder
+
+TEMPORARY = ".weft-tmp-"
+"""How the names of our temporary files begin."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""Content before and after a change is handed on up to this size."""
+
+_BEFORE_RENAME = faults.point("workspace.write.before_rename")
+_AFTER_RENAME = faults.point("workspace.write.after_rename")
+_CHUNK = 1024 * 1024
+_RENAME_NOREPLACE = 1
+
+
+class Abandoned(Exception):
+    """The caller was cancelled before the point of no return; nothing was written."""
+
+
+class Replacement:
+    """One replacement of one file; `run` blocks, `abandon` may be called from another thread."""
+
+    def __init__(
+        self,
+        place: Place,
+        shown: str,
+        data: bytes,
+        expected: BlobId | None,
+        *,
+        sweep: bool,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        self.place, self.shown, self.data, self.expected = place, shown, data, expected
+        self._sweep = sweep
+        self._kept_bytes = kept_bytes
+        self._abandoned = False
+        self._made: list[tuple[str, int]] = []
+
+    def abandon(self) -> None:
+        """Stop before the rename, if it is not too late."""
+        self._abandoned = True
+
+    def run(self) -> Touched:
+        """Do it.
+
+        Raises:
+            RetryableToolError: the file is not what was expected.
+            FinalToolError: it may not be replaced.
+            OSError: the system refused.
+        """
+        self._go_on()
+        folder = self._open_parent()
+        try:
+            if self._sweep:
+                sweep(folder)
+            return self._replace(folder)
+        finally:
+            os.close(folder)
+
+    def _open_parent(self) -> int:
+        base = open_folder(self.place.folder)
+        try:
+            return open_beneath(base, self.place.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return make_folders(base, self.place.parent, self._made)
+        finally:
+            os.close(base)
+
+    def _replace(self, folder: int) -> Touched:
+        before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
+        self._compare(before)
+        name, fd = temporary(folder, 0o666 if before is None else 0o600)
+        try:
+            write_all(fd, self.data)
+            if before is not None:
+                before.pass_on(fd)
+            os.fdatasync(fd)
+            if before is None or not before.is_still(folder, self.place.leaf):
+                self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
+            mode = os.fstat(fd).st_mode
+            self._go_on()
+            _BEFORE_RENAME.hit()
+            self._take_place(folder, name, is_new=before is None)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            raise
+        finally:
+            os.close(fd)
+        _AFTER_RENAME.hit()
+        os.fsync(folder)
+        return self._touched(before, mode)
+
+    def _compare(self, found: _Old | None) -> None:
+        """Refuse unless the file is what the caller expects."""
+        if found is None and self.expected is not None:
+            raise RetryableToolError(
+                f"{self.shown!r} was removed since it was read; nothing was written"
+            )
+        if found is not None and self.expected is None:
+            raise RetryableToolError(
+                f"{self.shown!r} exists by now; nothing was written.  Read it first"
+            )
+        if found is not None and found.hash != self.expected:
+            raise RetryableToolError(
+                f"{self.shown!r} was changed since it was read; nothing was written.  Read it again"
+            )
+
+    def _take_place(self, folder: int, name: str, *, is_new: bool) -> None:
+        if not is_new:
+            os.rename(name, self.place.leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        try:
+            rename_new(folder, name, self.place.leaf)
+        except FileExistsError:
+            raise RetryableToolError(
+                f"{self.shown!r} exists by now; nothing was written.  Read it first"
+            ) from None
+
+    def _go_on(self) -> None:
+        if self._abandoned:
+            raise Abandoned
+
+    def _touched(self, before: _Old | None, mode: int) -> Touched:
+        above = self.shown.removesuffix(self.place.name)
+        return Touched(
+            path=self.shown,
+            action="created" if before is None else "modified",
+            before=None if before is None else before.hash,
+            after=BlobId(hashlib.sha256(self.data).hexdigest()),
+            data_before=None if before is None else before.kept,
+            data_after=self.data if len(self.data) <= self._kept_bytes else None,
+            mode_before=0 if before is None else before.about.st_mode,
+            mode_after=mode,
+            missing=unkept(self._kept_bytes) if before is not None and before.kept is None else "",
+            folders=tuple((f"{above}{name}", mode) for name, mode in self._made),
+        )
+
+
+class _Old:
+    """The file that is about to be replaced, as it was found."""
+
+    def __init__(
+        self, about: os.stat_result, digest: str, kept: bytes | None, extras: dict[str, bytes]
+    ) -> None:
+        self.about, self.hash, self.kept, self.extras = about, BlobId(digest), kept, extras
+
+    @classmethod
+    def read(cls, folder: int, name: str, shown: str, kept_bytes: int) -> _Old | None:
+        """Read it whole; None where there is nothing.  Refuses what must not be replaced."""
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(name, flags, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK):
+                raise FinalToolError(refusal(stat.S_IFLNK, shown)) from error
+            raise
+        try:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                raise FinalToolError(refusal(about.st_mode, shown))
+            if about.st_nlink > 1:
+                raise FinalToolError(
+                    f"{shown!r} has {about.st_nlink} names (hard links), so that writing it could change a file elsewhere; "
+                    "copy it to a file of its own first"
+                )
+            digest, kept = _digest(fd, about.st_size, kept_bytes)
+            return cls(about, digest, kept, extras_of(fd))
+        finally:
+            os.close(fd)
+
+    def is_still(self, folder: int, name: str) -> bool:
+        """True when nothing can have changed since it was read; cheap."""
+        try:
+            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return _identity(now) == _identity(self.about)
+
+    def pass_on(self, fd: int) -> None:
+        """Give the new file the old one's owner, attributes and mode."""
+        pass_on(fd, self.about, self.extras)
+
+
+def pass_on(fd: int, about: os.stat_result, extras: dict[str, bytes]) -> None:
+    """Give an open file the owner, attributes and mode of the one whose place it takes."""
+    mode = stat.S_IMODE(about.st_mode)
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (about.st_uid, about.st_gid):
+        try:
+            os.fchown(fd, about.st_uid, about.st_gid)
+        except OSError:
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)  # never lend them to another owner
+    for name, value in extras.items():
+        with suppress(OSError):  # a label that may not be set by us stays the folder's default
+            os.setxattr(fd, name, value)
+    os.fchmod(fd, mode)
+
+
+def _identity(about: os.stat_result) -> tuple[int, ...]:
+    return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def extras_of(fd: int) -> dict[str, bytes]:
+    """Extended attributes: access lists, labels, the person's own."""
+    try:
+        return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
+    except (OSError, AttributeError):
+        return {}
+
+
+def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
+    """Hash the file; keep its content where it is small enough."""
+    if size <= kept_bytes:
+        data = read_all(fd, kept_bytes + 1)
+        if len(data) <= kept_bytes:
+            return hashlib.sha256(data).hexdigest(), data
+        os.lseek(fd, 0, os.SEEK_SET)
+    hashed = hashlib.sha256()
+    while chunk := os.read(fd, _CHUNK):
+        hashed.update(chunk)
+    return hashed.hexdigest(), None
+
+
+def read_all(fd: int, most: int) -> bytes:
+    """Read to the end, at most `most` bytes."""
+    first = os.read(fd, min(most, _CHUNK))
+    chunks = [first]
+    left = most - len(first)
+    while chunks[-1] and left > 0:
+        chunks.append(os.read(fd, min(left, _CHUNK)))
+        left -= len(chunks[-1])
+    return b"".join(chunks)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+# --- temporary files -------------------------------------------------------------------------
+
+
+def temporary(folder: int, mode: int) -> tuple[str, int]:
+    """Make a temporary file that nobody can have foreseen, and hold its lock."""
+    while True:
+        name = TEMPORARY + secrets.token_hex(8)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(name, flags, mode, dir_fd=folder)
+        try:
+            with suppress(OSError):  # a disk without locks: then nobody sweeps there either
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(fd).st_nlink:
+                return name, fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # a sweep came between the two calls and took it for a leftover
+
+
+def sweep(folder: int) -> int:
+    """Take away the temporary files that a killed writer left in this folder; returns how many."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(TEMPORARY)]
+    return sum(_remove_if_free(folder, name) for name in names)
+
+
+def _remove_if_free(folder: int, name: str) -> bool:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link holds no lock, and lives for an instant
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+                return True
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return False
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    except OSError:
+        return False  # held by a living writer, or gone already
+    finally:
+        os.close(fd)
+    return True
+
+
+# --- a rename that refuses to replace ----------------------------------------------------------
+
+
+def rename_new(folder: int, old: str, new: str) -> None:
+    """Rename within a folder; `FileExistsError` when the new name is taken."""
+    rename = _renameat2()
+    if rename is not None:
+        code = rename(folder, os.fsencode(old), folder, os.fsencode(new))
+        if code == 0:
+            return
+        if code not in (errno.ENOSYS, errno.EINVAL, errno.EPERM):
+            raise OSError(code, os.strerror(code), new)
+    try:
+        os.stat(new, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+
+
+@cache
+def _renameat2() -> Callable[[int, bytes, int, bytes], int] | None:
+    """The call of the C library, as a function that returns an error number; None where it has none."""
+    import ctypes  # costs milliseconds, so it waits for the first new file
+
+    try:
+        function: Any = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return None
+    function.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    )
+    function.restype = ctypes.c_int
+
+    def rename(old_folder: int, old: bytes, new_folder: int, new: bytes) -> int:
+        if function(old_folder, old, new_folder, new, _RENAME_NOREPLACE) == 0:
+            return 0
+        return int(ctypes.get_errno())
+
+    return rename

@@ -1,0 +1,422 @@
+"""What commands change in a project that they run in as they are, without a sandbox.
+
+A command may change anything, so what files hold is copied before the first one runs (`pack`), and the kernel tells afterwards which
+names to look at again (`watch`, `index`).  A command that changes three files of twenty thousand costs a look at three files.  Where
+the kernel has no watches to give, or lost count, everything is compared, which costs tenths of a second.
+
+Whose change it is can only be told by when it happened: while this command ran, and no other.  What was found after two ran at once, or
+after a process died with a command running, is handed on as not certain.  What the person does in an editor while a command runs is
+taken for the command's; only a sandbox knows better.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from weft.workspace.base import Touched
+from weft.workspace.history.birth_time import born
+from weft.workspace.history.index import Abandoned, Index, differs
+from weft.workspace.history.inotify import (
+    CLOSE_WRITE,
+    CREATE,
+    IGNORED,
+    MODIFY,
+    MOVED_TO,
+    OVERFLOW,
+    Watcher,
+    events,
+)
+from weft.workspace.history.pack import REMEMBERED, Change, Entry, Pack
+
+MAX_CHANGES: Final = 10_000
+"""Changes of one command that are handed on; more are counted and named."""
+MAX_BYTES: Final = 128 * 1024 * 1024
+"""Content that is handed on for one command."""
+_QUEUED = 16 * 1024 * 1024
+"""Bytes of events that are held; beyond, everything is compared instead."""
+_WRITTEN = MODIFY | CLOSE_WRITE | CREATE | MOVED_TO
+_TRY_AGAIN_SECONDS = 60.0
+"""How long to go without watches before they are asked for again."""
+_TICK_NS = 50_000_000
+"""How far the clock of the disk may lie behind."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is kept of a project."""
+
+    quota: int = 1024 * 1024 * 1024
+    """Bytes for all of it: half for what commands could change, half for what was changed."""
+    max_file: int = 4 * 1024 * 1024
+    """A larger file's content is not kept."""
+
+
+class ChangeSet(msgspec.Struct, frozen=True):
+    """What a command changed."""
+
+    changes: tuple[Touched, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What it changed besides, in sentences."""
+
+    def __add__(self, other: ChangeSet) -> ChangeSet:
+        return ChangeSet(self.changes + other.changes, self.left_out + other.left_out)
+
+
+class Run:
+    """One command that is being watched; `label` is whose it is, for whoever asks after a crash."""
+
+    def __init__(self, label: str = "") -> None:
+        self.label = label
+        self.changes: dict[str, Change] = {}
+        self.unsure: set[str] = set()
+        self.began = 0
+        self.is_void = False
+
+    def void(self) -> None:
+        """Nobody is interested any more; may be called from any thread, and the history lets go of it the next time."""
+        self.is_void = True
+
+    def take(self, changes: Iterable[Change], *, alone: bool) -> None:
+        """Add changes that were found while it ran; of two of one path the first before and the last after count."""
+        for change in changes:
+            earlier = self.changes.get(change.path)
+            before = change.before if earlier is None else earlier.before
+            self.changes[change.path] = Change(change.path, before, change.after)
+            if not alone:
+                self.unsure.add(change.path)
+
+
+class History:
+    """One project's files as they were, and what happens to them.  Its methods block; several threads may call them."""
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        pack: str | None = None,
+        limits: Limits | None = None,
+        skip: Iterable[str] = (),
+        shown: str = "",
+    ) -> None:
+        self.root = root
+        self._pack_path = pack
+        self._limits = limits or Limits()
+        self._skip = tuple(skip)
+        self._shown = shown
+        self._lock = threading.RLock()
+        self._index: Index | None = None
+        self._pack: Pack | None = None
+        self._runs: list[Run] = []
+        self._raw: list[bytes] = []
+        self._is_lost = False
+        """Events were lost, so everything has to be compared."""
+        self._tried_to_watch = 0.0
+        self._remembered: dict[str, Run] = {}
+        """Commands that have ended, or were cut off with the process before, by label; the last ones."""
+
+    # -- commands
+
+    def begin(self, run: Run) -> None:
+        """A command is about to run: everything that it could change is known on return.
+
+        Raises:
+            Abandoned: it was made void meanwhile.
+        """
+        with self._lock:
+            self._prepare(run)
+            self._settle(run)
+            if run.is_void:
+                raise Abandoned
+            self._note_begin(run)
+            run.began = time.time_ns()
+            self._runs.append(run)
+
+    def begin_quickly(self, run: Run) -> bool:
+        """The same without waiting, where nothing happened since; False when it has to be done in a thread."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            is_quiet = self._is_quiet()
+            if is_quiet:
+                self.begin(run)
+            return is_quiet
+        finally:
+            self._lock.release()
+
+    def end(self, run: Run) -> ChangeSet:
+        """The command is over, with everything it started: what it changed."""
+        with self._lock:
+            self._settle(run)
+            return self._ended(run)
+
+    def end_quickly(self, run: Run) -> ChangeSet | None:
+        """The same without waiting, where nothing happened; None when it has to be done in a thread."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._ended(run) if self._is_quiet() and not run.changes else None
+        finally:
+            self._lock.release()
+
+    def _ended(self, run: Run) -> ChangeSet:
+        self._runs.remove(run)
+        self._note_end(run)
+        return self._told(run)
+
+    def interrupted(self, waiting: Run, labels: Iterable[str]) -> dict[str, ChangeSet]:
+        """What commands changed whose end is not on record, by label; each is told once.
+
+        What changed while nobody saw the end, because the process died, is not certain: somebody else may have been there since.
+
+        Raises:
+            Abandoned: `waiting` was made void meanwhile.
+        """
+        with self._lock:
+            if self._index is None and not os.path.exists(self._pack_path or ""):
+                return {}  # no command of this project was ever watched
+            self._prepare(waiting)
+            found = {label: self._remembered.pop(label, None) for label in labels}
+            return {label: self._told(run) for label, run in found.items() if run is not None}
+
+    # -- the door's own work
+
+    def refresh(self, path: str) -> None:
+        """We ourselves have just put something at `path`, relative to the project: no command did."""
+        with self._lock:
+            if self._index is not None:
+                self._index.refresh(path)
+
+    def left_out(self) -> dict[str, str]:
+        """What is not in the history, with the reason: the first of it, as far as it is known."""
+        with self._lock:
+            found = {} if self._index is None else dict(self._index.left_out)
+        return {f"{self._shown}{path}": why for path, why in found.items()}
+
+    # -- the queue
+
+    @property
+    def watch_fd(self) -> int | None:
+        """What becomes readable when events are queued; None when nothing is watched."""
+        index = self._index
+        return None if index is None or index.watcher is None else index.watcher.fd
+
+    def drain(self) -> None:
+        """Take events out of the kernel's queue, which is short; never waits, and decides nothing."""
+        index = self._index
+        if index is None or index.watcher is None:
+            return
+        raw = index.watcher.read()
+        if raw and not self._is_lost:
+            self._raw.append(raw)
+            if len(self._raw) * 64 * 1024 > _QUEUED:
+                self.lose_track()
+
+    def lose_track(self) -> None:
+        """Events were lost: compare everything the next time."""
+        self._is_lost = True
+        self._raw.clear()
+
+    def _is_quiet(self) -> bool:
+        """True when nothing has happened since the last look; cheap."""
+        if self._index is None or self._index.watcher is None or self._is_lost:
+            return False
+        self.drain()
+        return not self._raw
+
+    # -- looking
+
+    def _prepare(self, run: Run) -> None:
+        """Know every file, and what it holds."""
+        if self._index is not None:
+            return
+        pack = Pack(self._pack_path, self._limits.quota // 2)
+        try:
+            index = self._index = Index(
+                self.root, pack, _watcher(), max_file=self._limits.max_file, skip=self._skip
+            )
+        except BaseException:
+            pack.close()
+            raise
+        self._pack = pack
+        self._tried_to_watch = time.monotonic()
+        index.is_wanted = lambda: not run.is_void
+        try:
+            found = index.look_everywhere()
+        except BaseException:
+            self.close()
+            raise
+        self._remember_what_was_left(found)
+
+    def _remember_what_was_left(self, found: list[Change]) -> None:
+        """Take in what the process before says about its commands; `found` is what changed since its last word."""
+        pack, index = self._pack, self._index
+        assert pack is not None
+        assert index is not None
+        for label, changes in pack.ended.items():
+            self._remember(Run(label), changes, alone=True)
+        changed = {change.path: change for change in found}
+        for label, since in pack.begun.items():
+            known = [Change(path, entry, index.entry(path)) for path, entry in since.items()]
+            news = [change for path, change in changed.items() if path not in since]
+            self._remember(Run(label), [*known, *news], alone=False)
+
+    def _remember(self, run: Run, changes: Iterable[Change] = (), *, alone: bool = True) -> None:
+        run.take(changes, alone=alone)
+        if run.label:
+            self._remembered.pop(run.label, None)
+            self._remembered[run.label] = run
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+
+    def _settle(self, run: Run) -> None:
+        """Look at what may have changed, and give it to the commands that run."""
+        index = self._index
+        assert index is not None
+        index.is_wanted = lambda: True  # half a look would lose what it has found
+        self._runs = [each for each in self._runs if each is run or not each.is_void]
+        while index.watcher is not None and (raw := index.watcher.read()):
+            self._raw.append(raw)
+        names = self._names(index)
+        if names is None or index.watcher is None:
+            self._is_lost = False
+            self._try_to_watch(index)
+            found = index.look_everywhere()
+        else:
+            found = index.look_at(names) if names else []
+        for each in self._runs:
+            each.take(found, alone=len(self._runs) == 1)
+        if not self._runs:
+            self._make_room(index)
+
+    def _try_to_watch(self, index: Index) -> None:
+        """The kernel may have queues and watches to give again; everything is about to be looked at, and is watched on the way."""
+        now = time.monotonic()
+        if index.watcher is None and now - self._tried_to_watch > _TRY_AGAIN_SECONDS:
+            self._tried_to_watch = now
+            index.watcher = _watcher()
+
+    def _names(self, index: Index) -> dict[str, dict[str, bool]] | None:
+        """The names that events speak of, by folder, and whether they may have been written to; None when some were lost."""
+        portions, self._raw = self._raw, []
+        if self._is_lost:
+            return None
+        names: dict[str, dict[str, bool]] = {}
+        for portion in portions:
+            for event in events(portion):
+                if event.mask & OVERFLOW:
+                    return None
+                if event.mask & IGNORED:
+                    index.unwatched(event.watch)
+                folder = index.folder_of(event.watch)
+                if folder is not None and event.name:
+                    below = names.setdefault(folder, {})
+                    written = bool(event.mask & _WRITTEN)
+                    below[event.name] = written or below.get(event.name, False)
+        return names
+
+    def _make_room(self, index: Index) -> None:
+        if self._pack is not None and self._pack.wants_compaction:
+            index.move(self._pack.compact(index.entries()))
+
+    def _note_begin(self, run: Run) -> None:
+        if self._pack is not None:
+            self._pack.begin(run.label)
+
+    def _note_end(self, run: Run) -> None:
+        if self._pack is not None:
+            self._pack.end(run.label, run.changes.values())
+        self._remember(run)
+
+    # -- telling
+
+    def _told(self, run: Run) -> ChangeSet:
+        differing = [
+            change for change in run.changes.values() if differs(change.before, change.after)
+        ]
+        differing.sort()
+        left_out: list[str] = []
+        if len(differing) > MAX_CHANGES:
+            left_out.append(
+                f"{len(differing) - MAX_CHANGES:,} more files changed than the history takes of one command"
+            )
+        room = MAX_BYTES
+        told: list[Touched] = []
+        moved = {change.before.inode for change in differing if change.before is not None}
+        for change in differing[:MAX_CHANGES]:
+            is_certain = change.path not in run.unsure and not self._came_from_elsewhere(
+                change, run.began, moved
+            )
+            touched = self._touched(change, room, is_certain=is_certain)
+            room -= len(touched.data_before or b"")
+            told.append(touched)
+        return ChangeSet(tuple(told), tuple(left_out))
+
+    def _came_from_elsewhere(self, change: Change, began: int, moved: set[int]) -> bool:
+        """True for a file that is older than the command and was not one of ours: it was moved here from where nobody looks.
+
+        Taking it away would take somebody's only copy.
+        """
+        after = change.after
+        if after is None or after.inode in moved or after.inode == 0 or after.links > 1:
+            return False
+        made = born(f"{self.root}/{change.path}")
+        return made is not None and made < began - _TICK_NS
+
+    def _touched(self, change: Change, room: int, *, is_certain: bool) -> Touched:
+        before, after = change.before, change.after
+        data, missing = self._content(before, room)
+        return Touched(
+            path=f"{self._shown}{change.path}",
+            action="created" if before is None else "deleted" if after is None else "modified",
+            before=before.hash or None if before is not None else None,
+            after=after.hash or None if after is not None else None,
+            data_before=data,
+            mode_before=before.mode if before is not None else 0,
+            mode_after=after.mode if after is not None else 0,
+            missing=missing,
+            is_certain=is_certain,
+        )
+
+    def _content(self, entry: Entry | None, room: int) -> tuple[bytes | None, str]:
+        """The content that was there, or why it is not at hand."""
+        if entry is None or stat.S_ISDIR(entry.mode):
+            return None, ""
+        if entry.why_not:
+            return None, entry.why_not
+        if entry.size > room:
+            return None, "too much at once"
+        data = self._pack.get(entry) if self._pack is not None else None
+        return data, "" if data is not None else "lost"
+
+    def __del__(self) -> None:
+        # Shared by whoever holds it, so that nobody else can say when it is over; a queue of the kernel's is worth giving back.
+        with suppress(Exception):
+            self.close()
+
+    def close(self) -> None:
+        """Let go; the next command begins anew."""
+        with self._lock:
+            index, self._index = self._index, None
+            pack, self._pack = self._pack, None
+            self._raw.clear()
+            self._is_lost = False
+            if index is not None:
+                if index.watcher is not None:
+                    index.watcher.close()
+                index.close()
+            if pack is not None:
+                pack.close()
+
+
+def _watcher() -> Watcher | None:
+    try:
+        return Watcher()
+    except OSError:
+        return None

@@ -1,0 +1,609 @@
+"""What every file of a project looked like when we last looked, and what differs now.
+
+Folder by folder, as the disk has it: an entry for each file, link and folder, and for each folder a watch.  Looking again at one name,
+one folder or everything is the same comparison; each yields what differs, and what is found becomes what is known.
+
+Left out, and named: what ignore files leave out, version control's own folders, other disks, names that are no text, and folders
+beyond the number of files that is still worth knowing.  Of large files, of pipes and devices, and of what does not fit, only that they
+changed is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from weft.ids import BlobId
+from weft.workspace.atomic_write import TEMPORARY, read_all
+from weft.workspace.history.inotify import Watcher
+from weft.workspace.history.pack import Change, Entry, Pack
+from weft.workspace.ignore import NAME as IGNORE_FILE
+from weft.workspace.ignore import Ignore, ignore_of
+from weft.workspace.safe_open import open_beneath, open_folder
+
+MAX_FILES = 100_000
+"""Files, links and folders that are known at most; folders further down are left out and named."""
+_LARGE_FOLDER = 5_000
+"""A folder with more entries waits until all others are known."""
+_NAMED = 1_000
+"""Names of left-out things that are remembered."""
+_RACY_NS = 50_000_000
+"""A file changed so shortly before it was read may change again without looking different."""
+_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+class Abandoned(Exception):
+    """Whoever waited for it has gone; what is known so far is not whole."""
+
+
+class _Folder:
+    """What is known of one folder."""
+
+    __slots__ = ("entries", "ignore", "watch")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.ignore: Ignore | None = None
+        self.watch = -1
+
+
+class _Visit(NamedTuple):
+    """A folder to look at."""
+
+    path: str
+    ignore: Ignore
+    silent: bool
+    """What is new there was there before, only nobody looked."""
+
+
+class Names:
+    """Which paths are names of one file."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, str] = {}
+        self._others: dict[int, set[str]] = {}
+        """Only for files that have several."""
+
+    def change(self, path: str, old: Entry | None, new: Entry | None) -> None:
+        """A path is a name of another file now."""
+        before = 0 if old is None else old.inode
+        after = 0 if new is None else new.inode
+        if before == after:
+            return
+        if before in self._others:
+            self._others[before].discard(path)
+        elif self._first.get(before) == path:
+            del self._first[before]
+        if not after:
+            return
+        first = self._first.setdefault(after, path)
+        if first != path:
+            self._others.setdefault(after, {first}).add(path)
+
+    def of(self, inode: int) -> list[str]:
+        """All names of a file that has several."""
+        return sorted(self._others.get(inode, ()))
+
+
+class Index:
+    """Everything known of one project; not for several threads at once."""
+
+    def __init__(
+        self,
+        root: str,
+        pack: Pack,
+        watcher: Watcher | None,
+        *,
+        max_file: int,
+        skip: Iterable[str] = (),
+    ) -> None:
+        self._root = root
+        self._base = open_folder(root)
+        self._device = os.fstat(self._base).st_dev
+        self._pack = pack
+        self.watcher = watcher
+        """None when changes have to be looked for."""
+        self._max_file = max_file
+        self._skip = frozenset(skip)
+        self._folders: dict[str, _Folder] = {}
+        self._by_watch: dict[int, str] = {}
+        self._names = Names()
+        self._written: dict[int, None] = {}
+        """Files with several names that were looked at because of an event about one of them."""
+        self._count = 0
+        self._changes: list[Change] = []
+        self.is_wanted: Callable[[], bool] = lambda: True
+        """False when whoever waits has gone; then looking everywhere stops."""
+        self.left_out: dict[str, str] = {}
+        """Path → why nothing is known of it; the first ones only."""
+        self._restore(pack.loaded())
+
+    def close(self) -> None:
+        """Let go of the project's folder."""
+        os.close(self._base)
+
+    def entry(self, path: str) -> Entry | None:
+        """What is known of a path."""
+        folder, _, name = path.rpartition("/")
+        known = self._folders.get(folder)
+        return known.entries.get(name) if known is not None else None
+
+    def entries(self) -> dict[str, Entry]:
+        """All that is known."""
+        return {
+            _join(path, name): entry
+            for path, folder in self._folders.items()
+            for name, entry in folder.entries.items()
+        }
+
+    def move(self, entries: dict[str, Entry]) -> None:
+        """Take over entries whose content was moved."""
+        for path, folder in self._folders.items():
+            for name in folder.entries:
+                folder.entries[name] = entries[_join(path, name)]
+
+    def folder_of(self, watch: int) -> str | None:
+        """The folder that a watch is of."""
+        return self._by_watch.get(watch)
+
+    def unwatched(self, watch: int) -> None:
+        """The kernel has dropped a watch: its folder is gone."""
+        folder = self._folders.get(self._by_watch.pop(watch, ""))
+        if folder is not None and folder.watch == watch:
+            folder.watch = -1
+
+    # -- looking
+
+    def look_everywhere(self) -> list[Change]:
+        """Compare everything."""
+        self.left_out.clear()
+        self._visit_all([_Visit("", ignore_of(self._root), silent=False)])
+        return self._taken()
+
+    def look_at(self, names: dict[str, dict[str, bool]]) -> list[Change]:
+        """Compare these names of these folders; True: it was written to, so that its looks prove nothing."""
+        for path in sorted(names):
+            folder = self._folders.get(path)
+            if folder is None:
+                continue  # gone with a folder above it
+            below = [
+                _join(path, name)
+                for name, written in names[path].items()
+                if self._look(path, folder, name, written=written, silent=False)
+            ]
+            if folder.ignore is None:
+                continue
+            if IGNORE_FILE in names[path]:
+                self._visit_all([_Visit(path, self._ignore_at(path), silent=False)])
+            else:
+                self._visit_all([self._visit(folder.ignore, each) for each in below])
+        self._look_at_other_names(names)
+        return self._taken()
+
+    def _look_at_other_names(self, names: dict[str, dict[str, bool]]) -> None:
+        """A write through one name of a file changes it under all its names, and only one of them is told."""
+        written, self._written = self._written, {}
+        for inode in written:
+            for path in self._names.of(inode):
+                above, _, name = path.rpartition("/")
+                folder = self._folders.get(above)
+                if folder is not None and name not in names.get(above, {}):
+                    self._look(above, folder, name, written=True, silent=False)
+        self._written.clear()
+
+    def refresh(self, path: str) -> None:
+        """Take in what is at a path as not worth telling: we ourselves put it there."""
+        here = ""
+        parts = path.split("/")
+        for number, part in enumerate(parts, start=1):
+            folder = self._folders.get(here)
+            if folder is None or folder.ignore is None:
+                break
+            is_new = part not in folder.entries
+            goes_on = self._look(here, folder, part, written=True, silent=True)
+            if goes_on and (is_new or number == len(parts)):
+                self._visit_all([_Visit(_join(here, part), self._below(here, part), silent=True)])
+                break
+            here = _join(here, part)
+        self._changes.clear()
+
+    def _taken(self) -> list[Change]:
+        taken, self._changes = self._changes, []
+        return taken
+
+    # -- folders
+
+    def _visit_all(self, visits: list[_Visit]) -> None:
+        """Compare these folders and all below them; large ones last, so that they cannot use up the room for the others."""
+        waiting = deque(visits)
+        later: deque[_Visit] = deque()
+        while waiting or later:
+            if not self.is_wanted():
+                raise Abandoned
+            from_later = not waiting
+            visit = (waiting or later).popleft()
+            known = visit.path in self._folders
+            folder = self._folders.setdefault(visit.path, _Folder())
+            # Before it is listed, so that nothing falls between the two.
+            self._watch(visit.path, folder)
+            found = _listed(self._absolute(visit.path))
+            if not known and self._count + len(found) > MAX_FILES:
+                self._turn_away(visit.path, folder)
+            elif len(found) > _LARGE_FOLDER and not from_later:
+                later.append(visit)
+            else:
+                waiting.extend(self._compare(visit, folder, found))
+
+    def _compare(
+        self, visit: _Visit, folder: _Folder, found: dict[str, os.DirEntry[str]]
+    ) -> list[_Visit]:
+        path = visit.path
+        before, folder.ignore = folder.ignore, visit.ignore
+        if before == visit.ignore:
+            before = None
+        for name in [name for name in folder.entries if name not in found]:
+            self._gone(path, folder, name)
+        below: list[_Visit] = []
+        for name, entry in found.items():
+            silent = visit.silent or (
+                before is not None
+                and before.ignores(name, is_folder=entry.is_dir(follow_symlinks=False))
+            )
+            if self._look(path, folder, name, written=True, silent=silent, entry=entry):
+                below.append(self._visit(visit.ignore, _join(path, name), silent=silent))
+        return below
+
+    def _turn_away(self, path: str, folder: _Folder) -> None:
+        """A folder with more in it than there is room for: that it is there is all that is known."""
+        self._leave_out(f"{path}/", "too many files")
+        self._drop_folder(path, folder)
+        above, _, name = path.rpartition("/")
+        holder = self._folders.get(above)
+        if holder is not None and name in holder.entries:
+            holder.entries[name] = msgspec.structs.replace(
+                holder.entries[name], why_not="too many files"
+            )
+
+    def _visit(self, ignore: Ignore, below: str, *, silent: bool = False) -> _Visit:
+        name = below.rpartition("/")[2]
+        return _Visit(below, ignore.below(name, self._absolute(below)), silent)
+
+    def _below(self, path: str, name: str) -> Ignore:
+        ignore = self._folders[path].ignore
+        assert ignore is not None
+        return ignore.below(name, self._absolute(_join(path, name)))
+
+    def _ignore_at(self, path: str) -> Ignore:
+        """The rules in force in a folder, read anew; those above it are as they were."""
+        if not path:
+            return ignore_of(self._root)
+        above, _, name = path.rpartition("/")
+        return self._below(above, name)
+
+    def _watch(self, path: str, folder: _Folder) -> None:
+        """Watch what has this name now.
+
+        Asked for at every visit: a folder may have been moved away, with its watch, and another be in its place.
+        """
+        if self.watcher is None:
+            return
+        try:
+            watch = self.watcher.add(self._absolute(path))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return  # gone already; or a folder that nobody can look into
+        except OSError:
+            self.stop_watching()  # no more watches for this user: from now on we look for ourselves
+            return
+        if watch == folder.watch and self._by_watch.get(watch) == path:
+            return
+        self._unwatch(path, folder)
+        moved = self._folders.get(self._by_watch.get(watch, ""))
+        if moved is not None and moved.watch == watch:
+            moved.watch = -1
+        folder.watch = watch
+        self._by_watch[watch] = path
+
+    def _unwatch(self, path: str, folder: _Folder) -> None:
+        """Watch what had this name no longer, unless it is watched under another one by now."""
+        if self.watcher is not None and self._by_watch.get(folder.watch) == path:
+            self.watcher.remove(folder.watch)
+            del self._by_watch[folder.watch]
+        folder.watch = -1
+
+    def stop_watching(self) -> None:
+        """From now on changes have to be looked for."""
+        if self.watcher is not None:
+            self.watcher.close()
+        self.watcher = None
+        self._by_watch.clear()
+        for folder in self._folders.values():
+            folder.watch = -1
+
+    # -- names
+
+    def _look(
+        self,
+        path: str,
+        folder: _Folder,
+        name: str,
+        *,
+        written: bool,
+        silent: bool,
+        entry: os.DirEntry[str] | None = None,
+    ) -> bool:
+        """Compare one name; True when it is a folder to look into.
+
+        `entry`: it comes from a list of the folder, so that files are judged by their looks and folders are gone into.
+        """
+        try:
+            about = (
+                os.lstat(self._absolute(_join(path, name)))
+                if entry is None
+                else entry.stat(follow_symlinks=False)
+            )
+        except OSError:
+            self._gone(path, folder, name)
+            return False
+        if self._is_left_out(path, folder, name, about.st_mode):
+            self._forget(path, folder, name)
+            return False
+        if stat.S_ISDIR(about.st_mode):
+            return self._look_at_folder(path, folder, name, about, written=written, silent=silent)
+        must_read = written and entry is None
+        self._look_at_file(path, folder, name, about, written=must_read, silent=silent)
+        return False
+
+    def _look_at_folder(
+        self,
+        path: str,
+        folder: _Folder,
+        name: str,
+        about: os.stat_result,
+        *,
+        written: bool,
+        silent: bool,
+    ) -> bool:
+        old = folder.entries.get(name)
+        if old is not None and not stat.S_ISDIR(old.mode):
+            self._gone(path, folder, name)
+            old = None
+        why_not = old.why_not if old is not None else ""
+        if about.st_dev != self._device:
+            why_not = "another disk"
+        if why_not:
+            self._leave_out(f"{_join(path, name)}/", why_not)
+        new = Entry(mode=about.st_mode, why_not=why_not)
+        if new != old:
+            self._pack.mention(_join(path, name), new, old)
+            self._set(path, folder, name, new, silent=silent)
+        # An event about a known folder's own mode says nothing about what is in it; one that it was made or moved does.
+        return not why_not and (written or _join(path, name) not in self._folders)
+
+    def _look_at_file(
+        self,
+        path: str,
+        folder: _Folder,
+        name: str,
+        about: os.stat_result,
+        *,
+        written: bool,
+        silent: bool,
+    ) -> None:
+        old = folder.entries.get(name)
+        if old is not None and stat.S_ISDIR(old.mode):
+            self._gone(path, folder, name)
+            old = None
+        if old is not None and not written and _looks_like(old, about):
+            return
+        if written and about.st_nlink > 1:
+            self._written[about.st_ino] = None
+        new = self._read(_join(path, name), about, old)
+        if new is None:
+            self._gone(path, folder, name)
+        else:
+            self._set(path, folder, name, new, silent=silent)
+
+    def _is_left_out(self, path: str, folder: _Folder, name: str, mode: int) -> bool:
+        if name.startswith(TEMPORARY):
+            return True  # ours; it becomes a file in an instant
+        full = _join(path, name)
+        is_folder = stat.S_ISDIR(mode)
+        if folder.ignore is not None and folder.ignore.ignores(name, is_folder=is_folder):
+            self._leave_out(f"{full}/" if is_folder else full, "ignored")
+            return True
+        if is_folder and self._absolute(full) in self._skip:
+            self._leave_out(f"{full}/", "Weft's own")
+            return True
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            self._leave_out(os.fsencode(full).decode(errors="replace"), "its name is no text")
+            return True
+        return False
+
+    def _leave_out(self, path: str, why: str) -> None:
+        if len(self.left_out) < _NAMED:
+            self.left_out[path] = why
+
+    def _set(self, path: str, folder: _Folder, name: str, new: Entry, *, silent: bool) -> None:
+        old = folder.entries.get(name)
+        folder.entries[name] = new
+        self._names.change(_join(path, name), old, new)
+        self._count += old is None
+        if not silent and differs(old, new):
+            self._changes.append(Change(_join(path, name), old, new))
+
+    def _gone(self, path: str, folder: _Folder, name: str) -> None:
+        """Nothing is there any more, nor below it."""
+        for full, old in self._taken_out(path, folder, name):
+            self._changes.append(Change(full, old, None))
+
+    def _forget(self, path: str, folder: _Folder, name: str) -> None:
+        """It is there, and is none of our business any more."""
+        for _ in self._taken_out(path, folder, name):
+            pass
+
+    def _taken_out(self, path: str, folder: _Folder, name: str) -> Iterator[tuple[str, Entry]]:
+        """Know nothing any more of a name and of all below it; yields each with what was known, the innermost first.
+
+        Without a call for each folder in another: a command can nest more of them than calls can be.
+        """
+        if name not in folder.entries:
+            return
+        waiting = [(path, folder, name)]
+        while waiting:
+            path, folder, name = waiting[-1]
+            full = _join(path, name)
+            below = self._folders.get(full)
+            if below is not None and below.entries:
+                waiting += [(full, below, each) for each in below.entries]
+                continue
+            if below is not None:
+                self._drop_folder(full, below)
+            waiting.pop()
+            old = folder.entries[name]
+            yield full, old
+            self._remove(folder, name, full, old)
+
+    def _remove(self, folder: _Folder, name: str, full: str, old: Entry) -> None:
+        del folder.entries[name]
+        self._names.change(full, old, None)
+        self._count -= 1
+        self._pack.mention(full, None, old)
+
+    def _drop_folder(self, path: str, folder: _Folder) -> None:
+        del self._folders[path]
+        self._unwatch(path, folder)
+
+    # -- content
+
+    def _read(self, path: str, about: os.stat_result, old: Entry | None) -> Entry | None:
+        """Read what is at a path and keep it; None when it is gone by now."""
+        mode = about.st_mode
+        if stat.S_ISLNK(mode):
+            try:
+                data = os.fsencode(os.readlink(self._absolute(path)))
+            except OSError:
+                return None
+        elif not stat.S_ISREG(mode):
+            return self._without_content(path, about, "not a regular file", old)
+        elif about.st_size > self._max_file:
+            return self._without_content(path, about, "too large", old)
+        else:
+            try:
+                about, data = self._content(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError:
+                return self._without_content(path, about, "unreadable", old)
+            if len(data) > self._max_file:
+                return self._without_content(path, about, "too large", old)
+        digest = BlobId(hashlib.sha256(data).hexdigest())
+        new = Entry(
+            mode=about.st_mode,
+            size=len(data),
+            changed=_changed(about),
+            hash=digest,
+            inode=about.st_ino,
+            links=about.st_nlink,
+        )
+        if old is not None and (old.hash, old.mode) == (digest, new.mode) and old.offset >= 0:
+            return msgspec.structs.replace(new, offset=old.offset)
+        return self._pack.put(path, new, data, old)
+
+    def _without_content(
+        self, path: str, about: os.stat_result, why_not: str, old: Entry | None
+    ) -> Entry:
+        new = Entry(
+            mode=about.st_mode,
+            size=about.st_size,
+            changed=about.st_mtime_ns,
+            why_not=why_not,
+            inode=about.st_ino,
+            links=about.st_nlink,
+        )
+        if new != old:
+            self._pack.mention(path, new, old)
+        return new
+
+    def _content(self, path: str) -> tuple[os.stat_result, bytes]:
+        """A regular file, read while it stands still, or at least three times."""
+        fd = open_beneath(self._base, path, _READ_FLAGS)
+        try:
+            for _ in range(3):
+                about = os.fstat(fd)
+                if not stat.S_ISREG(about.st_mode):
+                    raise FileNotFoundError(
+                        path
+                    )  # swapped since; whoever did it causes another event
+                data = read_all(fd, self._max_file + 1)
+                after = os.fstat(fd)
+                if (after.st_mtime_ns, after.st_size) == (about.st_mtime_ns, len(data)):
+                    break
+                os.lseek(fd, 0, os.SEEK_SET)
+            return after, data
+        finally:
+            os.close(fd)
+
+    # -- the rest
+
+    def _absolute(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def _restore(self, loaded: dict[str, Entry]) -> None:
+        """Begin with what an earlier process knew."""
+        if loaded:
+            self._folders[""] = _Folder()
+        for path, entry in loaded.items():
+            if stat.S_ISDIR(entry.mode) and not entry.why_not:
+                self._folders.setdefault(path, _Folder())
+        for path, entry in loaded.items():
+            folder = self._folders.get(path.rpartition("/")[0])
+            if folder is not None:
+                folder.entries[path.rpartition("/")[2]] = entry
+                self._names.change(path, None, entry)
+                self._count += 1
+
+
+def differs(old: Entry | None, new: Entry | None) -> bool:
+    """True when they are not the same file with the same content and mode."""
+    if old is None or new is None:
+        return old is not new
+    if old.mode != new.mode or old.hash != new.hash:
+        return True
+    return not new.hash and (old.size, old.changed) != (new.size, new.changed)
+
+
+def _looks_like(entry: Entry, about: os.stat_result) -> bool:
+    """True when nothing can have changed since it was read."""
+    if entry.mode != about.st_mode or entry.size != about.st_size:
+        return False
+    seen = about.st_mtime_ns if not entry.hash else _signature(about)
+    return entry.changed == seen
+
+
+def _changed(about: os.stat_result) -> int:
+    newest = max(about.st_mtime_ns, about.st_ctime_ns)
+    return 0 if newest > time.time_ns() - _RACY_NS else _signature(about)
+
+
+def _signature(about: os.stat_result) -> int:
+    return hash((about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _listed(absolute: str) -> dict[str, os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(absolute) as entries:
+        return {entry.name: entry for entry in entries}
+    return {}

@@ -1,0 +1,401 @@
+"""Our side of the keeper: starting it, asking it to run commands, and hearing how they ended.
+
+One keeper serves all commands of a process, side by side.  It is started by bubblewrap with everything that bubblewrap can take
+away; what it must keep, in its own user namespace only, is the right to mount, so that it can give each command a view of the disk.  When it
+dies, every command dies with it, whoever waits for one is told, and the next command starts another.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import itertools
+import os
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.errors import RetryableToolError, WeftError
+
+START_SECONDS = 10.0
+"""How long bubblewrap and the keeper may take to start; a busy machine is slow, a broken one never answers."""
+STOP_SECONDS = 2.0
+FIRST_TO_GO = 500
+"""What the kernel adds, in thousandths of all memory, to what sandboxed programs use when it looks for one to end."""
+BROKEN = "the sandbox broke down"
+_PACKET = 64 * 1024
+_KEPT = (
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_CHROOT",
+    "CAP_SETPCAP",
+    "CAP_DAC_OVERRIDE",
+    "CAP_CHOWN",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+)
+"""What mounting an overlay and writing its work folder takes, and dropping all of it again.  They hold in the sandbox's user
+namespace and nowhere else, and no command ever has one."""
+
+
+class Unavailable(WeftError):
+    """There is no sandbox on this machine; the message says why, for people."""
+
+
+class Charter(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for all commands of a cell."""
+
+    environ: Mapping[str, str]
+    filter: bytes = b""
+    password: int = 0
+    """What the filter lets the cell's own calls through by."""
+
+    def encoded(self) -> bytes:
+        """As the keeper reads it."""
+        return _paper(*_variables(self.environ), self.filter.hex(), str(self.password))
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command's view of the disk is made of; paths are absolute."""
+
+    layers: tuple[tuple[str, str, str], ...]
+    """Folder, upper layer and work folder."""
+    temporary: tuple[tuple[str, str], ...] = ()
+    """A real folder, and where the command sees it."""
+    empty_file: str = ""
+    """What stands in the place of a hidden file."""
+    hidden: tuple[str, ...] = ()
+    """Files and folders."""
+
+    def encoded(self) -> bytes:
+        """As a cell reads it."""
+        return _paper(
+            *_several(itertools.chain.from_iterable(self.layers)),
+            *_several(itertools.chain.from_iterable(self.temporary)),
+            self.empty_file,
+            *_several(self.hidden),
+        )
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A command; paths are absolute."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environ: Mapping[str, str] = {}
+    """Besides the cell's."""
+    hidden: Sequence[str] = ()
+    """Besides what the plan hides."""
+
+    def encoded(self) -> bytes:
+        """As a cell reads it."""
+        return _paper(
+            self.cwd, *_several(self.argv), *_variables(self.environ), *_several(self.hidden)
+        )
+
+
+def _several(values: Iterable[str]) -> list[str]:
+    listed = list(values)
+    return [str(len(listed)), *listed]
+
+
+def _variables(environ: Mapping[str, str]) -> list[str]:
+    return _several(f"{name}={value}" for name, value in environ.items())
+
+
+def _paper(*fields: str) -> bytes:
+    return b"\0".join(os.fsencode(field) for field in fields)
+
+
+class Run:
+    """A command in a cell."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self.ended = asyncio.Event()
+        self.status: int | None = None
+        """How it ended; None when it did not start, or the keeper broke down."""
+        self.errno = 0
+        self.stage = ""
+        """What failed, when it did not start."""
+
+    def ask_to_end(self) -> None:
+        """Signal everything in the cell."""
+        self._cell.signal(b"term")
+
+    def kill(self) -> None:
+        """End everything in the cell, and the cell."""
+        self._cell.signal(b"kill")
+
+    def told(self, status: int | None, errno: int = 0, stage: str = "") -> None:
+        """This is how it ended."""
+        self.status, self.errno, self.stage = status, errno, stage
+        self.ended.set()
+
+
+class Cell:
+    """A cell as we see it: it is given a plan, then a command, then the next plan, and so on."""
+
+    def __init__(self, keeper: Keeper, name: bytes, channel: socket.socket) -> None:
+        self._keeper = keeper
+        self._name = name
+        self._channel: socket.socket | None = channel
+        self._run: Run | None = None
+        self._failure: tuple[int, str] | None = None
+        self.is_lost = False
+        """It is gone, or about to go."""
+        asyncio.get_running_loop().add_reader(channel.fileno(), self._on_packet)
+
+    def prepare(self, plan: Plan) -> None:
+        """Have the view for the next command made; it need not be waited for."""
+        self._failure = None
+        self._hand(b"plan", plan.encoded(), ())
+
+    def run(self, order: Order, descriptors: tuple[int, int, int]) -> Run:
+        """Start a command with these for its input, output and errors; they stay ours to close."""
+        run = self._run = Run(self)
+        if self._failure is not None:  # the view could not be made
+            self._finish(None, *self._failure)
+        elif self.is_lost:
+            self._finish(None, 0, BROKEN)
+        else:
+            self._hand(b"run", order.encoded(), descriptors)
+        return run
+
+    def signal(self, verb: bytes) -> None:
+        """Have everything in it signalled."""
+        self.is_lost |= verb == b"kill"
+        self._keeper.send(verb + b"\0" + self._name)
+
+    def close(self) -> None:
+        """Let it go; it ends by itself."""
+        self._drop()
+
+    def gone(self, why: str = "") -> None:
+        """Everything in it is dead."""
+        self._drop()
+        self._finish(None if why else -9, 0, why)
+
+    def _hand(self, verb: bytes, data: bytes, descriptors: Sequence[int]) -> None:
+        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
+        try:
+            _write_all(paper, data)
+            if self._channel is not None:
+                _send(self._channel, verb, (paper, *descriptors))
+        except OSError:
+            self.is_lost = True  # it is gone, and whoever waits is told when all of it is
+        finally:
+            os.close(paper)
+
+    def _on_packet(self) -> None:
+        assert self._channel is not None
+        try:
+            packet = self._channel.recv(_PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            packet = b""
+        verb, *fields = packet.split(b"\0")
+        if not packet:
+            # Dead, but perhaps not all of it yet: the keeper says when.
+            self._drop()
+        elif verb == b"ended":
+            self._finish(int(fields[0]))
+        elif self._run is not None:
+            self._finish(None, int(fields[0]), os.fsdecode(b"".join(fields[1:])))
+        else:
+            self._failure = (int(fields[0]), os.fsdecode(b"".join(fields[1:])))
+
+    def _finish(self, status: int | None, errno: int = 0, stage: str = "") -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            run.told(status, errno, stage)
+
+    def _drop(self) -> None:
+        self.is_lost = True
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            asyncio.get_running_loop().remove_reader(channel.fileno())
+            channel.close()
+
+
+class Keeper:
+    """A running keeper."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        """`argv` is what `keeper_command` makes."""
+        self._argv = list(argv)
+        self._control: socket.socket | None = None
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._spoke = asyncio.Event()
+        """It is ready, or it never will be."""
+        self.has_landlock = False
+        """Commands cannot write to named pipes outside."""
+        self._cells: dict[bytes, Cell] = {}
+        self._names = itertools.count(1)
+
+    @property
+    def is_open(self) -> bool:
+        """True while it can be asked for cells."""
+        return self._control is not None and self._spoke.is_set()
+
+    async def open(self) -> None:
+        """Start it.
+
+        Raises:
+            Unavailable: this machine has no sandbox, and why.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        errors = os.memfd_create("errors", os.MFD_CLOEXEC)
+        try:
+            ours.setblocking(False)
+            self._control = ours
+            self._popen = _spawn([*self._argv, str(theirs.fileno())], theirs.fileno(), errors)
+            theirs.close()
+            asyncio.get_running_loop().add_reader(ours.fileno(), self._on_packet)
+            with anyio.move_on_after(START_SECONDS):
+                await self._spoke.wait()
+            if not self.is_open:
+                raise Unavailable(_why(errors))
+        except BaseException:
+            await self.aclose()
+            raise
+        finally:
+            theirs.close()
+            os.close(errors)
+
+    def cell(self, charter: Charter) -> Cell:
+        """A new cell; it need not be waited for."""
+        name = b"%d" % next(self._names)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        cell = self._cells[name] = Cell(self, name, ours)
+        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
+        try:
+            _write_all(paper, charter.encoded())
+            self.send(b"cell\0" + name, (paper, theirs.fileno()))
+        finally:
+            os.close(paper)
+            theirs.close()
+        return cell
+
+    def send(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send one packet; a keeper that is gone has told so already."""
+        if self._control is None:
+            return
+        try:
+            _send(self._control, packet, descriptors)
+        except BlockingIOError as error:
+            raise RetryableToolError("the sandbox is busy; try again") from error
+        except OSError:
+            self._broke_down()
+
+    async def aclose(self) -> None:
+        """End it, and every command with it; bounded."""
+        self._broke_down()
+        popen, self._popen = self._popen, None
+        if popen is None:
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_reap, popen)
+
+    def _on_packet(self) -> None:
+        assert self._control is not None
+        try:
+            packet = self._control.recv(_PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            packet = b""
+        verb, _, name = packet.partition(b"\0")
+        if not packet:
+            self._broke_down()
+        elif verb == b"ready":
+            self.has_landlock = name == b"landlock"
+            self._spoke.set()
+        elif (cell := self._cells.pop(name, None)) is not None:
+            cell.gone()
+
+    def _broke_down(self) -> None:
+        """It is gone, and so are its commands."""
+        control, self._control = self._control, None
+        if control is not None:
+            asyncio.get_running_loop().remove_reader(control.fileno())
+            control.close()
+        self._spoke.set()
+        cells, self._cells = self._cells, {}
+        for cell in cells.values():
+            cell.gone(BROKEN)
+
+
+def _send(channel: socket.socket, packet: bytes, descriptors: Sequence[int]) -> None:
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+    channel.sendmsg([packet], [rights] if descriptors else [])
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+SWITCH = "--disable-userns"
+"""Lets nobody make a further user namespace, and locks what is mounted; bubblewrap has it since 0.8."""
+KEEPER = str(Path(__file__).with_name("keeper.py"))
+"""The keeper's program."""
+
+
+def keeper_command(
+    *, bubblewrap: str, python: str, scratch: str, network: bool = False, keeper: str = KEEPER
+) -> list[str]:
+    """How the keeper is started; the number of its socket comes last."""
+    return [
+        # What is started from here is the first to go where memory runs out, before the person's other programs.
+        *("/bin/sh", "-c", f'echo {FIRST_TO_GO} > /proc/self/oom_score_adj; exec "$@"', "sh"),
+        bubblewrap,
+        *("--unshare-all", "--unshare-user", SWITCH),
+        *(["--share-net"] if network else []),
+        *("--cap-drop", "ALL"),
+        *itertools.chain.from_iterable(("--cap-add", name) for name in _KEPT),
+        *("--new-session", "--die-with-parent"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev"),
+        *("--bind", scratch, scratch, "--chdir", "/"),
+        # Isolated and without site packages: it starts faster, and nothing of the person's own is loaded.
+        *("--", python, "-I", "-S", "-B", keeper),
+    ]
+
+
+def _spawn(argv: list[str], control: int, errors: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=(control,),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Unavailable(f"bubblewrap does not start: {error.strerror}") from error
+
+
+def _reap(popen: subprocess.Popen[bytes]) -> None:
+    """Wait for it to end, and help it if it does not."""
+    try:
+        popen.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        popen.kill()
+        with suppress(subprocess.TimeoutExpired):
+            popen.wait(STOP_SECONDS)
+
+
+def _why(errors: int) -> str:
+    said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
+    return said.splitlines()[-1] if said else "it does not answer"

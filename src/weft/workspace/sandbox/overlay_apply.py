@@ -1,0 +1,279 @@
+"""Putting what a sandboxed command changed into the project, one path at a time.
+
+Each step was judged before; here it is carried out, if the path is still as it was when it was judged.  A file takes its place by a
+rename, so that at every instant the old or the new one is there, whole.  What cannot be done is named and leaves the rest alone.
+
+Nothing is forced to disk: it is as durable as it would be if the command had written it itself.  What is to be done is written down
+beside the upper layer before the first step, with the hashes of before and after, so that after a crash it can be finished
+(`overlay_leftovers`).
+
+Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from weft.ids import BlobId
+from weft.workspace.base import Touched
+from weft.workspace.safe_open import open_beneath, open_folder
+from weft.workspace.sandbox.overlay_plan import Found, Step, identity
+
+_CHUNK = 1024 * 1024
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What became of a change set."""
+
+    done: list[Step] = []
+    failed: list[tuple[Step, str]] = []
+    """With the reason."""
+
+
+class Applier:
+    """Carries steps out in one project folder."""
+
+    def __init__(self, root: str, upper: str) -> None:
+        self._upper = upper
+        self._root = open_folder(root)
+
+    def close(self) -> None:
+        """Let the folder go."""
+        os.close(self._root)
+
+    def run(self, steps: list[Step], each: Callable[[], None] = lambda: None) -> Outcome:
+        """Carry out all steps; one that fails is named, and the others go on.  `each` is called after each."""
+        outcome = Outcome()
+        for step in steps:
+            try:
+                self._do(step)
+            except OSError as error:
+                outcome.failed.append((step, error.strerror or str(error)))
+            else:
+                outcome.done.append(step)
+            each()
+        return outcome
+
+    def _do(self, step: Step) -> None:
+        parent, _, leaf = step.path.rpartition("/")
+        folder = open_beneath(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._check(step, folder, leaf)
+            _ACTIONS[step.do](step, folder, leaf, f"{self._upper}/{step.path}")
+        finally:
+            os.close(folder)
+
+    def _check(self, step: Step, folder: int, leaf: str) -> None:
+        """Refuse when somebody changed the path since it was judged."""
+        if step.before is None or not step.before.identity:
+            return
+        if identity(os.stat(leaf, dir_fd=folder, follow_symlinks=False)) != step.before.identity:
+            raise OSError(0, "it was changed just now")
+
+
+def _put(step: Step, folder: int, leaf: str, source: str) -> None:
+    assert step.after is not None
+    if step.after.kind == "file":
+        _without_flags(source, step.after.mode)
+    if step.is_disarmed:
+        os.chmod(source, stat.S_IMODE(step.after.mode))
+    try:
+        _move_in(step, folder, leaf, source)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy_in(step, folder, leaf, source)
+
+
+def _move_in(step: Step, folder: int, leaf: str, source: str) -> None:
+    if step.before is not None:
+        os.rename(source, leaf, dst_dir_fd=folder)
+        return
+    # A link refuses to take the place of what somebody has put there meanwhile; a rename does not.
+    os.link(source, leaf, dst_dir_fd=folder, follow_symlinks=False)
+    os.unlink(source)
+
+
+def _copy_in(step: Step, folder: int, leaf: str, source: str) -> None:
+    near = f".weft-tmp-{os.getpid()}-{os.urandom(6).hex()}"
+    assert step.after is not None
+    try:
+        if step.after.kind == "link":
+            os.symlink(os.readlink(source), near, dir_fd=folder)
+        else:
+            _copy_file(source, near, folder, step.after)
+        if step.before is None:
+            os.link(near, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        else:
+            os.rename(near, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(near, dir_fd=folder)
+
+
+def _copy_file(source: str, near: str, folder: int, after: Found) -> None:
+    os.chmod(source, stat.S_IMODE(after.mode) | 0o400)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with (
+        open(source, "rb") as given,
+        open(os.open(near, flags, 0o600, dir_fd=folder), "wb") as made,
+    ):
+        about = os.fstat(given.fileno())
+        _copy_content(given.fileno(), made.fileno(), about.st_size)
+        os.utime(made.fileno(), ns=(about.st_atime_ns, about.st_mtime_ns))
+        os.fchmod(made.fileno(), stat.S_IMODE(after.mode))
+
+
+def _copy_content(given: int, made: int, size: int) -> None:
+    """Copy what a file holds, and leave holes where it has some: it may be larger than the disk."""
+    os.ftruncate(made, size)
+    start = 0
+    while (start := _next_data(given, start)) < size:
+        end = os.lseek(given, start, os.SEEK_HOLE)
+        os.lseek(given, start, os.SEEK_SET)
+        os.lseek(made, start, os.SEEK_SET)
+        while start < end and (chunk := os.read(given, min(_CHUNK, end - start))):
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(made, view) :]
+            start += len(chunk)
+        start = end
+
+
+def _next_data(fd: int, start: int) -> int:
+    try:
+        return os.lseek(fd, start, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return os.fstat(fd).st_size  # nothing but a hole up to the end
+
+
+def _make(step: Step, folder: int, leaf: str, source: str) -> None:
+    assert step.after is not None
+    with suppress(FileExistsError):  # somebody made it first; what goes into it is judged by itself
+        os.mkdir(leaf, dir_fd=folder)
+    # Open while it is being filled; a folder that the command closed is closed by `finish_folders`.
+    _chmod(folder, leaf, stat.S_IMODE(step.after.mode) | 0o700, os.O_DIRECTORY)
+
+
+def _mode(step: Step, folder: int, leaf: str, source: str) -> None:
+    assert step.after is not None
+    if step.after.kind == "folder":
+        _chmod(folder, leaf, stat.S_IMODE(step.after.mode) | 0o700, os.O_DIRECTORY)
+        return
+    _chmod(folder, leaf, stat.S_IMODE(step.after.mode))
+    _touch(step, folder, leaf, source)
+
+
+def _chmod(folder: int, leaf: str, mode: int, flags: int = 0) -> None:
+    fd = open_beneath(folder, leaf, os.O_PATH | flags)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+def _touch(step: Step, folder: int, leaf: str, source: str) -> None:
+    about = os.lstat(source)
+    times = (about.st_atime_ns, about.st_mtime_ns)
+    os.utime(leaf, ns=times, dir_fd=folder, follow_symlinks=False)
+
+
+def _remove(step: Step, folder: int, leaf: str, source: str) -> None:
+    os.unlink(leaf, dir_fd=folder)
+
+
+def _remove_folder(step: Step, folder: int, leaf: str, source: str) -> None:
+    os.rmdir(leaf, dir_fd=folder)
+
+
+def _leave(step: Step, folder: int, leaf: str, source: str) -> None:
+    raise OSError(0, "pipes, sockets and devices are not carried over")
+
+
+_ACTIONS: dict[str, Callable[[Step, int, str, str], None]] = {
+    "put": _put,
+    "make": _make,
+    "mode": _mode,
+    "touch": _touch,
+    "remove": _remove,
+    "remove_folder": _remove_folder,
+    "leave": _leave,
+}
+
+
+def rewrite(upper: str, step: Step, data: bytes) -> Step:
+    """Let the upper layer have other content for a file than the command gave it; returns the step that puts it in place.
+
+    Raises:
+        OSError: the system refused.
+    """
+    assert step.after is not None
+    source = f"{upper}/{step.path}"
+    mode = stat.S_IMODE(step.after.mode)
+    os.chmod(source, mode | 0o200)
+    with open(source, "wb") as file:
+        file.write(data)
+    os.chmod(source, mode)
+    digest = BlobId(hashlib.sha256(data).hexdigest())
+    after = msgspec.structs.replace(step.after, hash=digest, data=data)
+    return msgspec.structs.replace(step, do="put", after=after, is_stale=False)
+
+
+def finish_folders(root: str, done: list[Step]) -> None:
+    """Give folders the modes that the command gave them, now that nothing more goes into them; the innermost first."""
+    base = open_folder(root)
+    try:
+        for step in reversed(done):
+            closed = step.after is not None and step.after.kind == "folder"
+            if closed and step.after is not None and stat.S_IMODE(step.after.mode) & 0o700 != 0o700:
+                parent, _, leaf = step.path.rpartition("/")
+                with suppress(OSError):
+                    folder = open_beneath(base, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
+                    try:
+                        _chmod(folder, leaf, stat.S_IMODE(step.after.mode))
+                    finally:
+                        os.close(folder)
+    finally:
+        os.close(base)
+
+
+def touched(step: Step, shown: str, *, with_data: bool, unkept: str = "too large") -> Touched:
+    """What the history is told of a step that was carried out; `unkept` says why the content of a file is not kept."""
+    before, after = step.before, step.after
+    action = "created" if before is None else "deleted" if after is None else "modified"
+    missing = ""
+    if before is not None and before.kind == "file" and (before.data is None or not with_data):
+        missing = "too much at once" if before.data is not None else unkept
+    return Touched(
+        path=shown,
+        action=action,  # type: ignore[arg-type]  # one of the three words
+        before=before.hash if before is not None else None,
+        after=after.hash if after is not None else None,
+        data_before=before.data if before is not None and with_data else None,
+        data_after=after.data if after is not None and with_data else None,
+        mode_before=before.mode if before is not None else 0,
+        mode_after=after.mode if after is not None else 0,
+        missing=missing,
+    )
+
+
+def _without_flags(source: str, mode: int) -> None:
+    """Take the overlay's own attributes off a file that is about to leave it."""
+    flags = [name for name in os.listxattr(source) if name.startswith("user.overlay.")]
+    if not flags:
+        return
+    if not mode & 0o200:
+        os.chmod(source, stat.S_IMODE(mode) | 0o200)
+    for name in flags:
+        os.removexattr(source, name)
+    if not mode & 0o200:
+        os.chmod(source, stat.S_IMODE(mode))

@@ -1,0 +1,412 @@
+"""From the upper layer into the project: plan, judge, put.
+
+Judging is where boundaries, rules and protected paths have their say, on each path by itself and before anything is put in place.  A file
+that somebody else changed while the command ran is merged where that is clean; else theirs stays, the command's version is kept aside, and
+both are told.  A repository is never taken away, for its history is in no other place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from weft.errors import ToolError
+from weft.workspace.base import Touched, unkept
+from weft.workspace.boundaries.workspace import MAX_BYTES, Boundaries, Moved
+from weft.workspace.disk_threads import Threads
+from weft.workspace.history.watchers import tell
+from weft.workspace.sandbox.merge import merge
+from weft.workspace.sandbox.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
+from weft.workspace.sandbox.overlay_changes import TooMuch
+from weft.workspace.sandbox.overlay_plan import HEART, KEPT_BYTES, Found, Step, plan, size_of
+from weft.workspace.sandbox.scratch import DONE, PLAN, Place
+
+MOST_TOLD = 10_000
+"""Changes of one command that the history is told of; more are counted."""
+MOST_BYTES = 128 * 1024 * 1024
+"""Content that the history is handed for one command."""
+MOST_NAMED = 20
+"""Paths that the result names of a kind."""
+
+
+class Judge(Protocol):
+    """Who says which paths a command may change."""
+
+    def forbids(self, path: str) -> str:
+        """Why this path (as the project shows it) may not be changed by a command; empty when it may."""
+        ...
+
+
+StepId: TypeAlias = tuple[str, str]
+"""Path and what is done there: what takes the place of another kind of thing takes two steps at one path."""
+
+
+def identified(step: Step) -> StepId:
+    """How a step is known among those of one command."""
+    return step.path, step.do
+
+
+class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step as it is written down before it is carried out."""
+
+    layer: int
+    path: bytes
+    """As the disk has it, for not every name is text."""
+    do: str
+    before: str = ""
+    """How what was there is known again (`mark`)."""
+    after: str = ""
+    told: Touched | None = None
+    """What the history is told of it, with what is about to be replaced; None where it is told nothing."""
+
+
+class Carried(msgspec.Struct, kw_only=True):
+    """What came of what a command changed."""
+
+    changes: list[Touched] = []
+    left_out: list[str] = []
+    """What changed besides and the history does not hold, in sentences."""
+    remarks: list[str] = []
+    """What the model has to know: what did not reach the project, and why."""
+    is_held_back: bool = False
+
+
+class Carrier:
+    """Carries the changes of one command over."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        started_ns: int,
+        judge: Judge,
+        boundaries: Boundaries,
+        shown: Callable[[str, str], str],
+        base_of: Callable[[str], bytes | None],
+        aside: str,
+        threads: Threads,
+        kept_bytes: int = KEPT_BYTES,
+        tidy: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept.
+
+        That folder is for this command alone: in one that held links of another, a path could lead anywhere.  `tidy` is called in a thread
+        when all is done.
+        """
+        self._place = place
+        self._started = started_ns
+        self._judge = judge
+        self._boundaries = boundaries
+        self._shown = shown
+        self._base_of = base_of
+        self._aside = aside
+        self._threads = threads
+        self._kept_bytes = kept_bytes
+        self._tidy: Callable[[], None] | None = tidy
+        self._refused: list[str] = []
+        self._failed: list[str] = []
+        self._merged: list[str] = []
+        self._lost: list[str] = []
+        self._disarmed: list[str] = []
+        self._moved: dict[str, Moved] = {}
+
+    async def run(self) -> Carried:
+        """Bring the project to what the command saw, as far as it may be."""
+        carried = Carried()
+        for number, (root, upper, _) in enumerate(self._place.layers):
+            await self._layer(number, root, upper, carried)
+        if self._tidy is not None:
+            await self._threads.run(self._tidy)
+        carried.remarks += self._remarks()
+        carried.is_held_back |= bool(self._refused or self._lost or self._failed)
+        return carried
+
+    async def _layer(self, number: int, root: str, upper: str, carried: Carried) -> None:
+        try:
+            steps = await self._threads.run(
+                lambda: plan(root, upper, self._started, kept_bytes=self._kept_bytes)
+            )
+        except (TooMuch, OSError) as error:
+            why = (
+                str(error) if isinstance(error, TooMuch) else error.strerror or "it cannot be read"
+            )
+            carried.remarks.append(
+                f"None of its changes reached the project, for they are more than is carried over: {why}."
+            )
+            carried.is_held_back = True
+            return
+        allowed = await self._judged(steps, root, upper)
+        if not allowed:
+            return
+        why = unkept(self._kept_bytes)
+        told = _told(allowed, lambda path: self._shown(root, path), why)
+        outcome = await self._threads.run(lambda: self._apply(allowed, told, root, upper, number))
+        self._settle(outcome, root)
+        _tell(outcome.done, told, carried)
+
+    # --- judging -------------------------------------------------------------------------------
+
+    async def _judged(self, steps: Sequence[Step], root: str, upper: str) -> list[Step]:
+        taken_away = _taken_away(steps)
+        allowed: list[Step] = []
+        for step in steps:
+            shown = self._shown(root, step.path)
+            if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
+                self._refused.append(f"{shown}: a command may not take a repository away")
+                continue
+            verdict = await self._verdict(step, shown, root, upper)
+            if verdict is not None:
+                allowed.append(verdict)
+        return allowed
+
+    async def _verdict(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
+        """The step as it may be carried out; None when it may not, which is noted."""
+        if step.do == "touch":
+            return None if step.is_stale else step
+        if step.do == "leave":
+            self._failed.append(f"{shown}: pipes, sockets and devices are not carried over")
+            return None
+        if why := self._judge.forbids(shown):
+            self._refused.append(f"{shown}: {why}")
+            return None
+        if step.is_stale:
+            fresh = await self._threads.run(lambda: self._merge(step, shown, root, upper))
+            if fresh is None:
+                return None
+            step = fresh
+        try:
+            await self._admit(step, shown, root, upper)
+        except ToolError as error:
+            self._refused.append(f"{shown}: {error}")
+            return None
+        return step
+
+    async def _admit(self, step: Step, shown: str, root: str, upper: str) -> None:
+        """Ask the boundaries.
+
+        Raises:
+            ToolError: the change reaches beyond one.
+        """
+        if step.do == "mode" or self._boundaries.of(shown) is None:
+            return
+        before = await self._threads.run(lambda: _content(f"{root}/{step.path}", step.before))
+        after = await self._threads.run(lambda: _content(f"{upper}/{step.path}", step.after))
+        moved = await self._boundaries.admit(shown, before, after)
+        if moved is not None:
+            self._moved[step.path] = moved
+
+    def _merge(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
+        """Both changes of a file together; None where they cannot be, and then the command's version is kept aside."""
+        base = self._base_of(shown)
+        theirs = _content(f"{root}/{step.path}", step.before)
+        ours = _content(f"{upper}/{step.path}", step.after)
+        if base is not None and theirs is not None and ours is not None:
+            together = merge(base, ours, theirs)
+            if together is not None:
+                self._merged.append(shown)
+                return rewrite(upper, step, together)
+        aside = self._keep_aside(step, upper)
+        kept = f"; the command's version is kept in {aside}" if aside else ""
+        self._lost.append(f"{shown}{kept}")
+        return None
+
+    def _keep_aside(self, step: Step, upper: str) -> str:
+        if step.do != "put":
+            return ""
+        target = f"{self._aside}/{step.path}"
+        try:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.rename(f"{upper}/{step.path}", target)
+        except OSError:
+            return ""
+        return target
+
+    # --- carrying out ----------------------------------------------------------------------------
+
+    def _apply(
+        self, steps: list[Step], told: Mapping[StepId, Touched], root: str, upper: str, layer: int
+    ) -> Outcome:
+        write_plan(self._place, steps, layer, told)
+        applier = Applier(root, upper)
+        try:
+            outcome = applier.run(steps)
+        finally:
+            applier.close()
+        finish_folders(root, outcome.done)
+        for step in outcome.done:
+            tell(root, step.path)
+        if outcome.failed:
+            write_plan(self._place, outcome.done, layer, told)
+        os.rename(f"{self._place.folder}/{PLAN}{layer}", f"{self._place.folder}/{DONE}{layer}")
+        if layer == len(self._place.roots) - 1 and self._tidy is not None:
+            # In this thread, for going to another takes as long as the work.
+            self._tidy()
+            self._tidy = None
+        return outcome
+
+    def _settle(self, outcome: Outcome, root: str) -> None:
+        """Note what moved, and what could not be done."""
+        for step in outcome.done:
+            self._boundaries.moved(self._moved.pop(step.path, None))
+            if step.is_disarmed:
+                self._disarmed.append(self._shown(root, step.path))
+        held_back = bool(self._refused or self._lost)
+        for step, why in outcome.failed:
+            if step.do == "remove_folder" and held_back:
+                continue  # something that was refused is still in it
+            self._failed.append(f"{self._shown(root, step.path)}: {why}")
+
+    def _remarks(self) -> list[str]:
+        kinds = (
+            (
+                "These changes of the command were refused and did not reach the project",
+                self._refused,
+            ),
+            (
+                "These files were changed by somebody else while the command ran, and theirs was kept",
+                self._lost,
+            ),
+            (
+                "These files were changed by somebody else while the command ran; both changes were merged",
+                self._merged,
+            ),
+            ("These changes could not be carried over", self._failed),
+            (
+                "These files came over, but not as programs that run as their owner or group (set-user-id, set-group-id)",
+                self._disarmed,
+            ),
+        )
+        return [_listed(title, lines) for title, lines in kinds if lines]
+
+
+def write_plan(
+    place: Place, steps: Sequence[Step], layer: int, told: Mapping[StepId, Touched]
+) -> None:
+    """Write down what is about to be done, so that it can be finished after a crash, and what the history is to be told of it."""
+    planned = [
+        PlannedStep(
+            layer=layer,
+            path=os.fsencode(step.path),
+            do=step.do,
+            before=mark(step.before),
+            after=mark_of_ours(step.after),
+            told=_without_after(told.get(identified(step))),
+        )
+        for step in steps
+    ]
+    with open(f"{place.folder}/{PLAN}{layer}", "wb") as file:
+        file.write(msgspec.msgpack.encode(planned))
+
+
+def _without_after(told: Touched | None) -> Touched | None:
+    """What was put in place is there to be read."""
+    return None if told is None else msgspec.structs.replace(told, data_after=None)
+
+
+def mark(found: Found | None) -> str:
+    """What tells a thing from any other that could be in its place: its content, or its looks where that was not read."""
+    if found is None:
+        return ""
+    if found.hash is not None:
+        return str(found.hash)
+    return " ".join(map(str, found.identity))
+
+
+def mark_of_ours(found: Found | None) -> str:
+    """The same for what lies in the upper layer, where nobody else writes and we change the looks of things ourselves."""
+    return "" if found is None or found.hash is None else str(found.hash)
+
+
+def _taken_away(steps: Sequence[Step]) -> list[str]:
+    """The repositories that would be none afterwards: `.git` folders."""
+    gone = {
+        step.path
+        for step in steps
+        if step.do in ("remove", "remove_folder") and HEART.fullmatch(step.path)
+    }
+    put = {step.path for step in steps if step.do in ("put", "make")}
+    return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
+
+
+def _told(steps: Sequence[Step], shown: Callable[[str], str], unkept: str) -> dict[StepId, Touched]:
+    """What the history is told of these steps, should they be carried out."""
+    room = MOST_BYTES
+    told: dict[StepId, Touched] = {}
+    taken = {
+        size_of(step.before)
+        for step in steps
+        if step.do == "remove" and step.is_ignored and step.before is not None
+    }
+    for step in steps:
+        if len(told) < MOST_TOLD and _is_worth_telling(step) and _is_text(step.path):
+            fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
+            if taken and _came_from_elsewhere(step, taken):
+                fact = msgspec.structs.replace(fact, is_certain=False)
+            room -= len(fact.data_before or b"") + len(fact.data_after or b"")
+            told[identified(step)] = fact
+    return told
+
+
+def _came_from_elsewhere(step: Step, taken: Container[int]) -> bool:
+    """True for a file that may be one that the history knows nothing of, moved here: taking it away would take somebody's only copy.
+
+    `taken` are the sizes of such files that the command took away.
+    """
+    if step.do != "put" or step.after is None or step.after.kind != "file":
+        return False
+    return step.is_copy or size_of(step.after) in taken
+
+
+def _is_worth_telling(step: Step) -> bool:
+    return step.do != "touch" and not step.is_ignored
+
+
+def _tell(done: Sequence[Step], told: Mapping[StepId, Touched], carried: Carried) -> None:
+    """Tell the history of the steps that were carried out, and count what it is not told."""
+    unnamed = untold = 0
+    for step in done:
+        if (fact := told.get(identified(step))) is not None:
+            carried.changes.append(fact)
+        elif _is_worth_telling(step):
+            unnamed += not _is_text(step.path)
+            untold += _is_text(step.path)
+    for count, what in (
+        (unnamed, "whose names are no text"),
+        (untold, "more than the history takes of one command"),
+    ):
+        if count:
+            carried.left_out.append(f"{count:,} files {what} changed")
+
+
+def _content(path: str, found: Found | None) -> bytes | None:
+    """What a file holds, also where the history does not keep it; None for what is no file, or too large to be bounded."""
+    if found is None or found.kind != "file":
+        return None
+    if found.data is not None:
+        return found.data
+    if size_of(found) > MAX_BYTES:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    # A name need not be text, and what the model is told must be.
+    named = [f"- {os.fsencode(line).decode(errors='replace')}" for line in lines[:MOST_NAMED]]
+    if len(lines) > MOST_NAMED:
+        named.append(f"- … and {len(lines) - MOST_NAMED} more")
+    return "\n".join([f"{title}:", *named])

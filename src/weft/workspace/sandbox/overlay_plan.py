@@ -1,0 +1,362 @@
+"""From what a command changed to what has to be done in the project: one step for each path, in an order that works.
+
+A removed folder becomes a step for each thing in it, a folder that was made anew one for each thing it no longer has, a file in the place
+of a folder the removal of that folder first.  So every path is judged and carried out by itself, and what is refused holds nothing
+else up.  For each step the project is looked at as it is now: what is there, and whether somebody changed it while the command ran.
+
+Everything here blocks, and only looks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from weft.ids import BlobId
+from weft.workspace.ignore import NAME, Ignore, ignore_of
+from weft.workspace.sandbox.overlay_changes import DEEPEST, Change, Kind, TooMuch, changes
+
+Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""Content is read for the history up to this size, unless somebody wants less or more; larger files are hashed."""
+HASHED_BYTES = 64 * 1024 * 1024
+"""Files are hashed up to this size.  Larger ones are told apart by their looks: one with holes can be larger than any disk."""
+SET_ID = stat.S_ISUID | stat.S_ISGID
+"""Bits that let a program run as whoever owns it."""
+HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
+"""What a repository is none without."""
+_MOVED = 0
+"""No file has this number."""
+_CHUNK = 1024 * 1024
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What is at a path."""
+
+    kind: Kind
+    mode: int
+    identity: tuple[int, ...] = ()
+    """Tells whether it is still the very same."""
+    hash: BlobId | None = None
+    """Of the content, or of a link's target; None where it was not read."""
+    data: bytes | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to do at one path."""
+
+    path: str
+    do: Do
+    """`touch` changes nothing but the time; `leave` is what cannot be carried over."""
+    before: Found | None = None
+    """What is there now; None where nothing is."""
+    after: Found | None = None
+    """What is to be there."""
+    is_stale: bool = False
+    """Somebody else changed it while the command ran."""
+    is_ignored: bool = False
+    """An ignore file leaves it out of the history."""
+    is_copy: bool = False
+    """It began as a copy of a file of the project's: the command changed that one, or moved it here."""
+    is_disarmed: bool = False
+    """The command let it run as whoever owns it, and that is not carried over."""
+
+
+def plan(root: str, upper: str, started_ns: int, *, kept_bytes: int = KEPT_BYTES) -> list[Step]:
+    """The steps that bring the project to what the command saw; of files up to so many bytes the content is at hand.
+
+    Raises:
+        TooMuch: it changed more than is carried over.
+    """
+    return list(_Planner(root, upper, started_ns, kept_bytes).steps())
+
+
+class _Planner:
+    def __init__(self, root: str, upper: str, started_ns: int, kept_bytes: int) -> None:
+        self._root, self._upper, self._started = root, upper, started_ns
+        self._kept_bytes = kept_bytes
+        self._changes = changes(upper)
+        self._ignored = _Ignored(root)
+        is_renewed = any(f"/{each.path}".endswith(f"/{NAME}") for each in self._changes)
+        self._ignored_now = _Ignored(root, upper) if is_renewed else self._ignored
+        """With what the command made of the ignore files: what it made besides, it may have meant to be ignored."""
+        self._sources: set[int] | None = None
+
+    def steps(self) -> Iterator[Step]:
+        """Each folder before what is in it."""
+        made_anew: list[str] = []
+        for change in self._changes:
+            inside = any(change.path.startswith(folder) for folder in made_anew)
+            if change.kind == "folder" and (change.is_opaque or inside):
+                made_anew.append(f"{change.path}/")
+                yield from self._emptied(change.path)
+            yield from self._carried_over(change)
+
+    def _carried_over(self, change: Change) -> Iterator[Step]:
+        found = self._lstat(change.path)
+        if change.kind == "gone":
+            yield from self._removed(change.path, found)
+        elif change.kind == "special":
+            yield Step(path=change.path, do="leave")
+        elif change.kind == "folder":
+            yield from self._folder(change, found)
+        else:
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                yield from self._removed(change.path, found)
+                found = None
+            yield self._put(change, found)
+
+    def _folder(self, change: Change, found: os.stat_result | None) -> Iterator[Step]:
+        rules = self._ignored_now if found is None else self._ignored
+        ignored = rules(change.path, is_folder=True)
+        after = Found(kind="folder", mode=change.mode)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            if stat.S_IMODE(found.st_mode) != stat.S_IMODE(change.mode):
+                before = Found(kind="folder", mode=found.st_mode)
+                yield Step(
+                    path=change.path, do="mode", before=before, after=after, is_ignored=ignored
+                )
+            return
+        yield from self._removed(change.path, found)
+        yield Step(path=change.path, do="make", after=after, is_ignored=ignored)
+
+    def _put(self, change: Change, found: os.stat_result | None) -> Step:
+        rules = self._ignored_now if found is None else self._ignored
+        ignored = rules(change.path, is_folder=False)
+        source = f"{self._upper}/{change.path}"
+        keep = None if ignored else self._kept_bytes
+        after = _look(source, os.lstat(source), keep=keep, is_ours=True)
+        step = Step(
+            path=change.path, do="put", after=after, is_ignored=ignored, is_copy=_is_copy(source)
+        )
+        if found is None:
+            stale = self._was_removed_meanwhile(change.path)
+            return _disarmed(msgspec.structs.replace(step, is_stale=stale))
+        before = self._look(change.path, found, keep=keep)
+        step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
+        if after.hash is None or before.kind != after.kind or before.hash != after.hash:
+            return _disarmed(step)
+        step = _disarmed(step, allowed=before.mode)
+        assert step.after is not None
+        same_mode = stat.S_IMODE(before.mode) == stat.S_IMODE(step.after.mode)
+        return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
+
+    def _was_removed_meanwhile(self, path: str) -> bool:
+        """True when a file that is not in the project was there when the command changed it, and somebody removed it since.
+
+        Then it began as a copy of the project's.  So did one that the command moved or linked here from another name, and the kernel does
+        not tell which: so one that could have come from a name that the command took away is taken to have come from there.
+        """
+        source = f"{self._upper}/{path}"
+        if not _is_copy(source):
+            return False
+        if self._sources is None:
+            self._sources = set(self._found_sources())
+        return _MOVED not in self._sources and os.lstat(source).st_ino not in self._sources
+
+    def _found_sources(self) -> Iterator[int]:
+        """Where copies can have come from: the numbers of those with several names, and `_MOVED` when a name was taken away."""
+        for change in self._changes:
+            if change.kind not in ("file", "gone") or not self._is_file(change.path):
+                continue
+            source = f"{self._upper}/{change.path}"
+            if change.kind == "gone" or not _is_copy(source):
+                yield _MOVED
+            elif (about := os.lstat(source)).st_nlink > 1:
+                yield about.st_ino
+
+    def _is_file(self, path: str) -> bool:
+        found = self._lstat(path)
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def _emptied(self, path: str) -> Iterator[Step]:
+        """A folder that was made anew: what the project has in it and the new one has not is gone."""
+        folder = f"{self._root}/{path}"
+        if not os.path.isdir(folder) or os.path.islink(folder):
+            return
+        if HEART.fullmatch(path):  # what was there is gone, whatever was put in its place
+            yield Step(path=path, do="remove_folder")
+        kept = set(os.listdir(f"{self._upper}/{path}"))
+        for name in sorted(set(_names(folder)) - kept):
+            below = f"{path}/{name}"
+            yield from self._removed(below, self._lstat(below))
+
+    def _removed(self, path: str, found: os.stat_result | None) -> Iterator[Step]:
+        if found is None:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            ignored = self._ignored(path, is_folder=False)
+            yield Step(
+                path=path,
+                do="remove",
+                before=self._look(path, found, keep=None if ignored else self._kept_bytes),
+                is_stale=self._is_stale(found),
+                is_ignored=ignored,
+            )
+            return
+        if path.count("/") > DEEPEST:
+            raise TooMuch(f"it removed folders more than {DEEPEST} deep")
+        for name in _names(f"{self._root}/{path}"):
+            yield from self._removed(f"{path}/{name}", self._lstat(f"{path}/{name}"))
+        yield Step(
+            path=path,
+            do="remove_folder",
+            before=Found(kind="folder", mode=found.st_mode),
+            is_ignored=self._ignored(path, is_folder=True),
+        )
+
+    def _look(self, path: str, found: os.stat_result, *, keep: int | None) -> Found:
+        return _look(f"{self._root}/{path}", found, keep=keep)
+
+    def _lstat(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(f"{self._root}/{path}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _is_stale(self, found: os.stat_result) -> bool:
+        # The kernel stamps files with the clock of its last tick, and so is `started`: what changed in the same tick may be from before.
+        return found.st_ctime_ns > self._started
+
+
+class _Ignored:
+    """Whether a path is left out of the history; folders are looked at once."""
+
+    def __init__(self, root: str, over: str = "") -> None:
+        self._root = root
+        self._over = over
+        self._known: dict[str, Ignore | None] = {}
+
+    def __call__(self, path: str, *, is_folder: bool) -> bool:
+        parent, _, name = path.rpartition("/")
+        rules = self._rules(parent)
+        return rules is None or rules.ignores(name, is_folder=is_folder)
+
+    def _rules(self, folder: str) -> Ignore | None:
+        """The rules in force in a folder; None when it is ignored itself."""
+        if folder not in self._known:
+            self._known[folder] = self._find(folder)
+        return self._known[folder]
+
+    def _find(self, folder: str) -> Ignore | None:
+        if not folder:
+            return ignore_of(self._root, self._over)
+        parent, _, name = folder.rpartition("/")
+        rules = self._rules(parent)
+        if rules is None or rules.ignores(name, is_folder=True):
+            return None
+        over = f"{self._over}/{folder}" if self._over else ""
+        return rules.below(name, f"{self._root}/{folder}", over)
+
+
+def _disarmed(step: Step, *, allowed: int = 0) -> Step:
+    """The step without bits that let a file run as whoever owns it, but for those that the very same content had before.
+
+    The sandbox itself does not heed them; outside, a program of the command's would run as the person, or as root.
+    """
+    after = step.after
+    if after is None or after.kind != "file" or not (gained := after.mode & SET_ID & ~allowed):
+        return step
+    after = msgspec.structs.replace(after, mode=after.mode & ~gained)
+    return msgspec.structs.replace(step, after=after, is_disarmed=True)
+
+
+def started_now() -> int:
+    """The time to compare with: the clock that the kernel stamps files with."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
+
+
+def size_of(found: Found) -> int:
+    """Bytes of a file."""
+    return found.identity[2] if found.identity else 0
+
+
+def identity(about: os.stat_result) -> tuple[int, ...]:
+    """What differs as soon as somebody has changed it."""
+    return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def _look(path: str, about: os.stat_result, *, keep: int | None, is_ours: bool = False) -> Found:
+    """What is at a path, with content up to so many bytes; None reads nothing."""
+    found = Found(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
+    if keep is None:
+        return found
+    if found.kind == "link":
+        data = os.fsencode(os.readlink(path))
+        return msgspec.structs.replace(found, hash=_hash(data), data=data)
+    if found.kind != "file" or about.st_size > HASHED_BYTES:
+        return found
+    try:
+        fd = _open(path, about.st_mode, is_ours=is_ours)
+    except PermissionError:
+        return found
+    try:
+        digest, data_read = _read(fd, keep)
+    finally:
+        os.close(fd)
+    return msgspec.structs.replace(found, hash=digest, data=data_read)
+
+
+def _open(path: str, mode: int, *, is_ours: bool) -> int:
+    """Open a file; one of the upper layer also when the command left it unreadable."""
+    try:
+        return os.open(path, _READ | os.O_CLOEXEC)
+    except PermissionError:
+        if not is_ours:
+            raise
+        os.chmod(path, stat.S_IMODE(mode) | 0o400)
+        try:
+            return os.open(path, _READ | os.O_CLOEXEC)
+        finally:
+            os.chmod(path, stat.S_IMODE(mode))
+
+
+def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
+    """The hash of a file, and its content where it is small enough; neither when it grew too large meanwhile."""
+    hashed = hashlib.sha256()
+    kept: list[bytes] | None = []
+    size = 0
+    while chunk := os.read(fd, _CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+        if size > HASHED_BYTES:
+            return None, None
+        if kept is not None:
+            kept = [*kept, chunk] if size <= keep else None
+    return BlobId(hashed.hexdigest()), None if kept is None else b"".join(kept)
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "folder" if stat.S_ISDIR(mode) else "special"
+
+
+def _hash(data: bytes) -> BlobId:
+    return BlobId(hashlib.sha256(data).hexdigest())
+
+
+def _is_copy(source: str) -> bool:
+    """True when a file of the upper layer began as a copy of one of the project's."""
+    with suppress(OSError):
+        return "user.overlay.origin" in os.listxattr(source, follow_symlinks=False)
+    return False
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,246 @@
+"""What a crash left of sandboxed commands, and what becomes of it.
+
+A command that had not ended never touched the project: what it wrote lies in its upper layer, and stays there for whoever wants to look.
+One that had ended was judged, and what was allowed had begun to be put into the project; the plan of it was written down before.  That
+is finished: each path that is still as it was before gets what the command gave it, one that is already as it should be is done,
+and one that is neither was changed by somebody since and is left alone.  What the history was to be told is told then.
+
+Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import msgspec
+
+from weft.workspace.base import Touched
+from weft.workspace.sandbox.overlay_apply import Applier, finish_folders
+from weft.workspace.sandbox.overlay_changes import TooMuch, changes, is_empty
+from weft.workspace.sandbox.overlay_commit import PlannedStep, identified, mark, mark_of_ours
+from weft.workspace.sandbox.overlay_plan import Step, plan
+from weft.workspace.sandbox.scratch import (
+    DONE,
+    JOB,
+    KEPT,
+    LOCK,
+    PLAN,
+    Job,
+    Place,
+    records_of,
+    remove,
+)
+
+KEPT_DAYS = 7
+"""How long what was never finished is kept."""
+_NAMED = 10
+
+
+class Remains(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one command, and done with it."""
+
+    label: str
+    """Whose it was."""
+    folder: str
+    finished: tuple[str, ...] = ()
+    """Paths that have what the command gave them, by now."""
+    left: tuple[str, ...] = ()
+    """Paths that somebody changed since, and that were left alone."""
+    unapplied: tuple[str, ...] = ()
+    """Paths that the command wrote and that never reached the project, as it had not ended."""
+    changes: tuple[Touched, ...] = ()
+    """What the history is to be told of those that were finished."""
+
+    def __str__(self) -> str:
+        """For the model and for people."""
+        if self.unapplied:
+            return (
+                f"It ran in the sandbox and had not ended, so nothing that it wrote reached the project ({_listed(self.unapplied)}); "
+                f"that is kept in {self.folder}."
+            )
+        if not self.finished and not self.left:
+            return "It ran in the sandbox and had changed nothing."
+        said = "It ran in the sandbox and had ended"
+        if self.finished:
+            said += f"; its changes were put into the project ({_listed(self.finished)})"
+        if self.left:
+            said += f"; changed by somebody else since, and left alone: {_listed(self.left)}"
+        return f"{said}."
+
+
+def settle(base: str, label: str) -> Remains | None:
+    """Find what a dead process left of this command, and finish it if it can be; None when there is nothing of it."""
+    for folder in _folders(base):
+        with _orphaned(folder) as is_orphaned:
+            if not is_orphaned:
+                continue
+            done = _recorded(folder, label)
+            for place in _places(folder):
+                job = _job(place)
+                if job is not None and job.label == label:
+                    return _settled(Place(folder=place, roots=job.roots), job, done)
+            if done:
+                return _told(label, folder, done, ())
+    return None
+
+
+def sweep(base: str) -> int:
+    """Take away what dead processes left and nobody will ask for any more; returns how many folders."""
+    swept = 0
+    oldest = time.time() - KEPT_DAYS * 24 * 3600
+    for folder in _folders(base):
+        with _orphaned(folder) as is_orphaned, suppress(OSError):
+            if not is_orphaned:
+                continue
+            if os.stat(folder).st_mtime < oldest or not _is_worth_keeping(folder):
+                remove(folder)
+                swept += 1
+    with suppress(OSError):
+        for entry in os.scandir(f"{base}/{KEPT}"):
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                remove(entry.path)
+                swept += 1
+    return swept
+
+
+def _recorded(folder: str, label: str) -> list[PlannedStep]:
+    """What a command has changed in the project, as it was written down; told once."""
+    records = records_of(folder, label)
+    steps = [step for path in records for step in _steps(path)]
+    for path in records:
+        os.unlink(path)
+    return steps
+
+
+def _settled(place: Place, job: Job, recorded: Sequence[PlannedStep]) -> Remains:
+    numbers = range(len(job.roots))
+    done = [step for number in numbers for step in _steps(f"{place.folder}/{DONE}{number}")]
+    done = [*recorded, *done]
+    planned = [step for number in numbers for step in _steps(f"{place.folder}/{PLAN}{number}")]
+    if not done and not planned:
+        return Remains(label=job.label, folder=place.folder, unapplied=_written(place))
+    left: list[str] = []
+    for number, (root, upper, _) in enumerate(place.layers):
+        wanted = [step for step in planned if step.layer == number]
+        if wanted:
+            left += _finished(root, upper, wanted, job)
+    remove(place.folder)
+    steps = [*done, *(step for step in planned if os.fsdecode(step.path) not in left)]
+    return _told(job.label, place.folder, steps, left)
+
+
+def _told(label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[str]) -> Remains:
+    return Remains(
+        label=label,
+        folder=folder,
+        finished=tuple(os.fsdecode(step.path) for step in steps if step.do != "touch"),
+        left=tuple(left),
+        changes=tuple(step.told for step in steps if step.told is not None),
+    )
+
+
+def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Job) -> list[str]:
+    """Do what is left of a plan; returns the paths that somebody changed since."""
+    known = {(os.fsdecode(step.path), step.do): step for step in wanted}
+    for step in wanted:
+        if step.do == "make":  # it may have been made, and not yet have its mode
+            known.setdefault((os.fsdecode(step.path), "mode"), step)
+    # Only what was planned: what was put into a folder already looks like something that the command removed from it.
+    steps = [step for step in plan(root, upper, job.started_ns) if identified(step) in known]
+    fit = [step for step in steps if _is_as_before(step, known[identified(step)])]
+    left = [step.path for step in steps if step not in fit and step.do != "remove_folder"]
+    applier = Applier(root, upper)
+    try:
+        outcome = applier.run(fit)
+    finally:
+        applier.close()
+    finish_folders(root, outcome.done)
+    return left + [step.path for step, _ in outcome.failed if step.do != "remove_folder"]
+
+
+def _is_as_before(step: Step, planned: PlannedStep) -> bool:
+    """True when the project still has what it had when the step was judged, and the layer what it was judged for."""
+    return (mark(step.before), mark_of_ours(step.after)) == (planned.before, planned.after)
+
+
+def _written(place: Place) -> tuple[str, ...]:
+    found: list[str] = []
+    with suppress(TooMuch, OSError):
+        for _, upper, _ in place.layers:
+            found += [each.path for each in changes(upper) if each.kind != "folder"]
+    return tuple(found)
+
+
+def _steps(path: str) -> list[PlannedStep]:
+    """The steps that were written down."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.msgpack.decode(file.read(), type=list[PlannedStep])
+    except (OSError, msgspec.MsgspecError):
+        return []
+
+
+def _job(place: str) -> Job | None:
+    try:
+        with open(f"{place}/{JOB}", "rb") as file:
+            return msgspec.json.decode(file.read(), type=Job)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _is_worth_keeping(folder: str) -> bool:
+    """True when somebody may yet ask what became of a command."""
+    if any(name.startswith(DONE) for name in os.listdir(folder)):
+        return True  # the log may not have it
+    return any(map(_holds_something, _places(folder)))
+
+
+def _holds_something(place: str) -> bool:
+    job = _job(place)
+    if job is None or not job.label:
+        return False
+    if os.path.exists(f"{place}/{DONE}0"):
+        return True
+    layers = Place(folder=place, roots=job.roots).layers
+    return any(os.path.isdir(upper) and not is_empty(upper) for _, upper, _ in layers)
+
+
+def _folders(base: str) -> list[str]:
+    """The folders of all processes, dead or alive."""
+    try:
+        names = sorted(os.listdir(base))
+    except OSError:
+        return []
+    return [f"{base}/{name}" for name in names if name.partition("-")[0].isdigit()]
+
+
+def _places(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.isdigit()]
+
+
+@contextmanager
+def _orphaned(folder: str) -> Iterator[bool]:
+    """Whether nobody holds a folder any more; nobody else can think so meanwhile."""
+    try:
+        lock = os.open(f"{folder}/{LOCK}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(lock)
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    named = ", ".join(os.fsencode(path).decode(errors="replace") for path in paths[:_NAMED])
+    return named if len(paths) <= _NAMED else f"{named} and {len(paths) - _NAMED} more"

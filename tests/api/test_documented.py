@@ -1,0 +1,52 @@
+"""`docs/api.md` names every public name, and the examples work."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import weft
+from tests.examples import Example, examples, play_with_await, project_in
+from tests.source import ROOT
+from weft import api
+from weft.app import App
+from weft.testing import MemoryStore, Script, ScriptedModel
+
+DOCUMENT = (ROOT / "docs" / "api.md").read_text("utf-8")
+NAMED = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT))))
+"""Every word that stands in code."""
+
+
+@pytest.mark.parametrize("cls", [App, api.SessionManager, api.Session])
+def test_every_public_name_is_documented(cls: type) -> None:
+    public = {name for name in dir(cls) if not name.startswith("_")}
+    assert sorted(public - NAMED) == [], f"docs/api.md does not mention these of {cls.__name__}"
+
+
+def test_every_name_of_the_face_is_documented() -> None:
+    missing = {name for name in weft.__all__ if not name.startswith("_")} - NAMED
+    assert sorted(missing) == []
+
+
+def test_every_error_is_documented() -> None:
+    names = {
+        name
+        for name, value in vars(weft.errors).items()
+        if isinstance(value, type) and issubclass(value, weft.WeftError)
+    }
+    assert sorted(names - NAMED) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("example", [*examples("api.md"), *examples("project.md")], ids=str)
+async def test_the_examples_work(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    project = project_in(tmp_path)
+    model = ScriptedModel(Script(answers=("Done.",), loop=True))
+    environ = {"HOME": str(tmp_path)}
+    async with weft.open(project, MemoryStore(), environ=environ) as app:
+        await play_with_await(example, app=app, project=project, model=model)

@@ -1,0 +1,374 @@
+"""Slash commands from Markdown files, and files that are named with @."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.hooks.hooking import Place, facts
+from weft.api.session import Session
+from weft.errors import UsageError
+from weft.events import SystemNote
+from weft.messages import File, Image, Text
+from weft.project.markdown_commands import ShellRequest, split_line
+from weft.project.mentions import LARGEST_TEXT, MOST_FILES, PICTURES, mentions_in, with_mentions
+from weft.providers import ModelInfo, ScriptedModel
+from weft.workspace.local import LocalWorkspace
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+class Person:
+    """Answers requests, and remembers what was shown."""
+
+    def __init__(self, answer: bool = True) -> None:
+        self.answer = answer
+        self.shown: list[str] = []
+
+    async def __call__(self, request: ShellRequest) -> bool:
+        self.shown.append(request.command)
+        return self.answer
+
+
+async def text_of(session: Session, line: str, person: Person | None = None) -> str:
+    expanded = await session.expand_command(line, ask=person)
+    first = expanded.content[0]
+    assert isinstance(first, Text)
+    return first.text
+
+
+# --- finding -------------------------------------------------------------------------------
+
+
+async def test_commands_are_found_by_nearness_and_never_in_place_of_a_built_in(
+    place: Place,
+) -> None:
+    place.write(".weft/commands/review.md", "---\ndescription: ours\n---\nfrom weft")
+    place.write(".claude/commands/review.md", "---\ndescription: theirs\n---\nfrom claude")
+    place.write(".claude/commands/docs/check.md", "# Check the docs\nplease")
+    place.write(".weft/commands/quit.md", "never")
+    place.write(".weft/commands/broken.md", "---\n[\n---\n")
+    (place.config / "commands").mkdir(parents=True)
+    (place.config / "commands/mine.md").write_text(
+        "---\ndescription: my own\nargument-hint: [file]\nmodel: scripted:b\nagent: tester\n---\nx"
+    )
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        found = {command.name: command for command in await session.list_commands()}
+        names = await session.get_commands()
+    assert list(found) == ["docs:check", "mine", "review"]
+    assert found["review"].description == "ours"
+    assert found["docs:check"].description == "Check the docs"
+    assert (found["mine"].argument_hint, found["mine"].model) == ("[file]", "scripted:b")
+    assert (found["mine"].source, found["review"].source) == ("person", "project")
+    assert "/help" in names
+    assert "/docs:check" in names
+    assert names.count("/quit") == 1
+
+
+async def test_every_command_of_the_chat_is_listed(place: Place) -> None:
+    from weft.project.slash_commands import COMMANDS
+
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        assert {command.name for command in COMMANDS} <= set(await session.get_commands())
+
+
+async def test_a_file_takes_neither_the_name_nor_another_name_of_a_command(place: Place) -> None:
+    for name in ("quit", "exit", "mine"):
+        place.write(f".weft/commands/{name}.md", "text")
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        assert [command.name for command in await session.list_commands()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("/review", ("review", "")),
+        ("  /review  a b ", ("review", "a b")),
+        ("/docs:check x", ("docs:check", "x")),
+        ("/review\nmore lines", ("review", "more lines")),
+        ("/etc/hosts", None),
+        ("/", None),
+        ("review", None),
+        ("", None),
+        ("/-x", None),
+    ],
+)
+def test_a_path_is_no_command(line: str, meant: tuple[str, str] | None) -> None:
+    assert split_line(line) == meant
+
+
+async def test_an_unknown_command_is_named_with_the_nearest(place: Place) -> None:
+    place.write(".weft/commands/review.md", "x")
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        with pytest.raises(UsageError, match="no command /reveiw; did you mean 'review'"):
+            await session.expand_command("/reveiw")
+        with pytest.raises(UsageError, match="is no command"):
+            await session.expand_command("hello")
+
+
+# --- filling in ----------------------------------------------------------------------------
+
+
+async def test_arguments_go_where_the_file_wants_them(place: Place) -> None:
+    place.write(".weft/commands/a.md", "All: $ARGUMENTS. First: $1. Second: $2. Third: [$3]. $10")
+    place.write(".weft/commands/none.md", "Just do it.")
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        assert (
+            await text_of(session, "/a one 'two words'")
+            == "All: one 'two words'. First: one. Second: two words. Third: []. $10"
+        )
+        assert await text_of(session, "/none") == "Just do it."
+        assert await text_of(session, "/none now") == "Just do it.\n\nnow"
+
+
+async def test_what_is_typed_behind_a_command_is_no_part_of_the_template(place: Place) -> None:
+    place.write(".weft/commands/a.md", "Say: $ARGUMENTS / $1")
+    person = Person()
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        text = await text_of(session, "/a $2 !`touch made` $ARGUMENTS", person)
+    assert text == "Say: $2 !`touch made` $ARGUMENTS / $2"
+    assert person.shown == []
+    assert not (place.project / "made").exists()
+
+
+async def test_a_command_is_sent_with_its_model_and_its_files(place: Place) -> None:
+    place.write(".weft/commands/look.md", "---\nmodel: scripted:b\n---\nLook at @src/a.py and @$1")
+    place.write("src/a.py", "AAA")
+    place.write("b.py", "BBB")
+    place.write("c.py", "CCC")
+    first = ScriptedModel(["no"])
+    second = ScriptedModel(["done"], info=_info("b"))
+    async with place.open() as app:
+        app.sessions.normal_model(second)
+        session = await app.sessions.start_session(model=first)
+        expanded = await session.expand_command("/look b.py @c.py")
+        await session.send_message(expanded.content, **expanded.options)
+    told = str(second.last_request.messages)
+    assert all(text in told for text in ("AAA", "BBB", "CCC", "Look at @src/a.py and @b.py"))
+    assert first.requests == []
+
+
+def _info(name: str) -> ModelInfo:
+    return ModelInfo(provider="scripted", name=name)
+
+
+# --- shell commands ------------------------------------------------------------------------
+
+
+async def test_a_shell_command_is_asked_about_run_and_on_record(place: Place) -> None:
+    place.write(".weft/commands/a.md", "The branch: !`echo main`\nThe file: !`cat $1`")
+    place.write("notes", "remember")
+    person = Person()
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        assert await text_of(session, "/a notes", person) == "The branch: main\nThe file: remember"
+        notes = [note.text for note in await facts(session, SystemNote)]
+    assert person.shown == ["echo main", "cat notes"]
+    assert notes == ["/a runs: echo main", "/a runs: cat notes"]
+
+
+@pytest.mark.parametrize("sandbox", ["off", "on"])
+async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
+    place: Place, sandbox: str
+) -> None:
+    place.write(".weft/commands/a.md", "!`echo changed > notes; echo made > new`")
+    place.write("notes", "remember\n")
+    async with place.open({"sandbox.mode": sandbox}) as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        await session.send_message("hi")
+        await session.expand_command("/a", ask=Person())
+        touched = {(each.path, each.action) for each in await session.touched_files()}
+        assert touched == {("notes", "modified"), ("new", "created")}
+        await session.rewind(-1)
+    assert (place.project / "notes").read_text() == "remember\n"
+    assert not (place.project / "new").exists()
+
+
+async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
+    place: Place,
+) -> None:
+    place.write(".weft/commands/a.md", "!`sed -i s/one/1/ code; echo x > .env; cat code`")
+    place.write("code", "one\ntwo\nthree\n")
+    config = {"sandbox.mode": "on", "permissions.deny": ["write(.env)"]}
+    async with place.open(config) as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        await session.set_boundary("code", 1, 2)
+        told = await text_of(session, "/a", Person())
+    assert (place.project / "code").read_text() == "one\ntwo\nthree\n"
+    assert not (place.project / ".env").exists()
+    assert "only lines 2 to 3" in told
+    assert ".env" in told
+
+
+async def test_a_shell_command_is_refused_where_nobody_allows_it(place: Place) -> None:
+    place.write(".weft/commands/a.md", "!`touch made`")
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        with pytest.raises(UsageError, match="nobody is there"):
+            await session.expand_command("/a")
+        with pytest.raises(UsageError, match="was not allowed"):
+            await session.expand_command("/a", ask=Person(answer=False))
+        await session.set_permission_mode("plan")
+        with pytest.raises(UsageError, match="plan mode"):
+            await session.expand_command("/a", ask=Person())
+        assert await facts(session, SystemNote) == []
+    assert not (place.project / "made").exists()
+
+
+async def test_a_folder_that_is_not_trusted_starts_nothing_unasked_in_any_mode(
+    place: Place,
+) -> None:
+    place.write(".weft/commands/theirs.md", "!`echo theirs`")
+    (place.config / "commands").mkdir(parents=True)
+    (place.config / "commands/mine.md").write_text("!`echo mine`")
+    async with place.open() as app:
+        for settings in ({"permission_mode": "bypass"}, {"auto_approve": True}):
+            session = await app.sessions.start_session(
+                model=ScriptedModel(["ok"]),
+                **settings,
+            )
+            assert await text_of(session, "/mine") == "mine"
+            with pytest.raises(UsageError, match="nobody is there"):
+                await session.expand_command("/theirs")
+            person = Person()
+            assert await text_of(session, "/theirs", person) == "theirs"
+            assert person.shown == ["echo theirs"]
+        await app.trust()
+        assert await text_of(session, "/theirs") == "theirs"
+
+
+async def test_rules_and_hooks_hold_for_shell_commands_too(place: Place) -> None:
+    place.write(".weft/commands/a.md", "!`echo one`")
+    place.write(".weft/commands/b.md", "!`echo two`")
+    place.on("PreToolUse", "grep -q two && { echo not two >&2; exit 2; }; exit 0")
+    async with place.open({"permissions.deny": ["shell(echo one)"]}) as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        with pytest.raises(UsageError, match="the rule"):
+            await session.expand_command("/a", ask=Person())
+        with pytest.raises(UsageError, match="not two"):
+            await session.expand_command("/b", ask=Person())
+        bare = await app.sessions.start_session(model=ScriptedModel(["ok"]), tools=["read"])
+        with pytest.raises(UsageError, match="no shell"):
+            await bare.expand_command("/a", ask=Person())
+
+
+@pytest.mark.parametrize(
+    ("template", "argument", "shown"),
+    [
+        ("cat $1", "a.py", "cat a.py"),
+        ("cat $1", "'a; touch made'", "cat 'a; touch made'"),
+        ("cat $1", "'$(touch made)'", "cat '$(touch made)'"),
+        ("cat $ARGUMENTS", "a 'b c'", "cat a 'b c'"),
+        ('cat "$1"', "a.py", 'cat "a.py"'),
+        ('cat "$1"', "'$(touch made)'", None),
+        ("cat '$1'", "\"'; touch made; '\"", None),
+        ("cat \\$1", "'; touch made'", None),
+        ("cat $1", "'`touch made`'", "cat '`touch made`'"),
+    ],
+)
+async def test_an_argument_cannot_become_another_command(
+    place: Place, template: str, argument: str, shown: str | None
+) -> None:
+    place.write(".weft/commands/a.md", f"!`{template}`")
+    person = Person()
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        if shown is None:
+            with pytest.raises(UsageError, match="inside quotes"):
+                await session.expand_command(f"/a {argument}", ask=person)
+        else:
+            await session.expand_command(f"/a {argument}", ask=person)
+    assert person.shown == ([] if shown is None else [shown])
+    assert not (place.project / "made").exists()
+
+
+async def test_secrets_in_what_a_command_prints_are_masked(place: Place) -> None:
+    key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+    place.write(".weft/commands/a.md", "!`cat key` @key")
+    place.write("key", key)
+    async with place.open() as app:
+        session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
+        expanded = await session.expand_command("/a", ask=Person())
+    assert key not in str(expanded.content)
+
+
+# --- mentions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("look at @src/a.py", ("src/a.py",)),
+        ("@a and @b and @a", ("a", "b")),
+        ('see @"my notes.md" now', ("my notes.md",)),
+        ("write to me@example.org", ()),
+        ("(@a), [@b]", ("a", "b")),
+        ("is it @a.py?", ("a.py?",)),
+        ("@", ()),
+        ("@@a", ()),
+    ],
+)
+def test_names_are_found_where_a_person_means_them(text: str, names: tuple[str, ...]) -> None:
+    assert mentions_in(text) == names
+
+
+@given(st.text())
+def test_finding_names_takes_any_text(text: str) -> None:
+    names = mentions_in(text)
+    assert len(set(names)) == len(names)
+    assert all(name in text for name in names)
+
+
+async def test_files_of_the_project_go_along_and_the_text_stays(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "a.py").write_text("AAA")
+    (project / "picture.png").write_bytes(b"\x89PNG")
+    (project / "data").write_bytes(b"\xff\x00")
+    (project / "folder").mkdir()
+    (project / "large").write_bytes(b"x" * (LARGEST_TEXT + 1))
+    (tmp_path / "secret").write_text("SECRET")
+    (project / "link").symlink_to(tmp_path / "secret")
+    text = (
+        "Is it @a.py? See @picture.png, @alice, @folder, @data, @large, @link, @../secret "
+        f"and @{tmp_path}/secret, @a.py."
+    )
+    said, *parts = await with_mentions(text, LocalWorkspace(str(project)))
+    assert said == Text(text=text)
+    files = [part for part in parts if isinstance(part, File)]
+    assert files == [File(name="a.py", text="AAA")]
+    assert [part.name for part in parts if isinstance(part, Image)] == ["picture.png"]
+    [left_out] = [part.text for part in parts if isinstance(part, Text)]
+    assert "data: not a text" in left_out
+    assert "large: too large" in left_out
+    assert "SECRET" not in str(parts)
+
+
+async def test_no_message_takes_more_files_along_than_a_few(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 2):
+        (tmp_path / f"f{number}").write_text("x")
+    text = " ".join(f"@f{number}" for number in range(MOST_FILES + 2))
+    parts = await with_mentions(text, LocalWorkspace(str(tmp_path)))
+    assert sum(isinstance(part, File) for part in parts) == MOST_FILES
+    assert isinstance(parts[-1], Text)
+    assert "too many" in parts[-1].text
+
+
+def test_pictures_are_known_by_their_names() -> None:
+    from weft.cli.prompt_input import PICTURES as ON_THE_COMMAND_LINE
+
+    assert PICTURES == ON_THE_COMMAND_LINE
