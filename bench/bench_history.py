@@ -25,7 +25,7 @@ from weft.config.settings import KEYS
 from weft.providers import ScriptedModel
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
-from weft.workspace.history.history import History
+from weft.workspace.history.history import FileHistory
 from weft.workspace.history.watchers import WATCHED
 
 FILES = 20_000
@@ -138,7 +138,7 @@ async def measure(base: Path) -> list[Row]:
             for changed in (0, 1, 3):
                 rows += await compared(plain, kept, changed, HISTORY)
         for known in list(WATCHED.values()):
-            if isinstance(known, History):
+            if isinstance(known, FileHistory):
                 known.close()  # as if the process had ended
         async with opened(base, quota=quota, folder=folder) as again:
             (first,) = await rounds_ms(again, 0, 1)

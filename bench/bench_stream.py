@@ -10,7 +10,7 @@ from bench.scenes import run as run_async
 from bench.table import Row
 from weft.messages import Text
 from weft.providers import ScriptedModel
-from weft.providers.base import ModelInfo, ModelRequest, Said
+from weft.providers.base import ChatMessage, ModelInfo, ModelRequest
 from weft.providers.script import SayText
 
 CHUNKS = 2_000
@@ -41,7 +41,9 @@ def run() -> list[Row]:
 
 
 async def _bare(model: ScriptedModel) -> float:
-    request = ModelRequest(model="x", messages=(Said(role="user", parts=(Text(text="go"),)),))
+    request = ModelRequest(
+        model="x", messages=(ChatMessage(role="user", parts=(Text(text="go"),)),)
+    )
     started = time.perf_counter()
     async with model.stream(request) as stream:
         async for _ in stream:

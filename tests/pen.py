@@ -17,9 +17,9 @@ from weft.events import (
     ArchitectPlan,
     ArchitectStep,
     BoundaryChanged,
-    Cause,
     ChildFinished,
     ChildStarted,
+    CommandCause,
     CommandEnd,
     Compacted,
     CompactionUndone,
@@ -66,7 +66,7 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
-    Unknown,
+    UnknownFact,
     UsageRecorded,
 )
 from weft.ids import BlobId, CallUid, EntryId, InputId, NodeId, RequestId, SessionId, TurnId
@@ -157,7 +157,9 @@ class Pen:
         seq = len(self.facts) + 1
         cause = None
         if seq % 5 == 1:
-            cause = Cause(input_id=InputId(f"inp_{seq}"), digest=f"d{seq}", answer={"seq": seq})
+            cause = CommandCause(
+                input_id=InputId(f"inp_{seq}"), digest=f"d{seq}", answer={"seq": seq}
+            )
             self.plain.inputs.append(cause.input_id)
         self.facts.append(
             msgspec.structs.replace(
@@ -171,7 +173,9 @@ class Pen:
         seq, at = len(self.facts) + 1, 1.8e9
         raw = f'{{"kind":"dreamt@3","session_id":"{self.session_id}","seq":{seq},"at":{at}}}'
         self.facts.append(
-            Unknown(kind="dreamt@3", session_id=self.session_id, seq=seq, at=at, raw=raw.encode())
+            UnknownFact(
+                kind="dreamt@3", session_id=self.session_id, seq=seq, at=at, raw=raw.encode()
+            )
         )
 
     # -- the session

@@ -85,7 +85,7 @@ def test_a_long_list_of_candidates_is_cut_and_kept_whole_for_programs() -> None:
 
 
 @pytest.fixture
-def point() -> Iterator[faults.Point]:
+def point() -> Iterator[faults.FailPoint]:
     """A point that only this test knows."""
     made = faults.point("tests.roots.here")
     yield made
@@ -94,7 +94,7 @@ def point() -> Iterator[faults.Point]:
 
 
 def test_a_point_acts_on_the_pass_it_was_armed_for_and_then_never_again(
-    point: faults.Point,
+    point: faults.FailPoint,
 ) -> None:
     acted: list[str] = []
     point.hit()
@@ -107,13 +107,13 @@ def test_a_point_acts_on_the_pass_it_was_armed_for_and_then_never_again(
     assert acted == ["tests.roots.here"]
 
 
-def test_points_enumerate_themselves_and_have_one_owner(point: faults.Point) -> None:
+def test_points_enumerate_themselves_and_have_one_owner(point: faults.FailPoint) -> None:
     assert point.name in faults.names()
     with pytest.raises(ValueError, match="declared twice"):
         faults.point(point.name)
 
 
-def test_a_disarmed_point_lets_everything_pass(point: faults.Point) -> None:
+def test_a_disarmed_point_lets_everything_pass(point: faults.FailPoint) -> None:
     point.arm(1, lambda name: pytest.fail(name))
     faults.disarm_all()
     point.hit()

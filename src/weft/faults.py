@@ -23,7 +23,7 @@ def _die(name: str) -> None:
     os._exit(EXIT_CODE)
 
 
-class Point:
+class FailPoint:
     """One named instant.  `passes` counts the hits of this process while any point is armed."""
 
     __slots__ = ("_action", "_countdown", "armed", "name", "passes")
@@ -57,14 +57,14 @@ class Point:
         self.passes = 0
 
 
-_POINTS: dict[str, Point] = {}
+_POINTS: dict[str, FailPoint] = {}
 
 
-def point(name: str) -> Point:
+def point(name: str) -> FailPoint:
     """Declare the point called `name`; each name is declared once in the whole program."""
     if name in _POINTS:
         raise ValueError(f"fail-point {name!r} is declared twice")
-    _POINTS[name] = Point(name)
+    _POINTS[name] = FailPoint(name)
     return _POINTS[name]
 
 
@@ -73,7 +73,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_POINTS))
 
 
-def arm(name: str, *, at: int = 1, action: Callable[[str], None] = _die) -> Point:
+def arm(name: str, *, at: int = 1, action: Callable[[str], None] = _die) -> FailPoint:
     """Arm the point called `name`."""
     _POINTS[name].arm(at, action)
     return _POINTS[name]
@@ -85,7 +85,7 @@ def disarm_all() -> None:
         known.disarm()
 
 
-class Boundary:
+class FailPointPair:
     """The two instants around a commit: just before it is asked for, and just after it is durable."""
 
     __slots__ = ("after", "before")

@@ -11,7 +11,7 @@ from anyio import fail_after, wait_all_tasks_blocked
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.actors import Budget, StrayCancellation, Supervisor, no_strays
+from weft.actors import RestartBudget, StrayCancellation, Supervisor, no_strays
 from weft.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +198,7 @@ async def test_work_that_ends_well_gives_its_value() -> None:
 
 def test_a_budget_is_spent_and_comes_back_with_time() -> None:
     clock = ManualClock()
-    budget = Budget(restarts=3, seconds=60, clock=clock)
+    budget = RestartBudget(restarts=3, seconds=60, clock=clock)
     assert [budget.spend() for _ in range(5)] == [True, True, True, False, False]
     clock.advance(60.0)
     assert not budget.spend()
@@ -209,7 +209,7 @@ def test_a_budget_is_spent_and_comes_back_with_time() -> None:
 @given(pauses=st.lists(st.floats(0, 40), max_size=40), restarts=st.integers(1, 4))
 def test_no_window_ever_holds_more_than_its_restarts(pauses: list[float], restarts: int) -> None:
     clock = ManualClock(start=0.0)
-    budget = Budget(restarts=restarts, seconds=60, clock=clock)
+    budget = RestartBudget(restarts=restarts, seconds=60, clock=clock)
     at: list[float] = []
     for pause in pauses:
         clock.advance(pause)
@@ -221,5 +221,5 @@ def test_no_window_ever_holds_more_than_its_restarts(pauses: list[float], restar
 
 def test_each_child_has_a_budget_of_its_own() -> None:
     clock = ManualClock()
-    first, second = Budget(restarts=1, clock=clock), Budget(restarts=1, clock=clock)
+    first, second = RestartBudget(restarts=1, clock=clock), RestartBudget(restarts=1, clock=clock)
     assert (first.spend(), first.spend(), second.spend()) == (True, False, True)

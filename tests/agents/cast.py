@@ -9,9 +9,9 @@ import msgspec
 
 from weft.api.session import Session
 from weft.messages import Text
-from weft.providers import Said
+from weft.providers import ChatMessage
 from weft.providers.base import ModelRequest
-from weft.providers.script import Answer, CallTogether, CallTool, Step, as_answer
+from weft.providers.script import CallTogether, CallTool, ScriptedAnswer, Step, as_answer
 from weft.providers.scripted import ScriptedModel, assistant_turns
 
 Written: TypeAlias = str | Step | Sequence[Step]
@@ -21,7 +21,7 @@ Roles: TypeAlias = Mapping[str, Sequence[Written]]
 def first_words(request: ModelRequest) -> str:
     """The first thing that was said to a model: by it a session is known."""
     for message in request.messages:
-        if isinstance(message, Said) and message.role == "user":
+        if isinstance(message, ChatMessage) and message.role == "user":
             return "".join(part.text for part in message.parts if isinstance(part, Text))
     return ""
 
@@ -32,7 +32,7 @@ def cast(roles: Roles, name: str = "script") -> ScriptedModel:
     It needs no memory, so another process goes on at the right answer.
     """
 
-    def choose(request: ModelRequest) -> Answer:
+    def choose(request: ModelRequest) -> ScriptedAnswer:
         said = first_words(request)
         role = next((role for role in roles if role in said), None)
         if role is None:

@@ -21,7 +21,7 @@ from tests.journeys.world import (
     until_idle,
     until_status,
 )
-from weft.agents import Plan, Step
+from weft.agents import PlanStep, WorkPlan
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import NoPendingRequest, StaleInput, UsageError
@@ -257,8 +257,8 @@ async def test_a_plan_waits_for_approval_and_can_be_edited_before_it(world: Worl
         assert pending is not None
         assert len(pending["steps"]) == 2
         assert await facts(session, ArchitectStep) == []
-        other = Step(action="create", file="3.txt", description="make file 3", details="3")
-        await session.edit_plan(Plan(summary="Only one.", steps=(other,)))
+        other = PlanStep(action="create", file="3.txt", description="make file 3", details="3")
+        await session.edit_plan(WorkPlan(summary="Only one.", steps=(other,)))
         with pytest.raises(UsageError, match="that is no plan"):
             await session.edit_plan({"steps": []})
         await session.approve_plan()
@@ -279,7 +279,7 @@ async def test_a_word_on_a_plan_that_comes_again_is_not_a_word_on_the_next(world
         for turn in ("make it", "make another"):
             await session.send_prompt(turn)
             await until_status(session, "awaiting_permission")
-            await session.edit_plan(Plan(summary="None.", steps=()), input_id="e")
+            await session.edit_plan(WorkPlan(summary="None.", steps=()), input_id="e")
             await session.reject_plan("no", input_id="r")
             if turn == "make it":
                 await until_idle(session)
@@ -324,7 +324,7 @@ async def test_where_nobody_is_there_a_plan_counts_as_turned_down(world: World) 
 async def test_there_is_no_plan_to_decide_on_where_none_waits(world: World) -> None:
     async with world.open(planner()) as app:
         session = await start(app)
-        plan = Plan(summary="x")
+        plan = WorkPlan(summary="x")
         for call in (session.approve_plan(), session.edit_plan(plan), session.reject_plan()):
             with pytest.raises(NoPendingRequest, match="no plan waits"):
                 await call

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.limits import Bounds, Family
+from weft.agents.limits import AgentLimits, AgentTree
 from weft.events import ChildFinished, ChildStarted, Fact, TurnStarted, UsageRecorded
 from weft.ids import CallUid, NodeId, SessionId, TurnId
-from weft.loop import Limits
+from weft.loop import TurnLimits
 from weft.messages import NOTHING_USED, Usage
 from weft.state import SessionState, fold
 
@@ -35,8 +35,8 @@ def own(session_id: SessionId, facts: Sequence[Fact]) -> list[Fact]:
     return [msgspec.structs.replace(fact, session_id=session_id) for fact in facts]
 
 
-def family(*states: SessionState, bounds: Bounds | None = None, **limits: float) -> Family:
-    found = Family(ROOT, lambda: bounds or Bounds(), lambda: Limits(**limits))  # type: ignore[arg-type]
+def family(*states: SessionState, bounds: AgentLimits | None = None, **limits: float) -> AgentTree:
+    found = AgentTree(ROOT, lambda: bounds or AgentLimits(), lambda: TurnLimits(**limits))  # type: ignore[arg-type]
     for each in states:
         found.join(each.session_id, lambda each=each: each)  # type: ignore[misc]
     return found
@@ -134,18 +134,18 @@ def test_agents_are_counted_for_the_roots_turn_with_all_below_them() -> None:
     )
 
 
-def promise(found: Family, *calls: str, node: NodeId = NODE, depth: int = 0) -> list[bool]:
+def promise(found: AgentTree, *calls: str, node: NodeId = NODE, depth: int = 0) -> list[bool]:
     return [found.refuses_place(ROOT, depth, node, CallUid(call)) is None for call in calls]
 
 
 def test_places_are_promised_while_the_calls_of_one_answer_are_looked_at() -> None:
-    found = family(member(ROOT, STARTED), bounds=Bounds(at_once=2))
+    found = family(member(ROOT, STARTED), bounds=AgentLimits(at_once=2))
     assert promise(found, "1", "2", "3") == [True, True, False]
     assert promise(found, "4", node=NodeId("next")) == [True], "what came of nothing is forgotten"
 
 
 def test_a_place_is_taken_until_the_agent_has_ended() -> None:
-    found = family(member(ROOT, STARTED), bounds=Bounds(at_once=1))
+    found = family(member(ROOT, STARTED), bounds=AgentLimits(at_once=1))
     assert promise(found, "1") == [True]
     found.enter(ROOT, CallUid("1"), A)
     assert found.is_at_work(A)
@@ -156,7 +156,7 @@ def test_a_place_is_taken_until_the_agent_has_ended() -> None:
 
 @given(depth=st.integers(0, 5), bound=st.integers(0, 5))
 def test_nobody_is_deeper_than_allowed(depth: int, bound: int) -> None:
-    found = family(member(ROOT, STARTED), bounds=Bounds(depth=bound))
+    found = family(member(ROOT, STARTED), bounds=AgentLimits(depth=bound))
     assert promise(found, "1", depth=depth) == [depth < bound]
 
 
@@ -178,7 +178,7 @@ def test_every_token_is_counted_exactly_once(sizes: list[int], ended: list[bool]
                 facts.append(ChildFinished(child=names[place + 1], reason="stop", usage=usage))
         states.append(member(names[place], *facts))
         below += sizes[place]
-    found = Family(names[0], Bounds, Limits)
+    found = AgentTree(names[0], AgentLimits, TurnLimits)
     for each in states:
         found.join(each.session_id, lambda each=each: each)  # type: ignore[misc]
     assert found.spent().input_tokens == sum(sizes)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.plan import Next, as_plan, failure_report, next_of, plain, report, shown
+from weft.agents.plan import NextAction, as_plan, failure_report, next_of, plain, report, shown
 from weft.errors import UsageError
 from weft.events import (
     ArchitectPlan,
@@ -42,24 +42,29 @@ def step(index: int, status: Any, plan_id: str = "p") -> ArchitectStep:
 @pytest.mark.parametrize(
     ("facts", "coming"),
     [
-        ((), Next("plan")),
-        ((MADE,), Next("wait")),
-        ((MADE, NO), Next("end")),
-        ((MADE, YES), Next("step", 0)),
-        ((MADE, YES, step(0, "started")), Next("step", 0)),
-        ((MADE, YES, step(0, "passed")), Next("step", 1)),
-        ((MADE, YES, step(0, "passed"), step(1, "started")), Next("step", 1)),
-        ((MADE, YES, step(0, "passed"), step(1, "replanned")), Next("plan")),
-        ((MADE, YES, step(0, "failed")), Next("end")),
-        ((MADE, YES, *(step(i, "passed") for i in range(3))), Next("end")),
-        ((MADE, YES, *(step(i, "skipped") for i in range(3))), Next("end")),
-        ((ArchitectPlan(plan_id="p", plan={"summary": "x"}), YES), Next("end")),
-        ((MADE, YES, step(0, "replanned"), ArchitectPlan(plan_id="q", plan=PLAN)), Next("wait")),
-        ((MADE, PlanDecided(plan_id="other", approved=True)), Next("wait")),
-        ((MADE, YES, step(0, "passed", plan_id="other")), Next("step", 0)),
+        ((), NextAction("plan")),
+        ((MADE,), NextAction("wait")),
+        ((MADE, NO), NextAction("end")),
+        ((MADE, YES), NextAction("step", 0)),
+        ((MADE, YES, step(0, "started")), NextAction("step", 0)),
+        ((MADE, YES, step(0, "passed")), NextAction("step", 1)),
+        ((MADE, YES, step(0, "passed"), step(1, "started")), NextAction("step", 1)),
+        ((MADE, YES, step(0, "passed"), step(1, "replanned")), NextAction("plan")),
+        ((MADE, YES, step(0, "failed")), NextAction("end")),
+        ((MADE, YES, *(step(i, "passed") for i in range(3))), NextAction("end")),
+        ((MADE, YES, *(step(i, "skipped") for i in range(3))), NextAction("end")),
+        ((ArchitectPlan(plan_id="p", plan={"summary": "x"}), YES), NextAction("end")),
+        (
+            (MADE, YES, step(0, "replanned"), ArchitectPlan(plan_id="q", plan=PLAN)),
+            NextAction("wait"),
+        ),
+        ((MADE, PlanDecided(plan_id="other", approved=True)), NextAction("wait")),
+        ((MADE, YES, step(0, "passed", plan_id="other")), NextAction("step", 0)),
     ],
 )
-def test_what_comes_next_is_read_from_the_facts(facts: tuple[Fact, ...], coming: Next) -> None:
+def test_what_comes_next_is_read_from_the_facts(
+    facts: tuple[Fact, ...], coming: NextAction
+) -> None:
     assert next_of(after(*facts)) == coming
 
 
@@ -90,9 +95,9 @@ def test_another_task_begins_without_a_plan_and_a_continued_one_goes_on() -> Non
     fresh = after(*running, TurnStarted(turn_id=TurnId("t")))
     assert fresh == PlanState()
     on = after(*running, TurnStarted(turn_id=TurnId("t"), continued=True))
-    assert next_of(on) == Next("step", 1)
+    assert next_of(on) == NextAction("step", 1)
     turned_down = after(MADE, NO, TurnStarted(turn_id=TurnId("t"), continued=True))
-    assert next_of(turned_down) == Next("plan")
+    assert next_of(turned_down) == NextAction("plan")
 
 
 @given(

@@ -17,7 +17,7 @@ from tests.workspace.hostile_git import (
     git_version,
     make_repository,
 )
-from weft.agents.worktree import Worktree, add_worktree, remove_if_unchanged
+from weft.agents.worktree import AgentWorktree, add_worktree, remove_if_unchanged
 from weft.errors import FinalToolError
 from weft.workspace import LocalRunner
 
@@ -39,7 +39,9 @@ def held(folder: Path) -> dict[str, str]:
     }
 
 
-async def copy_of(runner: LocalRunner, project: Path, name: str = "one") -> tuple[Worktree, Path]:
+async def copy_of(
+    runner: LocalRunner, project: Path, name: str = "one"
+) -> tuple[AgentWorktree, Path]:
     """A copy of a project, which plain git takes for a worktree in which nothing was changed."""
     place = await add_worktree(runner, str(project), project.parent / "copies" / name)
     copy = Path(place.top)
@@ -51,7 +53,7 @@ async def copy_of(runner: LocalRunner, project: Path, name: str = "one") -> tupl
     return place, copy
 
 
-async def removed(runner: LocalRunner, project: Path, place: Worktree) -> None:
+async def removed(runner: LocalRunner, project: Path, place: AgentWorktree) -> None:
     """Remove a copy; nothing is left of it anywhere."""
     assert await remove_if_unchanged(runner, place)
     assert list(Path(place.top).parent.iterdir()) == []

@@ -20,7 +20,7 @@ from tests.workspace.hostile_git import (
     make_bait,
     make_repository,
 )
-from weft.agents.worktree import Worktree, add_worktree, remove_if_unchanged
+from weft.agents.worktree import AgentWorktree, add_worktree, remove_if_unchanged
 from weft.errors import FinalToolError
 from weft.workspace import LocalRunner
 
@@ -50,7 +50,7 @@ async def test_no_program_of_a_repository_runs_while_a_copy_is_made_and_removed(
     assert bait.marker.exists(), "the trap does not work"
 
 
-def look_again(place: Worktree, at: int = 1) -> None:
+def look_again(place: AgentWorktree, at: int = 1) -> None:
     """Have git look at the content of every file, which goes through filters."""
     for path in Path(place.top).rglob("*.txt"):
         os.utime(path, (at, at))
@@ -59,7 +59,7 @@ def look_again(place: Worktree, at: int = 1) -> None:
 # --- later: an agent has worked in the copy, and may have been talked into something --------------
 
 
-def forge_pointer(bait: Bait, place: Worktree) -> None:
+def forge_pointer(bait: Bait, place: AgentWorktree) -> None:
     """The copy names other records."""
     forged = Path(place.top, ".git").with_name("forged")
     shutil.copytree(bait.records, forged)
@@ -67,14 +67,14 @@ def forge_pointer(bait: Bait, place: Worktree) -> None:
     Path(place.top, ".git").write_text(f"gitdir: {forged}\n")
 
 
-def forge_folder(bait: Bait, place: Worktree) -> None:
+def forge_folder(bait: Bait, place: AgentWorktree) -> None:
     """The copy becomes a repository of its own."""
     Path(place.top, ".git").unlink()
     shutil.copytree(bait.records, Path(place.top, ".git"))
     git(Path(place.top), "config", "core.fsmonitor", str(bait.program))
 
 
-def fill_submodule(bait: Bait, place: Worktree) -> None:
+def fill_submodule(bait: Bait, place: AgentWorktree) -> None:
     """A submodule's folder gets its repository, at the right commit, with a filter."""
     git(Path(place.top), "clone", "-q", str(bait.marker.parent / "inner"), "inner")
     inner = Path(place.top, "inner")
@@ -83,13 +83,13 @@ def fill_submodule(bait: Bait, place: Worktree) -> None:
     (inner / ".git/info/attributes").write_text("* filter=x\n")
 
 
-def nest_repository(bait: Bait, place: Worktree) -> None:
+def nest_repository(bait: Bait, place: AgentWorktree) -> None:
     """An untracked folder is a repository with a monitor."""
     inner = make_repository(Path(place.top, "untracked"))
     git(inner, "config", "core.fsmonitor", str(bait.program))
 
 
-def set_for_the_copy(bait: Bait, place: Worktree) -> None:
+def set_for_the_copy(bait: Bait, place: AgentWorktree) -> None:
     """Settings that hold for the copy alone, among its records."""
     bait.config("core.repositoryformatversion=1", "extensions.worktreeConfig=true")
     bait.config_text(
@@ -98,7 +98,7 @@ def set_for_the_copy(bait: Bait, place: Worktree) -> None:
     )
 
 
-def forge_commondir(bait: Bait, place: Worktree) -> None:
+def forge_commondir(bait: Bait, place: AgentWorktree) -> None:
     """The copy's records name another shared folder."""
     forged = bait.marker.parent / "forged"
     shutil.copytree(bait.records, forged)
@@ -106,7 +106,7 @@ def forge_commondir(bait: Bait, place: Worktree) -> None:
     (bait.records / "worktrees" / Path(place.top).name / "commondir").write_text(f"{forged}\n")
 
 
-def arm_the_project(bait: Bait, place: Worktree) -> None:
+def arm_the_project(bait: Bait, place: AgentWorktree) -> None:
     """The project's own settings change while the agent works."""
     bait.hook(bait.records / "hooks", *HOOKS)
     bait.config(f"core.fsmonitor={bait.program}", f"filter.x.clean={bait.program}")
@@ -129,7 +129,7 @@ def arm_the_project(bait: Bait, place: Worktree) -> None:
     ],
 )
 async def test_no_program_runs_when_a_copy_is_removed_that_was_tampered_with(
-    later: Callable[[Bait, Worktree], None], runner: LocalRunner, tmp_path: Path
+    later: Callable[[Bait, AgentWorktree], None], runner: LocalRunner, tmp_path: Path
 ) -> None:
     bait = make_bait(tmp_path)
     add_submodule(bait.repository, make_repository(tmp_path / "inner"), "inner")

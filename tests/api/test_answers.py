@@ -23,7 +23,7 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
 )
-from weft.permissions import Rule
+from weft.permissions import PermissionRule
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool
 
@@ -255,8 +255,8 @@ async def test_a_request_of_an_agent_says_what_input_it_is_about_and_takes_anoth
 async def test_rules_of_an_answer_hold_for_the_session(place: Place) -> None:
     looks = [CallTool(name="list", args={})]
     model = ScriptedModel([shell("touch one"), shell("touch two"), looks, "done"])
-    allow = Rule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
-    deny = Rule(verdict="deny", tool="list")
+    allow = PermissionRule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
+    deny = PermissionRule(verdict="deny", tool="list")
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
         await session.send_prompt("go")
@@ -284,7 +284,7 @@ async def test_what_an_answer_denies_is_denied_to_agents_too(place: Place) -> No
         await session.respond_to_permission(
             "allow_once",
             request_id=request.request_id,
-            meta={"rules": [Rule(verdict="deny", tool="write")]},
+            meta={"rules": [PermissionRule(verdict="deny", tool="write")]},
         )
         await ended(session)
     assert not (place.project / "a.txt").exists()
@@ -292,7 +292,7 @@ async def test_what_an_answer_denies_is_denied_to_agents_too(place: Place) -> No
 
 async def test_rules_of_an_answer_do_not_outlive_the_process(place: Place, tmp_path: Path) -> None:
     store = tmp_path / "weft.db"
-    allow = Rule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
+    allow = PermissionRule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
     async with place.open(store=store) as app:
         model = ScriptedModel([shell("touch one"), "done"])
         session = await app.sessions.start_session(model=model)

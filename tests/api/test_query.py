@@ -14,7 +14,7 @@ import pytest
 
 import weft
 from weft.errors import AuthFailed, ProviderUnavailable, SchemaFailed, UsageError
-from weft.messages import Said, Text, Usage
+from weft.messages import ChatMessage, Text, Usage
 from weft.providers import ModelInfo
 from weft.providers.script import Break, Fail, SayText, Spend, Stall, Think
 from weft.providers.scripted import ScriptedModel
@@ -36,7 +36,7 @@ def said(model: ScriptedModel) -> list[tuple[str, str]]:
     return [
         (message.role, "".join(part.text for part in message.parts if isinstance(part, Text)))
         for message in model.last_request.messages
-        if isinstance(message, Said)
+        if isinstance(message, ChatMessage)
     ]
 
 

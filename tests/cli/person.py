@@ -12,23 +12,30 @@ import anyio
 import anyio.abc
 
 from weft.app import App
-from weft.cli.chat.blocks import Answer, AnyBlock, Note, UserSaid
+from weft.cli.chat.blocks import AnswerBlock, AnyBlock, NoteBlock, UserSaid
 from weft.cli.chat.chat import Chat
-from weft.cli.chat.screen import Input, Interrupted, Left, Question, Screen, Submitted
-from weft.cli.chat.story import Live
+from weft.cli.chat.screen import (
+    ChatClosed,
+    ChatScreen,
+    ChoiceQuestion,
+    Input,
+    InterruptPressed,
+    LineSubmitted,
+)
+from weft.cli.chat.story import LiveArea
 from weft.cli.parse import parse
 from weft.cli.session_options import wanted_of
 
 
-class Remembering(Screen):
+class Remembering(ChatScreen):
     """A screen for tests: what is shown is kept, what is typed and answered comes from the test."""
 
     def __init__(self) -> None:
         self.blocks: list[AnyBlock] = []
-        self.live = Live()
+        self.live = LiveArea()
         self.line = ""
         self.notices: list[str] = []
-        self.question: Question | str | None = None
+        self.question: ChoiceQuestion | str | None = None
         self._one_question = anyio.Lock()
         self._changed = anyio.Event()
         self._answer: Any = None
@@ -45,13 +52,13 @@ class Remembering(Screen):
         self._closed.set()
 
     def interrupted(self) -> None:
-        self._sending.send_nowait(Interrupted())
+        self._sending.send_nowait(InterruptPressed())
 
     def show(self, *blocks: AnyBlock) -> None:
         self.blocks.extend(blocks)
         self._wake()
 
-    def watch(self, live: Live) -> None:
+    def watch(self, live: LiveArea) -> None:
         self.live = live
         self._wake()
 
@@ -68,7 +75,7 @@ class Remembering(Screen):
     async def next_input(self) -> Input:
         return await self._receiving.receive()
 
-    async def choose(self, question: Question) -> int | None:
+    async def choose(self, question: ChoiceQuestion) -> int | None:
         return await self._asked(question)  # type: ignore[no-any-return]  # the test answers with a number
 
     async def edit(self, text: str, suffix: str) -> str | None:
@@ -77,11 +84,11 @@ class Remembering(Screen):
     async def ask_line(self, label: str, text: str = "") -> str | None:
         return await self._asked(label)  # type: ignore[no-any-return]  # the test answers with a text
 
-    async def _asked(self, question: Question | str) -> Any:
+    async def _asked(self, question: ChoiceQuestion | str) -> Any:
         async with self._one_question:
             return await self._put(question)
 
-    async def _put(self, question: Question | str) -> Any:
+    async def _put(self, question: ChoiceQuestion | str) -> Any:
         self.question, self._answered = question, anyio.Event()
         self._wake()
         try:
@@ -99,7 +106,7 @@ class Remembering(Screen):
     # -- the person
 
     def typed(self, given: str | Input) -> None:
-        self._sending.send_nowait(Submitted(given) if isinstance(given, str) else given)
+        self._sending.send_nowait(LineSubmitted(given) if isinstance(given, str) else given)
 
     def answer(self, answer: Any) -> None:
         assert self.question is not None
@@ -111,13 +118,13 @@ class Remembering(Screen):
             while not holds():
                 await self._changed.wait()
 
-    async def choice(self) -> Question:
+    async def choice(self) -> ChoiceQuestion:
         """Wait for a question with rows."""
-        await self.until(lambda: isinstance(self.question, Question))
-        assert isinstance(self.question, Question)
+        await self.until(lambda: isinstance(self.question, ChoiceQuestion))
+        assert isinstance(self.question, ChoiceQuestion)
         return self.question
 
-    async def pick(self, label: str) -> Question:
+    async def pick(self, label: str) -> ChoiceQuestion:
         """Wait for a question, and choose the row whose label holds this; returns the question."""
         question = await self.choice()
         found = [n for n, row in enumerate(question.rows) if label in row.label]
@@ -127,10 +134,10 @@ class Remembering(Screen):
 
     async def noted(self, text: str) -> str:
         """Wait for a note that holds this; returns it."""
-        await self.until(lambda: any(text in note.text for note in self.of(Note)))
-        return str(next(note.text for note in self.of(Note) if text in note.text))
+        await self.until(lambda: any(text in note.text for note in self.of(NoteBlock)))
+        return str(next(note.text for note in self.of(NoteBlock) if text in note.text))
 
-    async def asked(self) -> Question | str:
+    async def asked(self) -> ChoiceQuestion | str:
         await self.until(lambda: self.question is not None)
         assert self.question is not None
         return self.question
@@ -144,7 +151,7 @@ class Remembering(Screen):
         return [block for block in self.blocks if isinstance(block, kind)]
 
     def words(self) -> str:
-        return "".join(block.text for block in self.of(Answer))
+        return "".join(block.text for block in self.of(AnswerBlock))
 
 
 class Talk:
@@ -160,7 +167,9 @@ class Talk:
         screen.typed(text)
         await screen.until(lambda: screen.of(UserSaid)[-1:] == [UserSaid(text=text)])
         said = max(n for n, block in enumerate(screen.blocks) if block == UserSaid(text=text))
-        await screen.until(lambda: any(isinstance(b, Answer | Note) for b in screen.blocks[said:]))
+        await screen.until(
+            lambda: any(isinstance(b, AnswerBlock | NoteBlock) for b in screen.blocks[said:])
+        )
         await screen.idle()
 
 
@@ -176,4 +185,4 @@ async def talking(
     async with anyio.create_task_group() as group:
         group.start_soon(chat.run)
         yield Talk(chat, screen)
-        screen.typed(Left())
+        screen.typed(ChatClosed())

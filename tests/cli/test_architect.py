@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Weft, call
 from tests.cli.person import Talk, talking
 from weft.app import App
-from weft.cli.chat.blocks import Note, PlanShown
+from weft.cli.chat.blocks import NoteBlock, PlanShown
 from weft.cli.chat.plans import as_text, from_text
 from weft.errors import UsageError
 
@@ -72,7 +72,7 @@ WRITE = ([call("write", path="1.txt", content="1\n")], "Wrote it.")
 
 
 def drawn(talk: Talk) -> list[str]:
-    return [note.text for note in talk.screen.of(Note)]
+    return [note.text for note in talk.screen.of(NoteBlock)]
 
 
 @pytest.mark.anyio

@@ -10,12 +10,19 @@ import pytest
 from tests.cli.conftest import call, text
 from tests.cli.person import Remembering, talking
 from weft.app import App
-from weft.cli.chat.blocks import Asked, Leave, Note, Table, ToolCard, UserSaid
-from weft.cli.chat.commands import Commands
+from weft.cli.chat.blocks import (
+    NoteBlock,
+    PermissionBlock,
+    QuestionBlock,
+    TableBlock,
+    ToolCard,
+    UserSaid,
+)
+from weft.cli.chat.commands import ChatCommands
 from weft.cli.chat.screen import (
-    Interrupted,
+    ChoiceQuestion,
+    InterruptPressed,
     NextMode,
-    Question,
     TakeBack,
 )
 from weft.project.slash_commands import COMMANDS
@@ -28,13 +35,13 @@ def _has_mode(screen: Remembering, mode: str) -> bool:
 
 
 def _has_table(screen: Remembering, title: str) -> bool:
-    return any(table.title == title for table in screen.of(Table))
+    return any(table.title == title for table in screen.of(TableBlock))
 
 
 async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:
     async with talking(app, "Hello.") as talk:
         talk.screen.typed("/context")
-        await talk.screen.until(lambda: talk.screen.of(Table))
+        await talk.screen.until(lambda: talk.screen.of(TableBlock))
     assert await app.sessions.list_saved() == []
 
 
@@ -48,11 +55,11 @@ async def test_what_is_said_and_answered_is_shown(app: App) -> None:
 async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> None:
     async with talking(app, "Hello.") as talk:
         talk.screen.typed("/model nope:x")
-        await talk.screen.until(lambda: talk.screen.of(Note))
+        await talk.screen.until(lambda: talk.screen.of(NoteBlock))
         talk.screen.typed("a long and careful message")
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "a long and careful message"
-        assert "no provider 'nope'" in talk.screen.of(Note)[-1].text
+        assert "no provider 'nope'" in talk.screen.of(NoteBlock)[-1].text
     assert await app.sessions.list_saved() == []
 
 
@@ -70,16 +77,16 @@ async def test_leave_is_given_for_as_long_as_was_said(
     async with talking(app, *steps, "Done.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
-        assert talk.screen.of(Leave)[0].preview == command
+        assert talk.screen.of(PermissionBlock)[0].preview == command
         talk.screen.answer(chosen)
         if asked_again:
-            await talk.screen.until(lambda: len(talk.screen.of(Leave)) == 2)
+            await talk.screen.until(lambda: len(talk.screen.of(PermissionBlock)) == 2)
             await talk.screen.asked()
             talk.screen.answer(3)
             assert await talk.screen.asked() == "Why not? (Enter for no reason)"
             talk.screen.answer("")
         await talk.screen.until(lambda: "Done." in talk.screen.words())
-        assert len(talk.screen.of(Leave)) == (2 if asked_again else 1)
+        assert len(talk.screen.of(PermissionBlock)) == (2 if asked_again else 1)
     assert (Path(app.project_path) / "made").exists() == made
 
 
@@ -102,7 +109,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
         await talk.screen.asked()
         talk.screen.answer(None)
         await talk.screen.until(
-            lambda: any(note.text == "stopped" for note in talk.screen.of(Note))
+            lambda: any(note.text == "stopped" for note in talk.screen.of(NoteBlock))
         )
         await talk.screen.idle()
     assert not (Path(app.project_path) / "made").exists()
@@ -124,11 +131,11 @@ async def test_the_models_question_is_put_and_answered(app: App) -> None:
     async with talking(app, [ask], "Blue it is.") as talk:
         talk.screen.typed("paint it")
         question = await talk.screen.asked()
-        assert isinstance(question, Question)
+        assert isinstance(question, ChoiceQuestion)
         assert [row.label for row in question.rows] == ["red", "blue", "Something else"]
         talk.screen.answer(1)
         await talk.screen.until(lambda: "Blue it is." in talk.screen.words())
-        assert talk.screen.of(Asked) == [Asked(text="Which colour?")]
+        assert talk.screen.of(QuestionBlock) == [QuestionBlock(text="Which colour?")]
         assert talk.screen.of(UserSaid)[-1] == UserSaid(text="blue")
         assert talk.screen.of(ToolCard) == []
 
@@ -141,7 +148,7 @@ async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed("and also this")
         await talk.screen.until(lambda: talk.screen.live.queued)
-        talk.screen.typed(Interrupted())
+        talk.screen.typed(InterruptPressed())
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "and also this"
         assert talk.screen.live.queued == {}
@@ -215,7 +222,7 @@ async def test_resume_offers_the_other_conversations(app: App) -> None:
         await talk.say("the second one")
         talk.screen.typed("/resume")
         question = await talk.screen.asked()
-        assert isinstance(question, Question)
+        assert isinstance(question, ChoiceQuestion)
         assert [row.label for row in question.rows] == ["the first one"]
         talk.screen.answer(0)
         # What was said there is shown again.
@@ -253,8 +260,10 @@ async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
 async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told: str) -> None:
     async with talking(app, "Hello.") as talk:
         talk.screen.typed(typed)
-        await talk.screen.until(lambda: [n for n in talk.screen.of(Note) if n.level == "error"])
-        assert told in talk.screen.of(Note)[-1].text
+        await talk.screen.until(
+            lambda: [n for n in talk.screen.of(NoteBlock) if n.level == "error"]
+        )
+        assert told in talk.screen.of(NoteBlock)[-1].text
 
 
 async def test_every_command_there_is_does_something(app: App) -> None:
@@ -277,18 +286,18 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         talk.screen.typed("/export out.md")
         path = Path(app.project_path) / "out.md"
         await talk.screen.until(
-            lambda: any("written to" in note.text for note in talk.screen.of(Note))
+            lambda: any("written to" in note.text for note in talk.screen.of(NoteBlock))
         )
         assert "Done." in path.read_text()
         talk.screen.typed("/export out.md")
         await talk.screen.until(
-            lambda: any("already" in note.text for note in talk.screen.of(Note))
+            lambda: any("already" in note.text for note in talk.screen.of(NoteBlock))
         )
 
 
 async def test_every_command_in_the_table_is_carried_out_by_somebody(app: App) -> None:
     async with talking(app, "Hello.") as talk:
-        commands = Commands(talk.chat)
+        commands = ChatCommands(talk.chat)
         for slash in COMMANDS:
             if slash.name != "/quit":  # the chat itself leaves
                 assert callable(commands._handler(slash.name))
@@ -307,6 +316,6 @@ async def test_a_failing_provider_is_told_and_the_chat_goes_on(app: App) -> None
     ]
     async with talking(app, broken) as talk:
         await talk.say("hi")
-        assert "not like this" in talk.screen.of(Note)[-1].text
+        assert "not like this" in talk.screen.of(NoteBlock)[-1].text
         await talk.say("again")
         assert talk.screen.words() == "Better."

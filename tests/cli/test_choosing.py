@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.picker import VISIBLE_ROWS, Choosing
+from weft.cli.chat.picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.questions import leave_question
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
 
 
-def question(count: int = 4, **fields: object) -> Question:
-    rows = tuple(Row(f"row {number}", f"detail {number}") for number in range(count))
-    return Question(title="?", rows=rows, **fields)  # type: ignore[arg-type]  # fields of the struct
+def question(count: int = 4, **fields: object) -> ChoiceQuestion:
+    rows = tuple(ChoiceRow(f"row {number}", f"detail {number}") for number in range(count))
+    return ChoiceQuestion(title="?", rows=rows, **fields)  # type: ignore[arg-type]  # fields of the struct
 
 
 def test_enter_allows_nothing_before_something_was_picked() -> None:
-    choosing = Choosing(leave_question(request("shell(ls)")))
+    choosing = ListPicker(leave_question(request("shell(ls)")))
     assert choosing.picked() is None
     choosing.move(1)
     assert choosing.picked() == 0
 
 
 def test_digits_choose_and_other_letters_do_not() -> None:
-    choosing = Choosing(question())
+    choosing = ListPicker(question())
     assert choosing.typed("3") == 2
     assert choosing.typed("9") is None
     assert choosing.typed("\u0663") in (None, 2), (
@@ -33,7 +33,7 @@ def test_digits_choose_and_other_letters_do_not() -> None:
 
 
 def test_moving_wraps_at_both_ends() -> None:
-    choosing = Choosing(question(picked=0))
+    choosing = ListPicker(question(picked=0))
     choosing.move(-1)
     assert choosing.picked() == 3
     choosing.move(1)
@@ -41,7 +41,7 @@ def test_moving_wraps_at_both_ends() -> None:
 
 
 def test_typing_narrows_a_search_and_the_number_stays_that_of_the_row() -> None:
-    choosing = Choosing(question(20, is_searched=True))
+    choosing = ListPicker(question(20, is_searched=True))
     for letter in "row 17":
         assert choosing.typed(letter) is None
     assert choosing.picked() == 17
@@ -51,7 +51,7 @@ def test_typing_narrows_a_search_and_the_number_stays_that_of_the_row() -> None:
 
 
 def test_the_picked_row_is_always_on_the_screen() -> None:
-    choosing = Choosing(question(40, picked=0))
+    choosing = ListPicker(question(40, picked=0))
     for _ in range(60):
         choosing.move(1)
         picked = choosing.picked()
@@ -71,7 +71,7 @@ def request(pattern: str) -> PermissionRequest:
 
 def test_always_says_exactly_what_it_grants() -> None:
     short = leave_question(request("edit(src/a.py)"))
-    assert short.rows[2] == Row("Yes, always in this session", "edit(src/a.py)")
+    assert short.rows[2] == ChoiceRow("Yes, always in this session", "edit(src/a.py)")
     for pattern in ("shell(" + "x" * 100 + ")", "shell(a\nb)", "shell(\u202ea)"):
         long = leave_question(request(pattern))
         assert long.rows[2].detail == "exactly what is shown above"

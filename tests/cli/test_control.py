@@ -16,7 +16,7 @@ from weft.cli.agent_sdk.control_channel import ControlChannel, NoAnswer
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.errors import UsageError
 from weft.hooks.config import HookBook
-from weft.protocol.agent_sdk_dialect import Dialect
+from weft.protocol.agent_sdk_dialect import ToolDialect
 from weft.providers import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ def requests_of(app: App, session: Session, hooks: HookBook) -> ControlRequests:
         session,
         {},
         hooks=hooks,
-        channel=HookChannel(ControlChannel(), Dialect(), session.id),
+        channel=HookChannel(ControlChannel(), ToolDialect(), session.id),
         set_mode=set_mode,
         drop_waiting=lambda: None,
     )

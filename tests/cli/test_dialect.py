@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weft.errors import UsageError
 from weft.permissions import CLAUDE_NAMES
-from weft.protocol.agent_sdk_dialect import ClaudeDialect, Dialect, dialect_of
+from weft.protocol.agent_sdk_dialect import ClaudeDialect, ToolDialect, dialect_of
 
 ROOT = "/work/project"
 SDK = ClaudeDialect(ROOT)
@@ -160,7 +160,7 @@ def test_whatever_a_model_writes_can_be_told_and_comes_back_the_same(
     name: str, args: dict[str, Any]
 ) -> None:
     assert SDK.args(name, args, SDK.input(name, args)) == args
-    assert Dialect().args(name, args, Dialect().input(name, args)) == args
+    assert ToolDialect().args(name, args, ToolDialect().input(name, args)) == args
 
 
 @pytest.mark.parametrize(

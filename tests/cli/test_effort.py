@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Weft
 from tests.cli.person import talking
 from weft.app import App
-from weft.cli.chat.blocks import Note, Table
+from weft.cli.chat.blocks import NoteBlock, TableBlock
 
 
 def newest(weft: Weft) -> tuple[str, str]:
@@ -135,8 +135,8 @@ async def test_the_chat_says_once_which_level_is_used(app: App, is_begun: bool) 
         talk.screen.typed("/effort minimal")
         await talk.screen.noted("has no level minimal: it thinks at low")
         talk.screen.typed("/context")
-        await talk.screen.until(lambda: talk.screen.of(Table))
-        said = [note.text for note in talk.screen.of(Note) if "it thinks at" in note.text]
+        await talk.screen.until(lambda: talk.screen.of(TableBlock))
+        said = [note.text for note in talk.screen.of(NoteBlock) if "it thinks at" in note.text]
         assert len(said) == 2
         assert talk.screen.live.effort == "minimal"
 

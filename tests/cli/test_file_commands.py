@@ -12,9 +12,9 @@ from prompt_toolkit.document import Document
 from tests.cli.conftest import Weft, lines, text
 from tests.cli.person import talking
 from weft.app import App, open_app
-from weft.cli.chat.blocks import Leave, Table, UserSaid
+from weft.cli.chat.blocks import PermissionBlock, TableBlock, UserSaid
 from weft.cli.chat.completion import ChatCompleter, FileCommands
-from weft.cli.chat.screen import Question
+from weft.cli.chat.screen import ChoiceQuestion
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed
         talk.screen.typed("/review a.txt")
         question = await talk.screen.choice()
         assert question.picked == -1
-        (leave,) = talk.screen.of(Leave)
+        (leave,) = talk.screen.of(PermissionBlock)
         assert (leave.tool, leave.preview) == ("/review", "wc -l < a.txt")
         talk.screen.answer(0)
         await talk.screen.until(lambda: "Reviewed." in talk.screen.words())
@@ -66,8 +66,8 @@ async def test_commands_from_files_are_in_the_help_and_near_names_are_found(app:
     command(Path(app.project_path), "review", REVIEW)
     async with talking(app, "Hello.") as talk:
         talk.screen.typed("/help")
-        await talk.screen.until(lambda: len(talk.screen.of(Table)) == 3)
-        assert talk.screen.of(Table)[1] == Table(
+        await talk.screen.until(lambda: len(talk.screen.of(TableBlock)) == 3)
+        assert talk.screen.of(TableBlock)[1] == TableBlock(
             title="Commands from files", rows=(("/review FILE", "Review a file"),)
         )
         talk.screen.typed("/reviw")
@@ -139,7 +139,7 @@ async def test_a_folder_that_wants_to_act_is_asked_about_first_and_acts_only_aft
         question = await talk.screen.choice()
         assert "Do you trust" in question.title
         assert question.picked == -1, "Enter alone trusts nothing"
-        (shown,) = talk.screen.of(Table)
+        (shown,) = talk.screen.of(TableBlock)
         assert ("runs", "echo hi > hooked") in shown.rows
         talk.screen.answer(answer)
         await talk.screen.noted("trusted")
@@ -160,17 +160,17 @@ async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_pa
             talk.screen.typed("/trust")
             await talk.screen.noted("trusted already")
             talk.screen.typed("/hooks")
-            await talk.screen.until(lambda: talk.screen.of(Table))
-            assert talk.screen.of(Table)[-1].rows[0][:3] == (
+            await talk.screen.until(lambda: talk.screen.of(TableBlock))
+            assert talk.screen.of(TableBlock)[-1].rows[0][:3] == (
                 "UserPromptSubmit",
                 "*",
                 "echo hi > hooked",
             )
             hook(project, "echo ho > hooked")
             talk.screen.typed("/trust")
-            await talk.screen.until(lambda: isinstance(talk.screen.question, Question))
-            assert talk.screen.of(Table)[-1].title == "This folder has changed"
-            assert ("changed", ".weft/hooks.json") in talk.screen.of(Table)[-1].rows
+            await talk.screen.until(lambda: isinstance(talk.screen.question, ChoiceQuestion))
+            assert talk.screen.of(TableBlock)[-1].title == "This folder has changed"
+            assert ("changed", ".weft/hooks.json") in talk.screen.of(TableBlock)[-1].rows
             talk.screen.answer(0)
             talk.screen.typed("/trust off")
             await talk.screen.noted("not trusted any more")
@@ -189,7 +189,7 @@ async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_say
         question = await talk.screen.choice()
         assert "Do you trust" in question.title
         assert question.picked == -1, "Enter alone trusts nothing"
-        (shown,) = talk.screen.of(Table)
+        (shown,) = talk.screen.of(TableBlock)
         assert shown.title == "Nothing in this folder acts by itself"
         assert shown.rows == (("allows", "git worktrees for isolated agents"),)
         talk.screen.answer(1)

@@ -12,14 +12,14 @@ from weft.cli import exit_codes as exits
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.help import main_help, topic_help, verb_help
 from weft.cli.keys import KEYS
-from weft.cli.options import RUN, VERBS, Option, options_of
+from weft.cli.options import RUN, VERBS, CommandOption, options_of
 from weft.errors import UsageError
 from weft.project.slash_commands import COMMANDS, find_slash
 
 DOCS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
-def row(option: Option) -> str:
+def row(option: CommandOption) -> str:
     shown = ", ".join(option.names) + (f" {option.metavar}" if option.metavar else "")
     return f"| `{shown}` | {option.about.replace('|', chr(92) + '|')} |"
 

@@ -22,7 +22,7 @@ from tests.project.hostile import (
     terminal,
 )
 from weft.app import open_app
-from weft.cli.chat.blocks import Note
+from weft.cli.chat.blocks import NoteBlock
 
 GIGABYTE = 1024**3
 
@@ -130,9 +130,13 @@ async def test_the_chat_says_it_at_the_start_and_where_the_files_are_shown(tmp_p
     ):
         await talk.say("hi")
         told = f"left out: {project}/AGENTS.md: it is a named pipe, not a regular file"
-        assert [note.text for note in talk.screen.of(Note) if note.level == "warning"] == [told]
+        assert [note.text for note in talk.screen.of(NoteBlock) if note.level == "warning"] == [
+            told
+        ]
         talk.screen.typed("/memory")
-        await talk.screen.until(lambda: [n.text for n in talk.screen.of(Note)].count(told) == 2)
+        await talk.screen.until(
+            lambda: [n.text for n in talk.screen.of(NoteBlock)].count(told) == 2
+        )
 
 
 @pytest.mark.anyio

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from weft.cli.chat.live_area import Fragments, fit, in_flight, status_line, tail
-from weft.cli.chat.story import Live, Running
+from weft.cli.chat.story import LiveArea, RunningTool
 
 
 def plain(drawn: Fragments) -> str:
     return "".join(text for _, text in drawn)
 
 
-def live(**fields: object) -> Live:
-    return Live(model="anthropic:claude-sonnet-4-6", **fields)  # type: ignore[arg-type]  # fields of the struct
+def live(**fields: object) -> LiveArea:
+    return LiveArea(model="anthropic:claude-sonnet-4-6", **fields)  # type: ignore[arg-type]  # fields of the struct
 
 
 def test_the_status_says_mode_model_context_and_cost() -> None:
@@ -39,7 +39,7 @@ def test_a_narrow_window_keeps_the_mode_and_loses_the_least(width: int) -> None:
 
 
 def test_what_is_running_shows_the_end_of_its_output() -> None:
-    running = Running(name="shell make")
+    running = RunningTool(name="shell make")
     running.take("".join(f"line {number}\n" for number in range(100)))
     drawn = plain(
         in_flight(

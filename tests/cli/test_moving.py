@@ -11,8 +11,8 @@ from tests.cli.conftest import call, text
 from tests.cli.person import Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import Note, Table
-from weft.cli.chat.screen import GoBack, Question
+from weft.cli.chat.blocks import NoteBlock, TableBlock
+from weft.cli.chat.screen import ChoiceQuestion, GoBack
 from weft.thinking import THINKING_LEVELS
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ async def test_files_go_along_with_a_move_only_if_the_person_says_so(
         question = await talk.screen.choice()
         assert question.title == "The files, too?"
         assert question.rows[1].detail == "1 file goes back, 1 file is removed"
-        (shown,) = talk.screen.of(Table)
+        (shown,) = talk.screen.of(TableBlock)
         assert [row[:2] for row in shown.rows] == [("a.txt", "goes back"), ("b.txt", "is removed")]
         talk.screen.answer(int(with_files))
         await talk.screen.noted("now on branch-1")
@@ -311,7 +311,7 @@ async def test_a_move_that_cannot_be_made_says_why_in_one_sentence(
         await talk.say("hi")
         talk.screen.typed(typed)
         note = await talk.screen.noted(told)
-        assert [each.level for each in talk.screen.of(Note) if each.text == note] == ["error"]
+        assert [each.level for each in talk.screen.of(NoteBlock) if each.text == note] == ["error"]
 
 
 async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_others_answers(
@@ -329,7 +329,7 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
         talk.screen.answer(THINKING_LEVELS.index("high"))
         await talk.screen.until(
             lambda: (
-                isinstance(talk.screen.question, Question)
+                isinstance(talk.screen.question, ChoiceQuestion)
                 and talk.screen.question.title == "May it?"
             )
         )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.api.reports import ChildInfo
-from weft.api.tree_view import Checkpoint, TreeMessage, TreeView
+from weft.api.tree_view import CheckpointInfo, TreeMessage, TreeView
 from weft.cli.chat.outline import DEEPEST, places
 from weft.ids import NodeId, SessionId
 from weft.session.commands import Branch
@@ -79,7 +79,7 @@ def test_names_cut_a_turn_so_that_each_place_can_be_picked() -> None:
         message("a1", "u1"),
         message("a2", "a1"),
         head="a2",
-        checkpoints=(Checkpoint(name="before", node=NodeId("a1")),),
+        checkpoints=(CheckpointInfo(name="before", node=NodeId("a1")),),
     )
     assert labels(view) == ["[⚑ before] › says u1", "[here, main] says a2"]
 

@@ -9,17 +9,17 @@ import pytest
 
 from tests.cli.test_sanitize import ATTACKS, Watched
 from weft.cli.chat.blocks import (
-    Answer,
+    AnswerBlock,
     AnyBlock,
-    Asked,
-    Leave,
-    Note,
-    Table,
-    Thought,
+    NoteBlock,
+    PermissionBlock,
+    QuestionBlock,
+    TableBlock,
+    ThinkingBlock,
     ToolCard,
     UserSaid,
 )
-from weft.cli.chat.render import Painter
+from weft.cli.chat.render import BlockRenderer
 from weft.messages import ToolResult
 
 
@@ -27,7 +27,7 @@ def on_screen(block: AnyBlock, width: int = 80, **fields: Any) -> list[str]:
     """The lines that a terminal shows."""
     screen = pyte.Screen(width, 200)
     stream: Any = pyte.Stream(screen)
-    stream.feed(Painter(width=width, **fields).paint(block).replace("\n", "\r\n"))
+    stream.feed(BlockRenderer(width=width, **fields).paint(block).replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
     return lines[: max((i + 1 for i, line in enumerate(lines) if line), default=0)]
 
@@ -45,20 +45,20 @@ def blocks_with(text: str) -> list[AnyBlock]:
     """Every kind of block, with a text in every place where foreign words can stand."""
     return [
         UserSaid(text=text, attached=(text,)),
-        Answer(text=text),
-        Answer(
+        AnswerBlock(text=text),
+        AnswerBlock(
             text=f"# {text}\n\n- {text}\n\n```{text}\n{text}\n```\n\n| {text} |\n|---|\n| {text} |"
         ),
-        Answer(text=f"[{text}](http://x/{text}) `{text}` ![{text}]({text})"),
-        Thought(text=text),
+        AnswerBlock(text=f"[{text}](http://x/{text}) `{text}` ![{text}]({text})"),
+        ThinkingBlock(text=text),
         card(text, text, args={"path": text}),
         card("shell", text, args={"command": text}, is_error=True),
         card("edit", "ok", args={"path": text}, data={"diff": f"--- a\n+++ a\n-{text}\n+{text}"}),
-        Leave(tool=text, target=text, preview=text, reason=text),
-        Leave(tool="edit", target="a", preview=f"--- a\n+++ a\n-{text}\n+{text}"),
-        Asked(text=text),
-        Note(text=text),
-        Table(title=text, rows=((text, text),)),
+        PermissionBlock(tool=text, target=text, preview=text, reason=text),
+        PermissionBlock(tool="edit", target="a", preview=f"--- a\n+++ a\n-{text}\n+{text}"),
+        QuestionBlock(text=text),
+        NoteBlock(text=text),
+        TableBlock(title=text, rows=((text, text),)),
     ]
 
 
@@ -69,7 +69,7 @@ def test_no_foreign_word_in_any_block_does_anything_but_show(attack: str) -> Non
     for block in blocks_with(attack[:300]):
         screen = Watched()
         stream: Any = pyte.Stream(screen)
-        painted = Painter(width=80).paint(block)
+        painted = BlockRenderer(width=80).paint(block)
         stream.feed("top\r\n" + painted.replace("\n", "\r\n"))
         assert (screen.title, screen.icon_name) == ("", "")
         assert (screen.mode, screen.margins, screen.charset) == (
@@ -77,13 +77,13 @@ def test_no_foreign_word_in_any_block_does_anything_but_show(attack: str) -> Non
             fresh.charset,
         )
         assert (screen.answers, screen.savepoints) == ([], [])
-        plain = Painter(width=80, styled=False).paint(block)
+        plain = BlockRenderer(width=80, styled=False).paint(block)
         assert not any(letter in plain for letter in "\x1b\x9b\x07\r\x08")
 
 
 def test_an_answer_is_drawn_as_markdown_with_where_links_lead() -> None:
     text = "# Title\n\nSome **bold** `code`.\n\n1. one\n2. two\n\n[docs](http://x.org/y)\n\n```python\nx = 1\n```"
-    lines = on_screen(Answer(text=text))
+    lines = on_screen(AnswerBlock(text=text))
     assert lines[1] == "Title"
     assert "Some bold code." in lines
     assert " 1 one" in lines
@@ -116,33 +116,34 @@ def test_a_change_is_shown_with_its_lines() -> None:
 
 def test_what_needs_leave_is_shown_whole_however_long() -> None:
     command = " && ".join(f"step{number}" for number in range(200))
-    lines = on_screen(Leave(tool="shell", target=command, preview=command), width=40)
+    lines = on_screen(PermissionBlock(tool="shell", target=command, preview=command), width=40)
     shown = "".join(line.removeprefix("▌ ") for line in lines[2:]).replace(" ", "")
     assert shown == command.replace(" ", "")
     diff = "--- a\n+++ a\n" + "\n".join(f"+line {number}" for number in range(50))
-    shown_lines = on_screen(Leave(tool="edit", target="a", preview=diff))
+    shown_lines = on_screen(PermissionBlock(tool="edit", target="a", preview=diff))
     assert "▌ +line 49" in shown_lines
 
 
 def test_padding_hides_nothing_on_a_small_screen() -> None:
     command = "ls" + " " * 400 + "; rm -rf /"
-    lines = on_screen(Leave(tool="shell", target=command, preview=command))
+    lines = on_screen(PermissionBlock(tool="shell", target=command, preview=command))
     assert lines[-1] == "▌ ls<400 spaces>; rm -rf /"
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_no_line_is_wider_than_the_window(width: int) -> None:
     for block in blocks_with("word " * 60 + "\u4e2d\u6587" * 30):
-        for line in Painter(width=width, styled=False).paint(block).split("\n"):
+        for line in BlockRenderer(width=width, styled=False).paint(block).split("\n"):
             assert sum(2 if letter > "\u2e80" else 1 for letter in line) <= width
 
 
 def test_without_colours_there_are_none_and_plain_has_no_escape() -> None:
-    painted = "".join(Painter(width=80, coloured=False).paint(b) for b in blocks_with("text"))
+    painted = "".join(BlockRenderer(width=80, coloured=False).paint(b) for b in blocks_with("text"))
     assert "\x1b[1m" in painted, "bold is no colour"
     assert not any(f"\x1b[{code}m" in painted for code in range(30, 50))
     plain = "".join(
-        Painter(width=80, styled=False, unicode=False).paint(b) for b in blocks_with("t\u00e9xt")
+        BlockRenderer(width=80, styled=False, unicode=False).paint(b)
+        for b in blocks_with("t\u00e9xt")
     )
     assert "\x1b" not in plain
     assert plain.isascii()

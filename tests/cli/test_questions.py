@@ -13,7 +13,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 
 from weft.cli.chat.questions import leave_question
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.terminal_screen import CALM_SECONDS, TerminalScreen
 from weft.clock import ManualClock
 from weft.events import PermissionRequest
@@ -22,7 +22,7 @@ from weft.ids import CallUid, NodeId, RequestId
 pytestmark = pytest.mark.anyio
 
 
-def leave() -> Question:
+def leave() -> ChoiceQuestion:
     return leave_question(
         PermissionRequest(
             request_id=RequestId("r"), call_uid=CallUid("c"), node=NodeId("n"), tool_name="shell"
@@ -39,7 +39,7 @@ class Asked:
         self.answer: int | None = None
         self.is_answered = False
 
-    async def ask(self, question: Question) -> None:
+    async def ask(self, question: ChoiceQuestion) -> None:
         self.answer = await self.screen.choose(question)
         self.is_answered = True
 
@@ -50,7 +50,7 @@ class Asked:
 
 
 @asynccontextmanager
-async def asked(question: Question, tmp_path: Path, draft: str = "") -> AsyncIterator[Asked]:
+async def asked(question: ChoiceQuestion, tmp_path: Path, draft: str = "") -> AsyncIterator[Asked]:
     clock = ManualClock()
     with create_pipe_input() as pipe, create_app_session(input=pipe):
         screen = TerminalScreen(folder=str(tmp_path), history=None, coloured=False, clock=clock)
@@ -98,8 +98,8 @@ async def test_a_letter_that_is_no_answer_begins_a_draft(tmp_path: Path) -> None
 
 
 async def test_a_search_that_the_person_asked_for_takes_letters_at_once(tmp_path: Path) -> None:
-    rows = (Row("alpha"), Row("beta"))
-    async with asked(Question(title="?", rows=rows, is_searched=True), tmp_path) as state:
+    rows = (ChoiceRow("alpha"), ChoiceRow("beta"))
+    async with asked(ChoiceQuestion(title="?", rows=rows, is_searched=True), tmp_path) as state:
         await state.type("b", "e")
         assert state.screen.buffer.text == ""
         assert state.screen._choosing is not None

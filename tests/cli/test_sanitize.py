@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.cli.sanitize import HIDDEN, Sanitizer, clean, clean_line, visible
+from weft.cli.sanitize import HIDDEN, TerminalSanitizer, clean, clean_line, visible
 
 ATTACKS = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -130,7 +130,7 @@ def test_an_attack_is_text_wherever_it_is_cut(attack: str) -> None:
     screen = shown_by_a_terminal(whole)
     assert is_untouched(screen)
     for cut in range(0, len(attack) + 1, 1 + len(attack) // 500):
-        sanitizer = Sanitizer()
+        sanitizer = TerminalSanitizer()
         pieces = [f"before {attack[:cut]}", f"{attack[cut:]} behind"]
         assert "".join(sanitizer.feed(piece) for piece in pieces) == whole
 
@@ -158,7 +158,7 @@ def test_no_text_at_all_drives_the_terminal_and_no_cut_matters(
     assert fits(whole)
     assert is_untouched(shown_by_a_terminal(whole))
     cut = data.draw(st.integers(0, len(text)))
-    sanitizer = Sanitizer()
+    sanitizer = TerminalSanitizer()
     assert sanitizer.feed(text[:cut]) + sanitizer.feed(text[cut:]) == whole
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from weft.api.results import HistoryMessage
-from weft.cli.chat.blocks import Answer, AnyBlock, Note, Thought, ToolCard, UserSaid
-from weft.cli.chat.story import Story, earlier
+from weft.cli.chat.blocks import AnswerBlock, AnyBlock, NoteBlock, ThinkingBlock, ToolCard, UserSaid
+from weft.cli.chat.story import SessionView, earlier
 from weft.events import (
     AnswerRestarted,
     ContextUsage,
@@ -38,7 +38,7 @@ from weft.messages import File, Node, Part, Text, ToolCall, ToolResult, Usage
 NODE, CALL, TURN = NodeId("nod_1"), CallUid("cal_1"), TurnId("trn_1")
 
 
-def told(story: Story, *events: Event) -> list[AnyBlock]:
+def told(story: SessionView, *events: Event) -> list[AnyBlock]:
     """All blocks of these events."""
     return [block for event in events for block in story.take(event)]
 
@@ -61,39 +61,41 @@ def completed(**fields: Any) -> ToolComplete:
 
 
 def test_text_is_handed_out_once_block_by_block_and_the_rest_stays_in_flight() -> None:
-    story = Story()
-    assert told(story, delta("One.\n\nTw")) == [Answer(text="One.\n\n")]
+    story = SessionView()
+    assert told(story, delta("One.\n\nTw")) == [AnswerBlock(text="One.\n\n")]
     assert story.live.text == "Tw"
-    assert told(story, delta("o."), answer("One.\n\nTwo.")) == [Answer(text="Two.")]
+    assert told(story, delta("o."), answer("One.\n\nTwo.")) == [AnswerBlock(text="Two.")]
     assert story.live.text == ""
 
 
 def test_what_the_log_has_counts_where_pieces_were_missed() -> None:
-    story = Story()
+    story = SessionView()
     told(story, delta("One.\n\nTw"))
-    assert told(story, answer("One.\n\nTwo and more.")) == [Answer(text="Two and more.")]
-    assert told(Story(), answer("Never seen in flight.")) == [Answer(text="Never seen in flight.")]
+    assert told(story, answer("One.\n\nTwo and more.")) == [AnswerBlock(text="Two and more.")]
+    assert told(SessionView(), answer("Never seen in flight.")) == [
+        AnswerBlock(text="Never seen in flight.")
+    ]
 
 
 def test_an_answer_that_begins_again_is_said_and_its_text_is_void() -> None:
-    story = Story()
+    story = SessionView()
     told(story, delta("Wrong"))
     assert told(story, AnswerRestarted(node_id=NODE)) == [
-        Note(text="the answer begins again", level="quiet")
+        NoteBlock(text="the answer begins again", level="quiet")
     ]
-    assert told(story, delta("Right"), answer("Right")) == [Answer(text="Right")]
+    assert told(story, delta("Right"), answer("Right")) == [AnswerBlock(text="Right")]
 
 
 def test_reasoning_is_shown_in_flight_and_then_as_one_thought() -> None:
-    story = Story()
+    story = SessionView()
     assert told(story, ThinkingDelta(node_id=NODE, offset=0, text="Hm. ")) == []
     assert story.live.thinking == "Hm. "
-    assert told(story, delta("So")) == [Thought(text="Hm. ")]
+    assert told(story, delta("So")) == [ThinkingBlock(text="Hm. ")]
     assert story.live.thinking == ""
 
 
 def test_a_call_is_written_run_and_becomes_a_card() -> None:
-    story = Story()
+    story = SessionView()
     told(story, ToolArgsDelta(node_id=NODE, index=0, tool_name="read", text="{"))
     assert story.live.writing == "read"
     told(story, answer("", read_call()))
@@ -108,7 +110,7 @@ def test_a_call_is_written_run_and_becomes_a_card() -> None:
 
 
 def test_what_was_asked_about_is_not_shown_twice() -> None:
-    story = Story()
+    story = SessionView()
     request = PermissionRequest(
         request_id=RequestId("req_1"), call_uid=CALL, node=NODE, tool_name="edit", preview="-a\n+b"
     )
@@ -123,7 +125,7 @@ def test_what_was_asked_about_is_not_shown_twice() -> None:
 
 @pytest.mark.parametrize(("action", "word"), [("allow_turn", "turn"), ("allow_always", "session")])
 def test_leave_that_reaches_further_is_put_on_record(action: Any, word: str) -> None:
-    story = Story()
+    story = SessionView()
     request = PermissionRequest(
         request_id=RequestId("r"), call_uid=CALL, node=NODE, tool_name="shell"
     )
@@ -132,13 +134,13 @@ def test_leave_that_reaches_further_is_put_on_record(action: Any, word: str) -> 
         request,
         PermissionResolved(request_id=RequestId("r"), action=action, pattern="shell(ls)"),
     )
-    assert isinstance(note, Note)
+    assert isinstance(note, NoteBlock)
     assert word in note.text
     assert "shell(ls)" in note.text
 
 
 def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
-    story = Story()
+    story = SessionView()
     told(story, InputQueued(entry_id=EntryId("e"), delivery="steering", parts=(Text(text="also"),)))
     assert story.live.queued == {"e": "also"}
     said = NewMessage(node=Node(id=NODE, role="user", parts=(Text(text="also"), File(name="a.py"))))
@@ -153,18 +155,18 @@ def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
     [
         ("stop", "", None),
         ("submitted", "", None),
-        ("aborted", "", Note(text="stopped", level="warning")),
+        ("aborted", "", NoteBlock(text="stopped", level="warning")),
         (
             "provider_error",
             "it is down",
-            Note(text="the provider failed: it is down", level="error"),
+            NoteBlock(text="the provider failed: it is down", level="error"),
         ),
     ],
 )
 def test_the_end_of_a_turn_is_told_when_it_was_not_a_good_one(
     reason: Any, detail: str, block: AnyBlock | None
 ) -> None:
-    story = Story()
+    story = SessionView()
     told(story, TurnStarted(turn_id=TURN), SessionStatus(status="thinking"))
     assert story.live.is_busy
     blocks = told(story, TurnFinished(turn_id=TURN, reason=reason, detail=detail))
@@ -172,7 +174,7 @@ def test_the_end_of_a_turn_is_told_when_it_was_not_a_good_one(
 
 
 def test_the_status_follows_the_session() -> None:
-    story = Story()
+    story = SessionView()
     told(
         story,
         SettingChanged(name="model", value="a:b"),
@@ -191,8 +193,8 @@ def test_the_status_follows_the_session() -> None:
 
 
 def test_notes_for_the_model_are_not_shown_to_the_person() -> None:
-    assert told(Story(), SystemNote(text="psst", to_model=True)) == []
-    assert told(Story(), SystemNote(text="hear")) == [Note(text="hear", level="info")]
+    assert told(SessionView(), SystemNote(text="psst", to_model=True)) == []
+    assert told(SessionView(), SystemNote(text="hear")) == [NoteBlock(text="hear", level="info")]
 
 
 def test_a_stored_conversation_becomes_blocks() -> None:
@@ -207,6 +209,12 @@ def test_a_stored_conversation_becomes_blocks() -> None:
         HistoryMessage(role="assistant", content="half", is_partial=True),
     ]
     blocks = earlier(messages)
-    assert [type(block) for block in blocks] == [UserSaid, Answer, ToolCard, Answer, Note]
+    assert [type(block) for block in blocks] == [
+        UserSaid,
+        AnswerBlock,
+        ToolCard,
+        AnswerBlock,
+        NoteBlock,
+    ]
     assert isinstance(blocks[2], ToolCard)
     assert (blocks[2].name, blocks[2].args) == ("read", {"path": "a"})

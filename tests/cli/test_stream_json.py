@@ -24,13 +24,13 @@ from weft.events import (
 from weft.events.facts import FinishReason
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Image, Node, Text, Thinking, ToolCall, ToolResult, Usage
-from weft.protocol.stream_json import SUBTYPES, Encoder, parts_of, read_line
+from weft.protocol.stream_json import SUBTYPES, StreamJsonEncoder, parts_of, read_line
 
 NODE, CALL = NodeId("nod_1"), CallUid("cal_1")
 
 
 def encoded(*events: Event, partials: bool = True) -> list[dict[str, Any]]:
-    encoder = Encoder("ses_1", partials=partials)
+    encoder = StreamJsonEncoder("ses_1", partials=partials)
     return [line for event in events for line in encoder.lines(event)]
 
 
@@ -113,7 +113,7 @@ def test_retries_and_notes_are_system_lines_and_the_models_notes_are_not() -> No
 
 
 def test_a_denied_call_is_in_the_result() -> None:
-    encoder = Encoder("ses_1")
+    encoder = StreamJsonEncoder("ses_1")
     encoder.lines(answer(ToolCall(call_uid=CALL, name="shell", args={"command": "ls"})))
     refused = ToolResult(call_uid=CALL, text="Denied.", is_error=True, status="denied")
     encoder.lines(ToolComplete(call_uid=CALL, node=NODE, result=refused))
@@ -126,7 +126,7 @@ def test_a_denied_call_is_in_the_result() -> None:
 @pytest.mark.parametrize("reason", FinishReason.__args__)  # type: ignore[attr-defined]  # a Literal has them
 def test_every_reason_to_end_has_its_subtype(reason: Any) -> None:
     result = Result(text="x", finish_reason=reason, session_id=SessionId("s"), detail="why")
-    line = Encoder("s").result(result)
+    line = StreamJsonEncoder("s").result(result)
     assert line["subtype"] == SUBTYPES.get(reason, "error_during_execution")
     assert line["is_error"] == (reason not in ("stop", "submitted"))
     assert line["terminal_reason"] == reason

@@ -11,8 +11,8 @@ from tests.cli.conftest import text
 from tests.cli.person import Remembering, Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import Answer, Table, UserSaid
-from weft.cli.chat.screen import Submitted
+from weft.cli.chat.blocks import AnswerBlock, TableBlock, UserSaid
+from weft.cli.chat.screen import LineSubmitted
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
     async with talking(app, *SLOW, pace_seconds=0.0005) as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
-        talk.screen.typed(Submitted("and afterwards this", later=True))
+        talk.screen.typed(LineSubmitted("and afterwards this", later=True))
         await talk.screen.until(lambda: talk.screen.live.later)
         talk.screen.typed("/queue and that")
         await talk.screen.until(lambda: len(talk.screen.live.later) == 2)
@@ -49,7 +49,7 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
 
 async def test_a_follow_up_while_nothing_runs_is_simply_said(app: App) -> None:
     async with talking(app, "Hello.") as talk:
-        talk.screen.typed(Submitted("hi", later=True))
+        talk.screen.typed(LineSubmitted("hi", later=True))
         await talk.screen.until(lambda: "Hello." in talk.screen.words())
 
 
@@ -111,8 +111,8 @@ async def test_instructions_are_shown_with_where_they_come_from(app: App) -> Non
     (Path(app.project_path) / "AGENTS.md").write_text("\n# Be brief\n\nAlways.\n")
     async with talking(app, "Hello.") as talk:
         talk.screen.typed("/memory")
-        await talk.screen.until(lambda: talk.screen.of(Table))
-        assert talk.screen.of(Table)[0].rows == (
+        await talk.screen.until(lambda: talk.screen.of(TableBlock))
+        assert talk.screen.of(TableBlock)[0].rows == (
             (str(Path(app.project_path) / "AGENTS.md"), "Be brief"),
         )
 
@@ -148,7 +148,7 @@ async def test_a_budget_and_a_handover(app: App) -> None:
         await talk.say("hi")
         talk.screen.typed("/handover")
         written = (await talk.screen.noted("written to ")).removeprefix("written to ")
-        shown = [block.text for block in talk.screen.of(Answer)][-1]
+        shown = [block.text for block in talk.screen.of(AnswerBlock)][-1]
         assert Path(written).read_text() == shown
         for typed, told in [
             ("/budget", "needs an amount"),

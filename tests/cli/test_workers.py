@@ -11,9 +11,9 @@ import pytest
 from tests.cli.conftest import call
 from tests.cli.person import talking
 from weft.app import App
-from weft.cli.chat.blocks import Answer, Leave, Table
+from weft.cli.chat.blocks import AnswerBlock, PermissionBlock, TableBlock
 from weft.cli.chat.live_area import in_flight
-from weft.cli.chat.story import Live, Running, Worker
+from weft.cli.chat.story import LiveArea, RunningTool, WorkerRow
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_tol
     async with talking(app, hand("doer"), "They did it.") as talk:
         talk.screen.typed("have it done")
         await talk.screen.choice()
-        (leave,) = talk.screen.of(Leave)
+        (leave,) = talk.screen.of(PermissionBlock)
         assert (leave.tool, leave.preview) == ("agent ▸ shell", "touch made")
         (worker,) = talk.screen.live.workers.values()
         assert (worker.name, worker.title) == ("doer", "Do it all")
@@ -65,8 +65,8 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
             )
         )
         talk.screen.typed("/agents")
-        await talk.screen.until(lambda: len(talk.screen.of(Table)) == 2)
-        kinds, at_work = talk.screen.of(Table)
+        await talk.screen.until(lambda: len(talk.screen.of(TableBlock)) == 2)
+        kinds, at_work = talk.screen.of(TableBlock)
         assert [row[0] for row in kinds.rows] == ["general", "waiter"]
         assert at_work.rows[0][:2] == ("waiter", "Do it all")
         assert "in the background" in at_work.rows[0][2]
@@ -108,7 +108,7 @@ async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
             "⤷ doer: Do it all",
         ]
         await talk.screen.noted("goes on with it")
-        assert Answer(text="I looked at everything.") in talk.screen.blocks
+        assert AnswerBlock(text="I looked at everything.") in talk.screen.blocks
 
 
 async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
@@ -132,7 +132,7 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
     async with talking(app, serve, "It is up.", "I see.") as talk:
         talk.screen.typed("serve")
         await talk.screen.choice()
-        (leave,) = talk.screen.of(Leave)
+        (leave,) = talk.screen.of(PermissionBlock)
         assert leave.preview.startswith("# goes on in the background\n")
         talk.screen.answer(0)
         await talk.screen.until(lambda: talk.screen.words() == "It is up.")
@@ -154,17 +154,19 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         await talk.screen.noted("nothing is at work")
 
 
-def lines(live: Live, width: int = 60) -> list[str]:
+def lines(live: LiveArea, width: int = 60) -> list[str]:
     drawn = in_flight(live, width=width, rows=24, seconds=0)
     return "".join(text for _, text in drawn).splitlines()
 
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> None:
-    worker = Worker(name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2)
-    beside = Worker(name="other", title="x" * 100, background=True, cost_usd=0.5)
-    live = Live(
-        running={"c": Running(name="agent doer: Do it", output="noise")},
+    worker = WorkerRow(
+        name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2
+    )
+    beside = WorkerRow(name="other", title="x" * 100, background=True, cost_usd=0.5)
+    live = LiveArea(
+        running={"c": RunningTool(name="agent doer: Do it", output="noise")},
         workers={"a": worker, "b": beside},
     )
     drawn = lines(live, width)
@@ -177,5 +179,5 @@ def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> No
 
 
 def test_what_waits_says_when_it_is_said() -> None:
-    live = Live(queued={"b": "late", "a": "soon"}, later={"b"})
+    live = LiveArea(queued={"b": "late", "a": "soon"}, later={"b"})
     assert lines(live) == ["› then: soon", "› after this turn: late"]

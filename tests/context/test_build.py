@@ -8,28 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.context import CUT_OFF, GO_ON, NO_RESULT, Entry, Target, build
+from weft.context import CUT_OFF, GO_ON, NO_RESULT, ContextTarget, LineEntry, build
 from weft.ids import CallUid, NodeId
 from weft.messages import (
+    CallResults,
+    ChatMessage,
     File,
     Image,
     Message,
     Node,
     Part,
-    Results,
     Role,
-    Said,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
 )
 
-HERE = Target("anthropic", "claude")
+HERE = ContextTarget("anthropic", "claude")
 SIGNED = Thinking(text="hm", signature="sig", provider="anthropic", model="claude")
 
 
-def entry(number: int, role: Role, *parts: Part, partial: bool = False, **results: str) -> Entry:
+def entry(
+    number: int, role: Role, *parts: Part, partial: bool = False, **results: str
+) -> LineEntry:
     node = Node(
         id=NodeId(f"nod_{number}"),
         role=role,
@@ -39,7 +41,7 @@ def entry(number: int, role: Role, *parts: Part, partial: bool = False, **result
     kept = {
         CallUid(uid): ToolResult(call_uid=CallUid(uid), text=text) for uid, text in results.items()
     }
-    return Entry(node=node, results=kept)
+    return LineEntry(node=node, results=kept)
 
 
 def call(uid: str, provider: str = "anthropic") -> ToolCall:
@@ -51,9 +53,9 @@ def texts(messages: Sequence[Message]) -> list[str]:
     short: list[str] = []
     for message in messages:
         match message:
-            case Said(role=role, parts=parts):
+            case ChatMessage(role=role, parts=parts):
                 short.append(f"{role}: " + "".join(p.text for p in parts if isinstance(p, Text)))
-            case Results(results=results):
+            case CallResults(results=results):
                 short.append("results: " + ", ".join(result.text for result in results))
     return short
 
@@ -90,7 +92,9 @@ def test_a_partial_answer_is_shown_with_a_note_and_without_its_reasoning() -> No
 
 
 def parts_of(messages: Sequence[Message]) -> list[Part]:
-    return [part for message in messages if isinstance(message, Said) for part in message.parts]
+    return [
+        part for message in messages if isinstance(message, ChatMessage) for part in message.parts
+    ]
 
 
 @pytest.mark.requirement("session:update_model:thinking")
@@ -98,11 +102,13 @@ def parts_of(messages: Sequence[Message]) -> list[Part]:
     ("target", "shown"),
     [
         (HERE, True),
-        (Target("anthropic", "another"), False),
-        (Target("openai", "claude"), False),
+        (ContextTarget("anthropic", "another"), False),
+        (ContextTarget("openai", "claude"), False),
     ],
 )
-def test_reasoning_is_shown_only_to_the_model_that_signed_it(target: Target, shown: bool) -> None:
+def test_reasoning_is_shown_only_to_the_model_that_signed_it(
+    target: ContextTarget, shown: bool
+) -> None:
     line = [entry(1, "user", Text(text="go")), entry(2, "assistant", SIGNED, Text(text="ok"))]
     assert any(isinstance(part, Thinking) for part in parts_of(build(line, target))) == shown
 
@@ -120,9 +126,9 @@ def test_an_answer_of_reasoning_alone_is_no_message() -> None:
 
 def test_a_providers_id_goes_back_to_that_provider_alone() -> None:
     line = [entry(1, "user", Text(text="go")), entry(2, "assistant", call("a"), a="x")]
-    for target, expected in ((HERE, "p_a"), (Target("openai", "gpt"), "")):
+    for target, expected in ((HERE, "p_a"), (ContextTarget("openai", "gpt"), "")):
         results = build(line, target)[-1]
-        assert isinstance(results, Results)
+        assert isinstance(results, CallResults)
         assert results.results[0].provider_id == expected
 
 
@@ -161,9 +167,9 @@ def test_a_summary_comes_first() -> None:
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> list[Entry]:
+def lines(draw: st.DrawFn) -> list[LineEntry]:
     """A line with everything that happens to real ones; most of it would be illegal if sent as it is."""
-    found: list[Entry] = []
+    found: list[LineEntry] = []
     calls = 0
     for number in range(draw(st.integers(0, 8))):
         role: Role = draw(st.sampled_from(["user", "assistant", "assistant", "system"]))
@@ -196,19 +202,19 @@ def lines(draw: st.DrawFn) -> list[Entry]:
 
 @given(line=lines(), data=st.data())
 def test_whatever_happened_before_the_messages_are_legal(
-    line: list[Entry], data: st.DataObject
+    line: list[LineEntry], data: st.DataObject
 ) -> None:
     noted: dict[NodeId | None, list[str]] = {
         each.node.id: ["a note"] for each in line if data.draw(st.booleans())
     }
     messages = build(line, HERE, notes=noted, summary=data.draw(st.sampled_from(["", "summary"])))
     first, last = messages[0], messages[-1]
-    assert isinstance(first, Said)
+    assert isinstance(first, ChatMessage)
     assert first.role == "user"
-    assert isinstance(last, Results) or last.role == "user"
+    assert isinstance(last, CallResults) or last.role == "user"
     open_calls: list[str] = []
     for message in messages:
-        if isinstance(message, Results):
+        if isinstance(message, CallResults):
             assert [result.call_uid for result in message.results] == open_calls
             assert all(result.text for result in message.results)
             open_calls = []
@@ -227,13 +233,13 @@ def test_whatever_happened_before_the_messages_are_legal(
 
 
 @given(line=lines())
-def test_every_call_of_the_line_is_answered_exactly_once(line: list[Entry]) -> None:
+def test_every_call_of_the_line_is_answered_exactly_once(line: list[LineEntry]) -> None:
     messages = build(line, HERE)
     made = [each.call_uid for entry in line for each in entry.node.calls]
     answered = [
         result.call_uid
         for message in messages
-        if isinstance(message, Results)
+        if isinstance(message, CallResults)
         for result in message.results
     ]
     assert answered == made

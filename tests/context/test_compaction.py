@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.context import (
-    Entry,
-    Target,
+    ContextTarget,
+    LineEntry,
     as_message,
     build,
     carried,
@@ -23,21 +23,32 @@ from weft.context.compaction import OLD_RESULT_KEPT, RESULT_KEPT
 from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.events import FileTouched, NewMessage, NodeMarked, Todo, TodoChanged
 from weft.ids import CallUid, NodeId, SessionId
-from weft.messages import File, Image, Node, Part, Results, Role, Said, Text, ToolCall, ToolResult
+from weft.messages import (
+    CallResults,
+    ChatMessage,
+    File,
+    Image,
+    Node,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from weft.state import SessionState
 
-NOBODY = Target("", "")
+NOBODY = ContextTarget("", "")
 
 
 def node(number: int, role: Role, *parts: Part) -> Node:
     return Node(id=NodeId(f"nod_{number}"), role=role, parts=parts)
 
 
-def said(number: int, role: Role, text: str) -> Entry:
-    return Entry(node=node(number, role, Text(text=text)))
+def said(number: int, role: Role, text: str) -> LineEntry:
+    return LineEntry(node=node(number, role, Text(text=text)))
 
 
-def called(number: int, *results: str, name: str = "read") -> Entry:
+def called(number: int, *results: str, name: str = "read") -> LineEntry:
     """An answer with one call for each result."""
     calls = [
         ToolCall(call_uid=CallUid(f"cal_{number}_{place}"), name=name, args={"n": place})
@@ -47,17 +58,17 @@ def called(number: int, *results: str, name: str = "read") -> Entry:
         call.call_uid: ToolResult(call_uid=call.call_uid, text=text)
         for call, text in zip(calls, results, strict=True)
     }
-    return Entry(node=node(number, "assistant", *calls), results=found)
+    return LineEntry(node=node(number, "assistant", *calls), results=found)
 
 
-def tokens(line: list[Entry]) -> int:
+def tokens(line: list[LineEntry]) -> int:
     return sum(estimate(render(entry, NOBODY)) for entry in line)
 
 
 @st.composite
-def lines(draw: st.DrawFn, least: int = 0) -> list[Entry]:
+def lines(draw: st.DrawFn, least: int = 0) -> list[LineEntry]:
     """Any line: the person, the model, and answers with calls, of all sizes."""
-    line: list[Entry] = []
+    line: list[LineEntry] = []
     for number in range(draw(st.integers(least, 12))):
         size = draw(st.sampled_from([0, 3, 40, 400, 4_000]))
         match draw(st.sampled_from(["user", "assistant", "calls"])):
@@ -77,20 +88,20 @@ keeps = st.sampled_from([0, 1, 10, 100, 1_000, 10_000])
 
 
 @given(line=lines(), keep=keeps)
-def test_the_newest_message_is_never_cut_away(line: list[Entry], keep: int) -> None:
+def test_the_newest_message_is_never_cut_away(line: list[LineEntry], keep: int) -> None:
     cut = choose_cut(line, keep)
     assert 0 <= cut <= max(0, len(line) - 1)
 
 
 @given(line=lines(), keep=keeps)
-def test_what_stays_before_the_newest_message_fits(line: list[Entry], keep: int) -> None:
+def test_what_stays_before_the_newest_message_fits(line: list[LineEntry], keep: int) -> None:
     cut = choose_cut(line, keep)
     assert tokens(line[cut:-1]) <= keep
 
 
 @given(line=lines(), keep=keeps)
 def test_nothing_is_cut_that_could_have_stayed_from_something_a_person_said(
-    line: list[Entry], keep: int
+    line: list[LineEntry], keep: int
 ) -> None:
     cut = choose_cut(line, keep)
     for place in range(cut):
@@ -99,35 +110,39 @@ def test_nothing_is_cut_that_could_have_stayed_from_something_a_person_said(
 
 
 @given(line=lines(), keep=keeps)
-def test_the_kept_part_begins_with_the_person_where_it_can(line: list[Entry], keep: int) -> None:
+def test_the_kept_part_begins_with_the_person_where_it_can(
+    line: list[LineEntry], keep: int
+) -> None:
     cut = choose_cut(line, keep)
     if cut > 0 and line[cut].node.role != "user":
         assert not [entry for entry in line[cut:] if entry.node.role == "user"]
 
 
 @given(line=lines(), keep=keeps)
-def test_a_line_that_fits_is_not_cut(line: list[Entry], keep: int) -> None:
+def test_a_line_that_fits_is_not_cut(line: list[LineEntry], keep: int) -> None:
     if tokens(line[:-1]) <= keep:
         assert choose_cut(line, keep) == 0
 
 
 @given(line=lines(least=2))
-def test_there_is_always_something_to_cut_when_nothing_may_stay(line: list[Entry]) -> None:
+def test_there_is_always_something_to_cut_when_nothing_may_stay(line: list[LineEntry]) -> None:
     """Progress: as long as more than the newest message is there and says something, compacting gains something."""
     if tokens(line[:-1]) > 0:
         assert choose_cut(line, 0) > 0
 
 
 @given(line=lines(), keep=keeps)
-def test_no_cut_parts_a_call_from_its_result(line: list[Entry], keep: int) -> None:
+def test_no_cut_parts_a_call_from_its_result(line: list[LineEntry], keep: int) -> None:
     kept = build(line[choose_cut(line, keep) :], NOBODY, summary="what was")
     for before, after in zip(kept, [*kept[1:], None], strict=True):
         calls = [
             part.call_uid
-            for part in (before.parts if isinstance(before, Said) else ())
+            for part in (before.parts if isinstance(before, ChatMessage) else ())
             if isinstance(part, ToolCall)
         ]
-        answered = [each.call_uid for each in after.results] if isinstance(after, Results) else []
+        answered = (
+            [each.call_uid for each in after.results] if isinstance(after, CallResults) else []
+        )
         assert calls == answered
 
 
@@ -161,11 +176,11 @@ def test_what_was_summarised_before_is_told_first() -> None:
 def test_a_failed_call_and_one_without_a_result_are_told_as_such() -> None:
     failed = called(1, "no such file")
     [uid] = failed.results
-    broken = Entry(
+    broken = LineEntry(
         node=failed.node,
         results={uid: ToolResult(call_uid=uid, text="no such file", is_error=True)},
     )
-    missing = Entry(node=failed.node)
+    missing = LineEntry(node=failed.node)
     assert "FAILED: no such file" in transcript([broken], 1_000)
     assert transcript([missing], 1_000).endswith("no result")
 
@@ -176,7 +191,7 @@ def test_files_and_pictures_that_a_person_attached_are_named_with_their_words() 
         File(name="spec.md", text="The door must be blue."),
         Image(media_type="image/png", data="AAAA", name="door.png"),
     )
-    told = transcript([Entry(node=node(1, "user", *parts))], 1_000)
+    told = transcript([LineEntry(node=node(1, "user", *parts))], 1_000)
     assert "spec.md" in told
     assert "The door must be blue." in told
     assert "door.png" in told
@@ -208,7 +223,7 @@ def test_at_last_the_middle_is_left_out_and_both_ends_stay() -> None:
 
 @given(line=lines(), most=st.integers(50, 3_000), before=st.sampled_from(["", "b" * 2_000]))
 def test_a_transcript_is_never_longer_than_it_may_be(
-    line: list[Entry], most: int, before: str
+    line: list[LineEntry], most: int, before: str
 ) -> None:
     assert len(transcript(line, most, before)) <= most * CHARACTERS_PER_TOKEN
 
@@ -238,7 +253,7 @@ def test_pinned_messages_changed_files_and_open_tasks_are_carried_word_for_word(
             )
         ),
     )
-    blocks = carried(state, [Entry(node=first), Entry(node=second)])
+    blocks = carried(state, [LineEntry(node=first), LineEntry(node=second)])
     assert blocks == (
         "[Pinned, said by the user:]\nNever push.",
         "[Files changed so far:]\nb.py (modified)\na.py (created)",
@@ -255,7 +270,7 @@ def test_a_pin_that_was_taken_away_carries_nothing() -> None:
         NodeMarked(node=pinned.id, mark="pin", value=True),
         NodeMarked(node=pinned.id, mark="pin", value=None),
     )
-    assert carried(state, [Entry(node=pinned)]) == ()
+    assert carried(state, [LineEntry(node=pinned)]) == ()
 
 
 @pytest.mark.parametrize("window", [1_000, 8_000, 200_000])

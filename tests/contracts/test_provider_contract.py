@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from tests.providers.worlds import WORLDS, World
-from weft.providers.script import Answer
-from weft.testing.model_contract import ModelContract, Served
+from weft.providers.script import ScriptedAnswer
+from weft.testing.model_contract import ModelContract, ServedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -20,5 +20,5 @@ class TestModels(ModelContract):
     def _choose(self, request: pytest.FixtureRequest) -> None:
         self._world = WORLDS[request.param]
 
-    def serve(self, plan: Answer) -> AbstractAsyncContextManager[Served]:
+    def serve(self, plan: ScriptedAnswer) -> AbstractAsyncContextManager[ServedModel]:
         return self._world(plan)

@@ -15,21 +15,21 @@ import trustme
 
 from tests.providers.loopback import Handler, Line, Server, serving
 from weft.errors import ProviderUnavailable, UsageError
-from weft.transport import Client, HttpRequest, Proxies, Reply, Timeouts
+from weft.transport import HttpClient, HttpReply, HttpRequest, HttpTimeouts, ProxySettings
 
 pytestmark = pytest.mark.anyio
 
-SHORT = Timeouts(connect=0.05, idle=0.05)
+SHORT = HttpTimeouts(connect=0.05, idle=0.05)
 
 
-async def body_of(reply: Reply) -> bytes:
+async def body_of(reply: HttpReply) -> bytes:
     parts = []
     while data := await reply.read():
         parts.append(data)
     return b"".join(parts)
 
 
-async def fetch(client: Client, url: str, **more: object) -> bytes:
+async def fetch(client: HttpClient, url: str, **more: object) -> bytes:
     request = HttpRequest(url=url, body=b"{}", **more)  # type: ignore[arg-type]  # the test's own
     with anyio.fail_after(10):
         async with client.send(request) as reply:
@@ -37,8 +37,8 @@ async def fetch(client: Client, url: str, **more: object) -> bytes:
 
 
 @asynccontextmanager
-async def served(handler: Handler) -> AsyncGenerator[tuple[Client, Server]]:
-    client = Client()
+async def served(handler: Handler) -> AsyncGenerator[tuple[HttpClient, Server]]:
+    client = HttpClient()
     async with serving(handler) as server:
         yield client, server
         await client.aclose()
@@ -312,7 +312,7 @@ async def test_an_unknown_host_is_unavailable() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     with pytest.raises(ProviderUnavailable, match=r"nowhere\.invalid:80: Name or service not"):
-        await fetch(Client(resolve=unknown), "http://nowhere.invalid/")
+        await fetch(HttpClient(resolve=unknown), "http://nowhere.invalid/")
 
 
 async def test_silence_before_the_head_and_in_the_body_is_unavailable() -> None:
@@ -344,7 +344,7 @@ async def test_a_silent_kept_connection_is_not_asked_again() -> None:
     async with served(handler) as (client, server):
         await fetch(client, server.url)
         with pytest.raises(ProviderUnavailable, match="sent nothing"):
-            await fetch(client, server.url, timeouts=Timeouts(idle=0.05))
+            await fetch(client, server.url, timeouts=HttpTimeouts(idle=0.05))
     assert server.connections == 1
 
 
@@ -354,7 +354,7 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
         return ()
 
     with pytest.raises(ProviderUnavailable, match=r"within 0.05 seconds"):
-        await fetch(Client(resolve=never), "http://slow.test/", timeouts=SHORT)
+        await fetch(HttpClient(resolve=never), "http://slow.test/", timeouts=SHORT)
 
 
 # --- leaving ---------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def authority() -> Authority:
 
 async def test_tls_with_a_trusted_certificate_works_and_is_kept(authority: Authority) -> None:
     async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
-        client = Client(tls=authority.client)
+        client = HttpClient(tls=authority.client)
         for _ in range(2):
             assert await fetch(client, server.url) == b"ok"
         await client.aclose()
@@ -491,7 +491,7 @@ async def test_tls_with_a_trusted_certificate_works_and_is_kept(authority: Autho
 async def test_tls_with_an_unknown_authority_is_refused_for_good(authority: Authority) -> None:
     async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
         with pytest.raises(ProviderUnavailable, match="is not trusted") as caught:
-            await fetch(Client(), server.url)
+            await fetch(HttpClient(), server.url)
     assert not caught.value.retryable
     assert server.asked == []
 
@@ -499,7 +499,7 @@ async def test_tls_with_an_unknown_authority_is_refused_for_good(authority: Auth
 async def test_tls_for_another_name_is_refused(authority: Authority) -> None:
     async with serving(says_ok, tls=authority.server("other.test")) as server:
         with pytest.raises(ProviderUnavailable, match="is not trusted"):
-            await fetch(Client(tls=authority.client), server.url)
+            await fetch(HttpClient(tls=authority.client), server.url)
     assert server.asked == []
 
 
@@ -514,7 +514,7 @@ async def test_a_cancel_closes_a_tls_socket_at_once(authority: Authority) -> Non
     async with serving(handler, tls=authority.server("127.0.0.1")) as server:
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
-                group.start_soon(fetch, Client(tls=authority.client), server.url)
+                group.start_soon(fetch, HttpClient(tls=authority.client), server.url)
                 await waits.wait()
                 group.cancel_scope.cancel()
             await server.gone.wait()
@@ -552,8 +552,8 @@ async def test_https_goes_through_the_proxy_by_connect(authority: Authority) -> 
         serving(says_ok, tls=authority.server("api.example.test")) as server,
         serving(tunnelling(server.port)) as proxy,
     ):
-        proxies = Proxies(https=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
-        client = Client(proxies=proxies, tls=authority.client)
+        proxies = ProxySettings(https=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
+        client = HttpClient(proxies=proxies, tls=authority.client)
         for _ in range(2):
             assert await fetch(client, "https://api.example.test/v1") == b"ok"
         await client.aclose()
@@ -570,9 +570,11 @@ async def test_the_end_to_end_certificate_is_checked_through_the_proxy(
         serving(says_ok, tls=authority.server("other.test")) as server,
         serving(tunnelling(server.port)) as proxy,
     ):
-        proxies = Proxies(https=f"127.0.0.1:{proxy.port}")
+        proxies = ProxySettings(https=f"127.0.0.1:{proxy.port}")
         with pytest.raises(ProviderUnavailable, match="is not trusted"):
-            await fetch(Client(proxies=proxies, tls=authority.client), "https://api.example.test/")
+            await fetch(
+                HttpClient(proxies=proxies, tls=authority.client), "https://api.example.test/"
+            )
 
 
 async def test_a_proxy_that_refuses_is_named() -> None:
@@ -582,9 +584,9 @@ async def test_a_proxy_that_refuses_is_named() -> None:
         await line.until_gone()
 
     async with serving(handler) as proxy:
-        proxies = Proxies(https=f"http://u:secret@127.0.0.1:{proxy.port}")
+        proxies = ProxySettings(https=f"http://u:secret@127.0.0.1:{proxy.port}")
         with pytest.raises(ProviderUnavailable, match="407 Proxy Authentication") as caught:
-            await fetch(Client(proxies=proxies), "https://api.example.test/")
+            await fetch(HttpClient(proxies=proxies), "https://api.example.test/")
         with anyio.fail_after(5):
             await proxy.gone.wait()
     assert not caught.value.retryable
@@ -593,7 +595,7 @@ async def test_a_proxy_that_refuses_is_named() -> None:
 
 async def test_plain_http_is_asked_of_the_proxy_in_full() -> None:
     async with served(says_ok) as (_, proxy):
-        client = Client(proxies=Proxies(http=proxy.url))
+        client = HttpClient(proxies=ProxySettings(http=proxy.url))
         assert await fetch(client, "http://api.example.test/v1") == b"ok"
         await client.aclose()
     assert proxy.asked[0].path == "http://api.example.test/v1"
@@ -604,15 +606,15 @@ async def test_no_proxy_and_this_machine_go_straight(authority: Authority) -> No
         return ("127.0.0.1",)
 
     async with serving(says_ok, tls=authority.server("a.internal.test", "127.0.0.1")) as server:
-        proxies = Proxies(https="http://127.0.0.1:1", no_proxy="x.test, .internal.test")
-        client = Client(proxies=proxies, tls=authority.client, resolve=here)
+        proxies = ProxySettings(https="http://127.0.0.1:1", no_proxy="x.test, .internal.test")
+        client = HttpClient(proxies=proxies, tls=authority.client, resolve=here)
         assert await fetch(client, f"https://a.internal.test:{server.port}/") == b"ok"
         assert await fetch(client, server.url) == b"ok"
         await client.aclose()
 
 
 async def test_a_proxy_we_cannot_use_is_refused_without_its_password() -> None:
-    client = Client(proxies=Proxies(https="socks5://u:secret@127.0.0.1:1"))
+    client = HttpClient(proxies=ProxySettings(https="socks5://u:secret@127.0.0.1:1"))
     with pytest.raises(UsageError, match="scheme 'socks5'") as caught:
         await fetch(client, "https://api.example.test/")
     assert "secret" not in str(caught.value)
@@ -629,7 +631,7 @@ async def test_only_the_pinned_addresses_are_connected_to() -> None:
         return ("127.0.0.2", "127.0.0.1")  # nobody listens on the first
 
     async with served(says_ok) as (_, server):
-        client = Client(resolve=pin)
+        client = HttpClient(resolve=pin)
         assert await fetch(client, f"http://api.example.test:{server.port}/") == b"ok"
         await client.aclose()
     assert asked_for == [("api.example.test", server.port)]
@@ -642,14 +644,14 @@ async def test_a_refused_address_is_not_connected_to() -> None:
 
     async with served(says_ok) as (_, server):
         with pytest.raises(ProviderUnavailable, match="is not allowed"):
-            await fetch(Client(resolve=refuse), server.url)
+            await fetch(HttpClient(resolve=refuse), server.url)
     assert server.connections == 0
 
 
 async def test_a_unix_socket_is_spoken_to_without_the_network(tmp_path: Path) -> None:
     path = str(tmp_path / "s.sock")
     async with serving(says_ok, unix=path) as server:
-        client = Client()
+        client = HttpClient()
         for _ in range(2):
             assert await fetch(client, "http://local/v1", unix_socket=path) == b"ok"
         await client.aclose()
@@ -670,6 +672,6 @@ async def test_what_cannot_be_sent_is_refused(
     url: str, headers: tuple[tuple[str, str], ...], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        await fetch(Client(), url, headers=headers)
+        await fetch(HttpClient(), url, headers=headers)
     assert "evil" not in str(caught.value)
     assert "schl" not in str(caught.value)

@@ -21,9 +21,9 @@ from tests.providers.loopback import Handler, Line, serving
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
 from weft.providers.base import ModelRequest
 from weft.providers.catalogue import shipped
-from weft.providers.credentials import Access
+from weft.providers.credentials import ProviderAccess
 from weft.providers.vendors import make_provider
-from weft.transport import Client, Proxies
+from weft.transport import HttpClient, ProxySettings
 from weft.transport.client import unreachable
 from weft.transport.proxy import target
 
@@ -235,7 +235,7 @@ async def test_a_redirect_is_an_error_that_names_the_place_and_the_key_goes_nowh
             await line.reply(b"", status=status, headers=f"location: {other.url}/elsewhere\r\n")
 
         async with serving(moved) as server:
-            access = Access(key="sk-secret-secret", base_url=server.url)
+            access = ProviderAccess(key="sk-secret-secret", base_url=server.url)
             model = make_provider("anthropic", access, client, shipped()).model("")
             with pytest.raises(RequestRefused, match="/elsewhere; set the base URL") as caught:
                 async with model.stream(ModelRequest(model="m", messages=())):
@@ -279,14 +279,14 @@ async def test_a_redirect_is_an_error_that_names_the_place_and_the_key_goes_nowh
 async def test_every_form_of_exception_is_understood(
     no_proxy: str, url: str, is_excepted: bool
 ) -> None:
-    proxies = Proxies(https="http://proxy:3128", http="http://proxy:3128", no_proxy=no_proxy)
+    proxies = ProxySettings(https="http://proxy:3128", http="http://proxy:3128", no_proxy=no_proxy)
     assert (proxies.for_target(target(url)) is None) is is_excepted
 
 
 @pytest.mark.parametrize("address", ["http://proxy:port", "http://[::1", "http://proxy:99999"])
 async def test_a_proxy_whose_address_makes_no_sense_is_told(address: str) -> None:
     with pytest.raises(UsageError, match="HTTPS_PROXY looks like"):
-        Proxies(https=address).for_target(target("https://api.example.com"))
+        ProxySettings(https=address).for_target(target("https://api.example.com"))
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://h:99999/", "ftp://x", "/v1", "http://"])
@@ -316,7 +316,7 @@ async def test_a_literal_of_the_sixth_version_is_reached_and_named_as_such() -> 
     url = f"http://[::1]:{raw.getsockname()[1]}/"
     async with anyio.create_task_group() as group:
         group.start_soon(answer)
-        assert await fetch(Client(), url) == b"ok"
+        assert await fetch(HttpClient(), url) == b"ok"
     raw.close()
     assert b"host: " + url[len("http://") : -1].encode() in heard[0]
 
@@ -348,9 +348,12 @@ async def test_a_cancel_in_the_middle_of_connecting_closes_the_socket(
 
     async with serving(handler) as server:
         at_us = server.url.replace("http://", "https://")
-        client = Client()
+        client = HttpClient()
         if stage == "tunnel":
-            client, at_us = Client(proxies=Proxies(https=server.url)), "https://api.example.com"
+            client, at_us = (
+                HttpClient(proxies=ProxySettings(https=server.url)),
+                "https://api.example.com",
+            )
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(fetch, client, at_us)

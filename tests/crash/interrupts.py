@@ -42,7 +42,7 @@ from weft import faults
 from weft.api.session import Session
 from weft.app import App
 from weft.clock import Clock
-from weft.context import Entry
+from weft.context import LineEntry
 from weft.events import Event, FinishReason, SessionStatus, TurnFinished
 from weft.ids import NodeId
 from weft.loop.tool_results import INTERRUPTED, NOT_RUN, STOPPED_WHILE_RUNNING
@@ -343,7 +343,7 @@ class Stage:
         return KEPT.get(point, "")
 
 
-async def _line(session: Session) -> tuple[list[Entry], dict[NodeId | None, list[str]]]:
+async def _line(session: Session) -> tuple[list[LineEntry], dict[NodeId | None, list[str]]]:
     port = await session._port()
     notes: dict[NodeId | None, list[str]] = {}
     for note in port.state.tree.notes:

@@ -40,7 +40,7 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
 )
-from weft.messages import Said, Text
+from weft.messages import ChatMessage, Text
 from weft.providers import ModelRequest
 from weft.providers.script import Break, CallTool, SayText, Stall, Step, Think
 from weft.providers.scripted import ScriptedModel, assistant_turns
@@ -279,7 +279,7 @@ def _said(request: ModelRequest) -> tuple[str, str]:
     texts = [
         part.text
         for message in request.messages
-        if isinstance(message, Said) and message.role == "user"
+        if isinstance(message, ChatMessage) and message.role == "user"
         for part in message.parts
         if isinstance(part, Text) and not part.text.startswith("[")
     ]
@@ -287,8 +287,8 @@ def _said(request: ModelRequest) -> tuple[str, str]:
 
 
 def _has_results_since_go(request: ModelRequest) -> bool:
-    return not isinstance(request.messages[-1], Said) or any(
-        not isinstance(message, Said) for message in request.messages
+    return not isinstance(request.messages[-1], ChatMessage) or any(
+        not isinstance(message, ChatMessage) for message in request.messages
     )
 
 

@@ -11,15 +11,15 @@ import anyio.lowlevel
 import msgspec
 
 from weft.errors import ProviderUnavailable
-from weft.messages import Said, Text, ToolCall, Usage
+from weft.messages import ChatMessage, Text, ToolCall, Usage
 from weft.providers import (
     CallArgs,
     CallStarted,
-    Finished,
     Model,
     ModelInfo,
     ModelRequest,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -111,7 +111,7 @@ def turn_beats(
         CallArgs(1, '{"key": "two"}'),
         *at("end"),
         UsageSeen(Usage(input_tokens=10, output_tokens=10)),
-        Finished(reason="tool_calls"),
+        StreamFinished(reason="tool_calls"),
     )
 
 
@@ -134,7 +134,7 @@ def plain_beats(text: str, stop: Beat | None = None, place: str = "") -> tuple[B
             else ()
         ),
         UsageSeen(Usage(input_tokens=10, output_tokens=5)),
-        Finished(),
+        StreamFinished(),
     )
 
 
@@ -143,7 +143,7 @@ def has_called(request: ModelRequest) -> bool:
     return any(
         isinstance(part, ToolCall)
         for message in request.messages
-        if isinstance(message, Said)
+        if isinstance(message, ChatMessage)
         for part in message.parts
     )
 
@@ -153,7 +153,7 @@ def said_by_user(request: ModelRequest) -> list[str]:
     return [
         part.text
         for message in request.messages
-        if isinstance(message, Said) and message.role == "user"
+        if isinstance(message, ChatMessage) and message.role == "user"
         for part in message.parts
         if isinstance(part, Text)
     ]

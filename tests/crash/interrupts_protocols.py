@@ -14,7 +14,7 @@ from tests.legality import (
     validate_openai_responses,
 )
 from tests.legality.test_encoders import own_proofs, sendable
-from weft.context import Entry, Target, build
+from weft.context import ContextTarget, LineEntry, build
 from weft.ids import NodeId
 from weft.providers import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.anthropic.encode import encode as encode_anthropic
@@ -73,7 +73,9 @@ def illegal_request(request: ModelRequest, name: str) -> list[str]:
 
 
 def illegal(
-    line: Sequence[Entry], notes: Mapping[NodeId | None, Sequence[str]], tools: Sequence[ToolSpec]
+    line: Sequence[LineEntry],
+    notes: Mapping[NodeId | None, Sequence[str]],
+    tools: Sequence[ToolSpec],
 ) -> list[str]:
     """Which rules of which vendors the history breaks, asked with reasoning and without."""
     levels: tuple[ThinkingLevel, ...] = ("off", "high")
@@ -84,7 +86,7 @@ def illegal(
         for broken in illegal_request(
             ModelRequest(
                 model=vendor.info.name,
-                messages=build(line, Target(name, vendor.info.name), notes=notes),
+                messages=build(line, ContextTarget(name, vendor.info.name), notes=notes),
                 system="You work here.",
                 tools=tuple(tools),
                 thinking=level,

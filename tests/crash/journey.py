@@ -21,7 +21,7 @@ import msgspec
 from weft.clock import Clock
 from weft.context import INSTRUCTIONS
 from weft.ids import CallUid, SessionId
-from weft.messages import Said, Text, ToolCall
+from weft.messages import ChatMessage, Text, ToolCall
 from weft.providers import ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Step, Think
 from weft.tools import FunctionTool, Tool, ToolContext
@@ -191,7 +191,7 @@ def called(request: ModelRequest) -> set[str]:
     return {
         part.provider_id
         for message in request.messages
-        if isinstance(message, Said)
+        if isinstance(message, ChatMessage)
         for part in message.parts
         if isinstance(part, ToolCall)
     }
@@ -208,7 +208,7 @@ def _text(request: ModelRequest) -> str:
     return "\n".join(
         part.text
         for message in request.messages
-        if isinstance(message, Said) and message.role == "user"
+        if isinstance(message, ChatMessage) and message.role == "user"
         for part in message.parts
         if isinstance(part, Text)
     )

@@ -19,7 +19,7 @@ import apsw
 from tests.crash import journey
 from tests.crash.journey import SESSION, Place
 from weft.api.session import Session
-from weft.context import NO_RESULT, Target, build
+from weft.context import NO_RESULT, ContextTarget, build
 from weft.errors import SessionNotFound
 from weft.events import (
     AnyFact,
@@ -36,14 +36,14 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId
 from weft.loop.tool_results import INTERRUPTED, NOT_RUN
-from weft.messages import Message, Result, Results, Said, ToolCall, ToolResult
+from weft.messages import CallResult, CallResults, ChatMessage, Message, ToolCall, ToolResult
 from weft.providers import ModelRequest
 from weft.runtime.port import LocalPort
 from weft.session import load_line, load_state
 from weft.state import SessionState, snapshot
 from weft.store import Store
 
-TARGET = Target("scripted", "journey")
+TARGET = ContextTarget("scripted", "journey")
 
 
 class Spoken(Protocol):
@@ -275,7 +275,7 @@ class Judge:
     def _judge_messages(self, messages: Sequence[Message], what: str) -> None:
         expected: list[str] = []
         for message in messages:
-            if isinstance(message, Results):
+            if isinstance(message, CallResults):
                 if [result.call_uid for result in message.results] != expected:
                     self._say(f"{what} answers other calls than those before it")
                 expected = []
@@ -288,7 +288,7 @@ class Judge:
         made = [
             part.call_uid
             for message in messages
-            if isinstance(message, Said)
+            if isinstance(message, ChatMessage)
             for part in message.parts
             if isinstance(part, ToolCall)
         ]
@@ -343,9 +343,12 @@ class Judge:
             self.wrong.append(wrong)
 
 
-def _results(messages: Iterable[Message]) -> list[Result]:
+def _results(messages: Iterable[Message]) -> list[CallResult]:
     return [
-        result for message in messages if isinstance(message, Results) for result in message.results
+        result
+        for message in messages
+        if isinstance(message, CallResults)
+        for result in message.results
     ]
 
 

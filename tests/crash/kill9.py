@@ -37,8 +37,8 @@ from tests.crash.journey_process import (
     next_life,
     side_by_side,
 )
-from weft.loop.permission_ask import Ready
-from weft.loop.tool_calls import Batch
+from weft.loop.permission_ask import ReadyCall
+from weft.loop.tool_calls import ToolCallBatch
 from weft.store import Append
 from weft.store.checks import check_place
 from weft.store.sqlite import appends
@@ -97,8 +97,8 @@ class Tally(msgspec.Struct):
 # -- what the teeth are shown with
 
 
-async def _intend_nothing(batch: Batch, ready: Ready) -> None:
-    """`Batch._intend` without the record."""
+async def _intend_nothing(batch: ToolCallBatch, ready: ReadyCall) -> None:
+    """`ToolCallBatch._intend` without the record."""
 
 
 def _ignore_the_fence(append: Append, *, last_seq: int, fence: int, is_held: bool) -> None:
@@ -111,7 +111,7 @@ def _without(what: Teeth) -> Callable[[], None] | None:
 
     def patch() -> None:
         if what == "intents":
-            setattr(Batch, "_intend", _intend_nothing)  # noqa: B010  # the seam is a test's own
+            setattr(ToolCallBatch, "_intend", _intend_nothing)  # noqa: B010  # the seam is a test's own
         else:
             setattr(appends, "check_place", _ignore_the_fence)  # noqa: B010  # as above
 

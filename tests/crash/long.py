@@ -37,12 +37,12 @@ from weft.ids import SessionId
 from weft.messages import Content, Image, Text
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import (
-    Answer,
     Break,
     CallTogether,
     CallTool,
     Fail,
     SayText,
+    ScriptedAnswer,
     Stall,
     Step,
     Think,
@@ -75,7 +75,7 @@ class Speaker:
     """Both models: what they say is laid out before they are asked."""
 
     def __init__(self) -> None:
-        self.laid_out: list[Answer] = []
+        self.laid_out: list[ScriptedAnswer] = []
         self.asked = 0
         self.wide = self._model("wide", 200_000)
         self.narrow = self._model("narrow", 6_000)
@@ -93,7 +93,7 @@ class Speaker:
         )
         return ScriptedModel([], choose=self._choose, info=info)
 
-    def _choose(self, request: ModelRequest) -> Answer:
+    def _choose(self, request: ModelRequest) -> ScriptedAnswer:
         if request.system == INSTRUCTIONS:
             return as_answer("In short: they talked, and it went on.")
         self.asked += 1

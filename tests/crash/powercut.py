@@ -25,7 +25,7 @@ import apsw
 from tests.crash.powercut_disk import Disk, PowerCutVFS
 from weft.errors import StoreError
 from weft.ids import BlobId, NodeId, SessionId
-from weft.store import Append, Blob, Record, Said, SessionRow
+from weft.store import Append, Blob, Record, SearchText, SessionRow
 from weft.store.sqlite import SqliteStore, open_sqlite
 
 SESSIONS = tuple(SessionId(f"ses_{letter}") for letter in "abc")
@@ -96,7 +96,7 @@ async def _work(
             records=tuple(Record(end + n, 1.0, "k", body) for n, body in enumerate(bodies, 1)),
             fence=lease.fence,
             row=SessionRow(id=session, last_seq=end + len(bodies), last_active=float(end)),
-            said=(Said(NodeId(f"n{end}"), f"word{end} of {session}"),),
+            said=(SearchText(NodeId(f"n{end}"), f"word{end} of {session}"),),
             blobs=(Blob(BlobId(hashlib.sha256(blob).hexdigest()), blob),),
         )
         beside = await _project(store, dice)

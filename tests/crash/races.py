@@ -38,7 +38,7 @@ from weft.errors import Conflict, Fenced, Owned, StoreUnavailable
 from weft.store import Append, Lease, Record
 from weft.store.checks import check_place
 from weft.store.sqlite import SqliteStore, appends, open_sqlite
-from weft.store.sqlite.writer import Done
+from weft.store.sqlite.writer import JobResult
 
 SESSION = "ses_wanted"
 NEIGHBOURS = tuple(f"ses_beside_{number}" for number in range(3))
@@ -141,7 +141,7 @@ def _listen_to_groups(store: SqliteStore, voice: Voice) -> None:
     """Say when one group held a refused append and others that went through."""
     deliver = store._writer._deliver
 
-    def listened(group: Sequence[Done]) -> None:
+    def listened(group: Sequence[JobResult]) -> None:
         refused = [done for done in group if isinstance(done.error, Fenced)]
         passed = [done for done in group if done.error is None]
         if refused and passed:

@@ -47,10 +47,10 @@ from weft.config.settings import KEYS
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
-from weft.workspace.history.history import History
+from weft.workspace.history.history import FileHistory
 from weft.workspace.history.inotify import OVERFLOW
 from weft.workspace.history.watchers import WATCHED
-from weft.workspace.sandbox.overlay_apply import Applier
+from weft.workspace.sandbox.overlay_apply import OverlayApplier
 
 WORKERS = 2
 MINE = "mine"
@@ -288,7 +288,7 @@ async def work(ground: Ground, number: int) -> None:
 
 def die_after_steps(steps: int) -> None:
     """Die when so much of what sandboxed commands changed is in the project; a life that changes less goes on."""
-    run = Applier.run
+    run = OverlayApplier.run
     left = steps
 
     def count() -> None:
@@ -297,7 +297,7 @@ def die_after_steps(steps: int) -> None:
         if not left:
             os._exit(9)
 
-    setattr(Applier, "run", lambda self, steps: run(self, steps, count))  # noqa: B010  # a death, planted
+    setattr(OverlayApplier, "run", lambda self, steps: run(self, steps, count))  # noqa: B010  # a death, planted
 
 
 async def spoken(session: Session) -> list[str]:
@@ -337,7 +337,7 @@ def lose_events(ground: Ground) -> bool:
     False when nothing is watched yet.
     """
     history = WATCHED.get(str(ground.project.resolve()))
-    if not isinstance(history, History) or history._index is None:
+    if not isinstance(history, FileHistory) or history._index is None:
         return False
     watcher = history._index.watcher
     if watcher is None:
@@ -496,10 +496,10 @@ def plant(fault: Plant) -> None:
     import weft.session.rewind.plan as rewinding
     import weft.workspace.history.history as history
     import weft.workspace.history.restore as restore
-    from weft.workspace.history.pack import Pack
+    from weft.workspace.history.pack import PreimagePack
 
     if fault == "preimage":
-        setattr(Pack, "get", lambda self, entry: None)  # noqa: B010  # a fault, planted
+        setattr(PreimagePack, "get", lambda self, entry: None)  # noqa: B010  # a fault, planted
     if fault == "left":
         setattr(rewinding, "_conflict", lambda span, present: "")  # noqa: B010  # as above
         setattr(restore, "is_same", lambda one, other: True)  # noqa: B010  # as above

@@ -31,7 +31,7 @@ import weft
 from weft.actors.hub import CAPACITY
 from weft.api.session import Session
 from weft.app import App
-from weft.events import Event, FactBase, Unknown, encode
+from weft.events import Event, FactBase, UnknownFact, encode
 from weft.providers.script import CallTogether, CallTool, SayText, Script
 from weft.providers.scripted import ScriptedModel
 from weft.session import Subscription
@@ -138,7 +138,7 @@ class Wanderer:
                     return
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Unknown) or not isinstance(event, FactBase):
+        if isinstance(event, UnknownFact) or not isinstance(event, FactBase):
             return
         if event.seq != self._cursor + 1:
             self._verdict.wrong.append(f"fact {event.seq} came after {self._cursor}")

@@ -21,7 +21,7 @@ from weft.events import (
     HeadMoved,
     SettingChanged,
     Signal,
-    Unknown,
+    UnknownFact,
     codec,
     decode,
     decode_event,
@@ -65,7 +65,7 @@ def test_a_kind_of_a_newer_program_is_kept_byte_for_byte(extra: dict[str, Any]) 
     body = b"  " + msgspec.json.encode(extra | head).replace(b":", b" : ")
     for read in (decode, decode_event):
         fact = read(body)
-        assert isinstance(fact, Unknown)
+        assert isinstance(fact, UnknownFact)
         assert (fact.kind, fact.session_id, fact.seq, fact.at) == ("dreamt@2", "ses_a", 7, 1.5)
         assert encode(fact) == body
         assert kind_of(fact) == "dreamt@2"

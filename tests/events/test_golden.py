@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from weft.events import FACTS, FactBase, Unknown, decode, encode, kind_of
+from weft.events import FACTS, FactBase, UnknownFact, decode, encode, kind_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "facts"
 NEWEST = "v1.jsonl"
@@ -30,7 +30,7 @@ def newest_lines() -> list[bytes]:
 @pytest.mark.parametrize("line", LINES)
 def test_every_line_that_was_ever_stored_is_a_fact_of_today(line: bytes) -> None:
     fact = decode(line)
-    assert not isinstance(fact, Unknown)
+    assert not isinstance(fact, UnknownFact)
     assert kind_of(fact) in FACTS
 
 

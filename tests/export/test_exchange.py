@@ -17,7 +17,7 @@ from weft.app import App
 from weft.errors import Corrupt, SessionNotFound, TooNew, UsageError, WeftError
 from weft.export import LARGEST
 from weft.messages import Image, Text
-from weft.providers import Said
+from weft.providers import ChatMessage
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Think
 from weft.providers.scripted import ScriptedModel
 from weft.store import MemoryStore
@@ -120,7 +120,9 @@ async def test_an_imported_session_goes_on_with_its_history(app: App, tmp_path: 
     await report.session.set_model(model)
     reply = await report.session.send_message("How was it?")
     assert reply.text == "It was fine."
-    said = [m for m in model.last_request.messages if isinstance(m, Said) and m.role == "user"]
+    said = [
+        m for m in model.last_request.messages if isinstance(m, ChatMessage) and m.role == "user"
+    ]
     assert isinstance(said[0].parts[0], Text)
     assert said[0].parts[0].text == "Do it.\n" + LONG
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.pen import History
 from tests.strategies import forks, histories
 from weft.events import AnyFact, SessionCreated, encode, kind_of
-from weft.export import Export, gather, parse, restore, to_json, to_jsonl
+from weft.export import ExportDocument, gather, parse, restore, to_json, to_jsonl
 from weft.ids import SessionId
 from weft.store import Append, Blob, MemoryStore, Record
 
@@ -33,7 +33,7 @@ async def stored(facts: list[AnyFact], store: MemoryStore, blobs: tuple[Blob, ..
         )
 
 
-async def imported(text: str) -> Export:
+async def imported(text: str) -> ExportDocument:
     """The export of a session that was made from this text."""
     restored = restore(parse(text.encode(), "test"), "test")
     created = SessionCreated(
@@ -49,14 +49,14 @@ async def imported(text: str) -> Export:
     return await gather(NEW, store)
 
 
-async def there_and_back(history: History, form: str) -> tuple[Export, Export]:
+async def there_and_back(history: History, form: str) -> tuple[ExportDocument, ExportDocument]:
     store = MemoryStore()
     await stored(history.facts, store)
     first = await gather(history.session_id, store)
     return first, await imported(FORMS[form](first))
 
 
-def renamed(document: Export) -> Export:
+def renamed(document: ExportDocument) -> ExportDocument:
     about = msgspec.structs.replace(document.session, id=NEW)
     return msgspec.structs.replace(document, session=about)
 

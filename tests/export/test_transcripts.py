@@ -12,8 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from weft.export import FORMAT, VERSION, Export, to_html, to_md
-from weft.export.document import About, Compaction, Node, Note, Result, Revision
+from weft.export import FORMAT, VERSION, ExportDocument, to_html, to_md
+from weft.export.document import (
+    ExportedCompaction,
+    ExportedNode,
+    ExportedNote,
+    ExportedResult,
+    ExportedRevision,
+    ExportedSession,
+)
 from weft.export.markdown_html import to_prose
 from weft.export.transcript import plain
 from weft.ids import CallUid, NodeId, SessionId
@@ -130,21 +137,23 @@ def check_harmless(page: str) -> Seen:
     return seen
 
 
-def conversation(*said: tuple[str, tuple[Part, ...]], **more: Any) -> Export:
-    nodes: list[Node] = []
+def conversation(*said: tuple[str, tuple[Part, ...]], **more: Any) -> ExportDocument:
+    nodes: list[ExportedNode] = []
     for number, (role, parts) in enumerate(said):
         nodes.append(
-            Node(
+            ExportedNode(
                 id=NodeId(f"nod_{number}"),
                 role=role,  # type: ignore[arg-type]  # the tests write roles
-                revisions=(Revision(at=1.8e9, parts=parts),),
+                revisions=(ExportedRevision(at=1.8e9, parts=parts),),
                 parent=nodes[-1].id if nodes else None,
                 model="scripted:a" if role == "assistant" else "",
                 results=tuple(more.pop("results", ())) if role == "assistant" else (),
             )
         )
-    about = more.pop("session", About(id=SessionId("ses_1"), title="A title", created=1.8e9))
-    return Export(
+    about = more.pop(
+        "session", ExportedSession(id=SessionId("ses_1"), title="A title", created=1.8e9)
+    )
+    return ExportDocument(
         format=FORMAT,
         version=VERSION,
         session=about,
@@ -154,13 +163,13 @@ def conversation(*said: tuple[str, tuple[Part, ...]], **more: Any) -> Export:
     )
 
 
-def hostile(text: str) -> Export:
+def hostile(text: str) -> ExportDocument:
     """The text in every place where a conversation can have one."""
     call = ToolCall(call_uid=CallUid("cal_1"), name=text, args={"command": text, text: [text]})
     broken = ToolCall(call_uid=CallUid("cal_2"), name="x", raw_args=text)
     results = (
-        Result(call_uid=call.call_uid, text=text, data={"diff": f"+{text}\n-{text}\n@@"}),
-        Result(
+        ExportedResult(call_uid=call.call_uid, text=text, data={"diff": f"+{text}\n-{text}\n@@"}),
+        ExportedResult(
             call_uid=broken.call_uid,
             text=text,
             is_error=True,
@@ -180,10 +189,10 @@ def hostile(text: str) -> Export:
                 Image(media_type="image/svg+xml", data=PIXEL, name=text),
             ),
         ),
-        session=About(id=SessionId("ses_1"), title=text, model=text, created=1.8e9),
+        session=ExportedSession(id=SessionId("ses_1"), title=text, model=text, created=1.8e9),
         results=results,
-        notes=(Note(text=text, node=NodeId("nod_0"), level="error"),),
-        compactions=(Compaction(upto=NodeId("nod_0"), summary=text),),
+        notes=(ExportedNote(text=text, node=NodeId("nod_0"), level="error"),),
+        compactions=(ExportedCompaction(upto=NodeId("nod_0"), summary=text),),
     )
 
 
@@ -226,7 +235,9 @@ def test_the_policy_allows_the_pages_own_style_and_nothing_else() -> None:
 
 def test_a_tool_call_folds_with_its_change_or_its_arguments_and_its_result() -> None:
     call = ToolCall(call_uid=CallUid("c"), name="edit", args={"path": "a.py", "old": "1"})
-    result = Result(call_uid=call.call_uid, text="edited", data={"diff": "--- a\n+++ b\n-1\n+2"})
+    result = ExportedResult(
+        call_uid=call.call_uid, text="edited", data={"diff": "--- a\n+++ b\n-1\n+2"}
+    )
     page = to_html(conversation(("user", ()), ("assistant", (call,)), results=(result,)))
     assert '<details class="call"><summary><span class="tool">edit</span>' in page
     assert '<span class="del">-1</span>\n<span class="add">+2</span>' in page
@@ -250,24 +261,24 @@ def test_a_picture_is_inside_the_page_and_a_drawing_that_can_run_is_not() -> Non
 
 def test_only_the_present_line_is_shown() -> None:
     document = conversation(("user", (Text(text="one"),)), ("assistant", (Text(text="left"),)))
-    shown = Seen(to_html(Export(**{**fields(document), "head": NodeId("nod_0")}))).text
+    shown = Seen(to_html(ExportDocument(**{**fields(document), "head": NodeId("nod_0")}))).text
     assert "one" in shown
     assert "left" not in shown
 
 
-def fields(document: Export) -> dict[str, Any]:
+def fields(document: ExportDocument) -> dict[str, Any]:
     return {name: getattr(document, name) for name in document.__struct_fields__}
 
 
 def test_the_newest_revision_is_shown() -> None:
     document = conversation(("user", (Text(text="first"),)))
     node = document.nodes[0]
-    edited = Node(
+    edited = ExportedNode(
         id=node.id,
         role=node.role,
-        revisions=(*node.revisions, Revision(number=1, parts=(Text(text="second"),))),
+        revisions=(*node.revisions, ExportedRevision(number=1, parts=(Text(text="second"),))),
     )
-    shown = Seen(to_html(Export(**{**fields(document), "nodes": (edited,)}))).text
+    shown = Seen(to_html(ExportDocument(**{**fields(document), "nodes": (edited,)}))).text
     assert "second" in shown
     assert "first" not in shown
 
@@ -330,8 +341,8 @@ def test_markdown_reads_from_top_to_bottom() -> None:
     document = conversation(
         ("user", (Text(text="What is here?"),)),
         ("assistant", (Thinking(text="hm"), Text(text="I look."), call)),
-        results=(Result(call_uid=call.call_uid, text="a.txt\n"),),
-        notes=(Note(text="Careful.", level="warning", node=NodeId("nod_1")),),
+        results=(ExportedResult(call_uid=call.call_uid, text="a.txt\n"),),
+        notes=(ExportedNote(text="Careful.", level="warning", node=NodeId("nod_1")),),
     )
     assert to_md(document) == (
         "<!-- Weft transcript: for reading. The json and jsonl exports can be imported. -->\n\n"
@@ -348,7 +359,9 @@ def test_markdown_reads_from_top_to_bottom() -> None:
 def test_a_result_cannot_leave_its_block(text: str) -> None:
     call = ToolCall(call_uid=CallUid("c"), name="shell", args={})
     document = conversation(
-        ("user", ()), ("assistant", (call,)), results=(Result(call_uid=call.call_uid, text=text),)
+        ("user", ()),
+        ("assistant", (call,)),
+        results=(ExportedResult(call_uid=call.call_uid, text=text),),
     )
     lines = to_md(document).split("\n")
     fences = [line for line in lines if re.fullmatch(r"`{3,}", line)]
@@ -362,7 +375,7 @@ def test_a_long_result_is_cut_and_says_so() -> None:
     document = conversation(
         ("user", ()),
         ("assistant", (call,)),
-        results=(Result(call_uid=call.call_uid, text="x" * 5_000),),
+        results=(ExportedResult(call_uid=call.call_uid, text="x" * 5_000),),
     )
     assert "[… 1000 more characters]" in to_md(document)
 

@@ -13,7 +13,7 @@ import weft
 from weft.api.session import Session
 from weft.app import App
 from weft.events import Event
-from weft.providers import ModelRequest, Results, ScriptedModel
+from weft.providers import CallResults, ModelRequest, ScriptedModel
 from weft.providers.script import CallTool, Step
 
 
@@ -96,7 +96,7 @@ def results_in(request: ModelRequest) -> list[str]:
     return [
         result.text
         for message in request.messages
-        if isinstance(message, Results)
+        if isinstance(message, CallResults)
         for result in message.results
     ]
 

@@ -41,7 +41,7 @@ from weft.events import (
     TurnFinished,
 )
 from weft.hooks.config import EVENTS, read_hooks
-from weft.hooks.process import Output
+from weft.hooks.process import HookOutput
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool
 
@@ -767,8 +767,8 @@ def test_the_settings_in_the_document_can_be_read() -> None:
     assert [hook.event for hook in hooks] == ["PreToolUse", "UserPromptSubmit"]
     [hook] = read_hooks(json.loads(nested)["hooks"], "the document")
     assert hook.matches("edit")
-    output = msgspec.json.decode(answer, type=Output)
+    output = msgspec.json.decode(answer, type=HookOutput)
     assert output.specific.updated_input == {"command": "git diff"}
     assert set(json.loads(answer)) == {
-        field.encode_name for field in msgspec.structs.fields(Output)
+        field.encode_name for field in msgspec.structs.fields(HookOutput)
     }

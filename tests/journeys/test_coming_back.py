@@ -40,7 +40,7 @@ from weft.events import (
 )
 from weft.providers.script import Break, CallTogether, CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.tools import FunctionTool, Outcome, Prepared, ToolContext
+from weft.tools import FunctionTool, PreparedCall, ToolContext, ToolOutcome
 from weft.tools.builtin.write import WriteTool
 
 pytestmark = pytest.mark.anyio
@@ -270,10 +270,10 @@ class GatedWrite(WriteTool):
         self._after = after
         self.reached = anyio.Event()
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         prepared = await super().prepare(args, context)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             if self._after:
                 await prepared.run()
             self.reached.set()

@@ -14,7 +14,7 @@ from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import ErrorRaised, NewMessage, SessionRestarted, SystemNote
 from weft.messages import File, Image, Text
-from weft.providers import ModelInfo, Said
+from weft.providers import ChatMessage, ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 
@@ -98,7 +98,7 @@ async def test_pictures_and_files_reach_the_model_and_survive(world: World) -> N
         await session.send_message("And now?")
     for request in model.requests:
         first = request.messages[0]
-        assert isinstance(first, Said)
+        assert isinstance(first, ChatMessage)
         assert first.parts == content
 
 

@@ -28,7 +28,7 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
 )
-from weft.providers.script import Answer, CallTogether, CallTool, Step
+from weft.providers.script import CallTogether, CallTool, ScriptedAnswer, Step
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -276,7 +276,7 @@ async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
 
 async def outcome(world: World, call: Step, **settings: Any) -> str:
     """What becomes of a call: "ran", "denied" or "asked"."""
-    model = ScriptedModel([Answer(steps=(call,)), "ok"])
+    model = ScriptedModel([ScriptedAnswer(steps=(call,)), "ok"])
     async with world.open(model, config=settings.pop("config", None)) as app:
         session = await app.sessions.start_session(**settings)
         await session.send_prompt("go")

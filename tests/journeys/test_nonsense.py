@@ -12,7 +12,6 @@ from weft.events import SystemNote, ToolComplete, ToolExecuting, TurnFinished
 from weft.messages import Usage
 from weft.providers import ModelInfo
 from weft.providers.script import (
-    Answer,
     CallRaw,
     CallTogether,
     CallTool,
@@ -20,6 +19,7 @@ from weft.providers.script import (
     Garbage,
     SayText,
     Script,
+    ScriptedAnswer,
     Spend,
     Step,
     Think,
@@ -37,7 +37,7 @@ async def told_after(world: World, *steps: Step, ran: list[str] | None = None) -
             ran.append(what)
         return f"did {what}"
 
-    model = ScriptedModel([Answer(steps=steps), "Sorry."])
+    model = ScriptedModel([ScriptedAnswer(steps=steps), "Sorry."])
     async with world.open(model) as app:
         session = await app.sessions.start_session(tools=[act, "read"], permission_mode="bypass")
         reply = await session.send_message("go")
@@ -135,13 +135,13 @@ async def test_five_hundred_calls_in_one_answer_are_bounded_and_all_answered(
 @pytest.mark.parametrize(
     "empty",
     [
-        Answer(steps=()),
-        Answer(steps=(SayText(text="  \n"),)),
-        Answer(steps=(Think(text="hm", signature="s"),)),
-        Answer(steps=(Garbage(kind="empty"),)),
+        ScriptedAnswer(steps=()),
+        ScriptedAnswer(steps=(SayText(text="  \n"),)),
+        ScriptedAnswer(steps=(Think(text="hm", signature="s"),)),
+        ScriptedAnswer(steps=(Garbage(kind="empty"),)),
     ],
 )
-async def test_an_empty_answer_is_asked_again(plain_world: World, empty: Answer) -> None:
+async def test_an_empty_answer_is_asked_again(plain_world: World, empty: ScriptedAnswer) -> None:
     model = ScriptedModel([empty, "Here."])
     async with plain_world.open(model) as app:
         session = await app.sessions.start_session()
@@ -154,7 +154,7 @@ async def test_an_empty_answer_is_asked_again(plain_world: World, empty: Answer)
 async def test_three_empty_answers_in_a_row_end_the_turn_and_it_is_no_success(
     world: World,
 ) -> None:
-    model = ScriptedModel(Script(answers=(Answer(steps=()),), loop=True))
+    model = ScriptedModel(Script(answers=(ScriptedAnswer(steps=()),), loop=True))
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go")
@@ -165,7 +165,7 @@ async def test_three_empty_answers_in_a_row_end_the_turn_and_it_is_no_success(
 
 @pytest.mark.requirement("reason:mistakes")
 async def test_three_answers_that_cannot_be_acted_on_end_the_turn(world: World) -> None:
-    answers = tuple(Answer(steps=(CallTool(name=f"nope{i}"),)) for i in range(5))
+    answers = tuple(ScriptedAnswer(steps=(CallTool(name=f"nope{i}"),)) for i in range(5))
     model = ScriptedModel(Script(answers=answers))
     async with world.open(model) as app:
         session = await app.sessions.start_session()
@@ -188,7 +188,9 @@ async def test_a_good_answer_forgives_the_mistakes_before_it(world: World) -> No
 async def test_the_same_call_with_the_same_result_is_nudged_once_and_then_stopped(
     world: World,
 ) -> None:
-    model = ScriptedModel(Script(answers=(Answer(steps=(CallTool(name="list"),)),), loop=True))
+    model = ScriptedModel(
+        Script(answers=(ScriptedAnswer(steps=(CallTool(name="list"),)),), loop=True)
+    )
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go")
@@ -227,7 +229,9 @@ async def test_a_refusal_ends_the_turn_without_nagging(world: World) -> None:
 
 @pytest.mark.requirement("reason:max_turns")
 async def test_a_turn_ends_at_its_limit_of_answers_with_every_call_settled(world: World) -> None:
-    model = ScriptedModel(Script(answers=(Answer(steps=(CallTool(name="list"),)),), loop=True))
+    model = ScriptedModel(
+        Script(answers=(ScriptedAnswer(steps=(CallTool(name="list"),)),), loop=True)
+    )
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go", max_turns=2)
@@ -237,7 +241,9 @@ async def test_a_turn_ends_at_its_limit_of_answers_with_every_call_settled(world
 
 
 async def test_the_configured_limit_holds_where_no_other_is_given(world: World) -> None:
-    model = ScriptedModel(Script(answers=(Answer(steps=(CallTool(name="list"),)),), loop=True))
+    model = ScriptedModel(
+        Script(answers=(ScriptedAnswer(steps=(CallTool(name="list"),)),), loop=True)
+    )
     async with world.open(model, config={"session.max_turns": 1}) as app:
         session = await app.sessions.start_session()
         assert (await session.send_message("go")).iterations == 1

@@ -14,12 +14,12 @@ from tests.journeys.world import World, facts, running, told
 from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched, ToolComplete, ToolOutput
 from weft.messages import Image, ToolResult
-from weft.permissions import Action
-from weft.providers import Results
+from weft.permissions import ToolAction
+from weft.providers import CallResults
 from weft.providers.script import CallTogether, CallTool
 from weft.providers.scripted import ScriptedModel
-from weft.tools import Outcome, Prepared, Tool, ToolContext
-from weft.workspace import Touched
+from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome
+from weft.workspace import ChangedFile
 
 pytestmark = pytest.mark.anyio
 
@@ -49,12 +49,12 @@ class Odd(Tool):
         self._answer = answer
         self.effect = effect
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
-        async def run() -> Outcome:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
+        async def run() -> ToolOutcome:
             return self._answer() if callable(self._answer) else self._answer  # type: ignore[no-any-return]
 
-        action = Action(tool=self.name, kind="other", has_effect=self.effect != "pure")
-        return Prepared(action=action, run=run)
+        action = ToolAction(tool=self.name, kind="other", has_effect=self.effect != "pure")
+        return PreparedCall(action=action, run=run)
 
 
 # --- failures ------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def test_a_plain_function_that_ends_the_program_ends_only_its_call(
 
 async def test_a_tool_that_fails_while_preparing_fails_alone(plain_world: World) -> None:
     class Unready(Odd):
-        async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+        async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
             raise RuntimeError("not ready")
 
     result = await result_of(plain_world, Unready(None), "odd")
@@ -120,10 +120,10 @@ async def test_a_tool_that_takes_too_long_is_stopped(plain_world: World) -> None
         None,
         "just text",
         42,
-        Outcome(text="ok", data={"what": object()}),
-        Outcome(text="ok", data={"what": "\ud800"}),
-        Outcome(text=7),  # type: ignore[arg-type]
-        Outcome(text="ok", touched=(Touched(path="a", action="renamed"),)),  # type: ignore[arg-type]
+        ToolOutcome(text="ok", data={"what": object()}),
+        ToolOutcome(text="ok", data={"what": "\ud800"}),
+        ToolOutcome(text=7),  # type: ignore[arg-type]
+        ToolOutcome(text="ok", touched=(ChangedFile(path="a", action="renamed"),)),  # type: ignore[arg-type]
     ],
     ids=["none", "text", "number", "object", "surrogate", "no text", "no action"],
 )
@@ -191,7 +191,9 @@ async def test_pictures_that_a_tool_answers_reach_the_model_and_survive(world: W
     model = ScriptedModel([CallTool(name="odd"), "A cat.", "Still a cat."])
     async with world.open(model) as app:
         session = await app.sessions.start_session(
-            session_id="s", tools=[Odd(Outcome(text="see", images=(picture,)))], auto_approve=True
+            session_id="s",
+            tools=[Odd(ToolOutcome(text="see", images=(picture,)))],
+            auto_approve=True,
         )
         await session.send_message("look")
     async with world.open(model) as app:
@@ -211,8 +213,8 @@ async def test_touched_files_name_what_differs_from_before_newest_first(world: W
     def touched(path: str, action: Any) -> CallTool:
         return CallTool(name="touch", args={"path": path, "action": action})
 
-    async def touch(path: str, action: str) -> Outcome:
-        return Outcome(text="ok", touched=(Touched(path=path, action=action),))  # type: ignore[arg-type]
+    async def touch(path: str, action: str) -> ToolOutcome:
+        return ToolOutcome(text="ok", touched=(ChangedFile(path=path, action=action),))  # type: ignore[arg-type]
 
     model = ScriptedModel(
         [
@@ -295,7 +297,7 @@ async def test_a_picture_that_was_read_is_shown_in_every_later_request(world: Wo
     )
 
     def seen() -> list[bytes]:
-        results = [m for m in model.last_request.messages if isinstance(m, Results)]
+        results = [m for m in model.last_request.messages if isinstance(m, CallResults)]
         return [base64.b64decode(i.data) for m in results for r in m.results for i in r.images]
 
     async with world.open(model) as app:

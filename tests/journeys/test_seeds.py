@@ -9,7 +9,7 @@ from tests.journeys.world import World, crash, facts, running, said, told
 from weft.context import load_prefix
 from weft.events import ModelCallStarted, NewMessage
 from weft.messages import Text, Thinking, ToolCall
-from weft.providers import Results, Said
+from weft.providers import CallResults, ChatMessage
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Think
 from weft.providers.scripted import ScriptedModel
 from weft.store import Append, MemoryStore
@@ -45,10 +45,10 @@ async def test_the_model_sees_after_reopening_what_it_saw_before(world: World, l
     assert told(after)[len(told(before)) :] == ["assistant: Done.", "user: and now?"]
     assert (after.system, after.tools) == (before.system, before.tools)
     answer = before.messages[1]
-    assert isinstance(answer, Said)
+    assert isinstance(answer, ChatMessage)
     assert [type(part) for part in answer.parts] == [Thinking, Text, ToolCall, ToolCall]
     results = before.messages[2]
-    assert isinstance(results, Results)
+    assert isinstance(results, CallResults)
     assert [result.provider_id for result in results.results] == ["v1", "v2"]
 
 

@@ -21,7 +21,7 @@ from tests.journeys.world import PATIENCE
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import FinalToolError, WeftError
-from weft.messages import Content, Image, Said, Text, Thinking
+from weft.messages import ChatMessage, Content, Image, Text, Thinking
 from weft.providers import ModelRequest
 from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
 
@@ -118,7 +118,9 @@ async def test_reasoning_and_ids_go_back_only_to_who_made_them(tmp_path: Path) -
 
 
 def parts(request: ModelRequest) -> list[Any]:
-    return [p for message in request.messages if isinstance(message, Said) for p in message.parts]
+    return [
+        p for message in request.messages if isinstance(message, ChatMessage) for p in message.parts
+    ]
 
 
 @pytest.mark.anyio

@@ -17,7 +17,7 @@ from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SessionCreated, SettingChanged, SystemNote
 from weft.providers.base import ModelInfo
-from weft.providers.script import Answer, SayText
+from weft.providers.script import SayText, ScriptedAnswer
 from weft.providers.scripted import ScriptedModel
 from weft.thinking import ThinkingLevel
 
@@ -188,7 +188,7 @@ async def test_a_query_takes_the_effort_behind_the_models_name(
 ) -> None:
     async def handler(line: Line) -> None:
         while await line.request():
-            await say(line, VOICES["ollama"](), Answer(steps=(SayText(text="hi"),)))
+            await say(line, VOICES["ollama"](), ScriptedAnswer(steps=(SayText(text="hi"),)))
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -377,7 +377,7 @@ async def test_the_default_google_model_answers_and_is_compacted(
             config = msgspec.json.decode(asked.body).get("generationConfig", {})
             level = config.get("thinkingConfig", {}).get("thinkingLevel")
             if level in (None, "low", "medium", "high"):
-                await say(line, VOICES["google"](), Answer(steps=(SayText(text="hi"),)))
+                await say(line, VOICES["google"](), ScriptedAnswer(steps=(SayText(text="hi"),)))
             else:
                 await line.reply(b'{"error": {"code": 400, "message": "bad level"}}', status=400)
 

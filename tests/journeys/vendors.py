@@ -20,7 +20,7 @@ from tests.legality import (
 )
 from tests.legality.test_encoders import own_proofs, sendable
 from weft.api.session import Session
-from weft.context import INSTRUCTIONS, Target, build, notes_for_model
+from weft.context import INSTRUCTIONS, ContextTarget, build, notes_for_model
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.catalogue import shipped
@@ -186,7 +186,7 @@ async def illegal_anywhere(session: Session) -> list[str]:
     line = await port.actor.log.context_line()
     found: list[str] = []
     for pose in POSES.values():
-        target = Target(pose.info.provider, pose.info.name)
+        target = ContextTarget(pose.info.provider, pose.info.name)
         messages = build(
             line.entries,
             target,

@@ -21,7 +21,7 @@ from weft.app import App
 from weft.clock import ManualClock
 from weft.events import Event
 from weft.messages import Text
-from weft.providers import Results, Said
+from weft.providers import CallResults, ChatMessage
 from weft.providers.base import ModelRequest
 from weft.providers.scripted import ScriptedModel, ScriptedProvider
 from weft.store import MemoryData, MemoryStore, Store
@@ -173,10 +173,10 @@ def told(request: ModelRequest) -> list[str]:
     lines: list[str] = []
     for message in request.messages:
         match message:
-            case Said(role=role, parts=parts):
+            case ChatMessage(role=role, parts=parts):
                 text = "".join(part.text for part in parts if isinstance(part, Text))
                 lines.append(f"{role}: {text}")
-            case Results(results=results):
+            case CallResults(results=results):
                 lines += [f"result: {result.text}" for result in results]
     return lines
 

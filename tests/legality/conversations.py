@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from weft.ids import CallUid
 from weft.messages import (
+    CallResult,
+    CallResults,
+    ChatMessage,
     File,
     Image,
     Message,
     Part,
-    Result,
-    Results,
-    Said,
     Text,
     Thinking,
     ToolCall,
@@ -96,7 +96,7 @@ def messages(draw: st.DrawFn, asked: tuple[str, str]) -> tuple[Message, ...]:
     for _ in range(draw(st.integers(1, 7))):
         if draw(st.booleans()):
             said = draw(st.lists(st.one_of(st.builds(Text, text=texts), images, files), max_size=3))
-            out.append(Said(role="user", parts=tuple(said)))
+            out.append(ChatMessage(role="user", parts=tuple(said)))
             continue
         parts: list[Part] = draw(
             st.lists(st.one_of(st.builds(Text, text=texts), thoughts(asked)), max_size=3)
@@ -107,16 +107,16 @@ def messages(draw: st.DrawFn, asked: tuple[str, str]) -> tuple[Message, ...]:
             made.append(draw(calls(number, asked)))
         mixed = draw(st.permutations([*parts, *made]))
         model = draw(st.sampled_from(["", ":".join(asked), f"{asked[0]}:another"]))
-        out.append(Said(role="assistant", parts=tuple(mixed), model=model))
+        out.append(ChatMessage(role="assistant", parts=tuple(mixed), model=model))
         ordered = [part for part in mixed if isinstance(part, ToolCall)]
         if ordered:
-            out.append(Results(results=tuple(draw(result_of(call)) for call in ordered)))
+            out.append(CallResults(results=tuple(draw(result_of(call)) for call in ordered)))
     return tuple(out)
 
 
 @st.composite
-def result_of(draw: st.DrawFn, call: ToolCall) -> Result:
-    return Result(
+def result_of(draw: st.DrawFn, call: ToolCall) -> CallResult:
+    return CallResult(
         call_uid=call.call_uid,
         provider_id=call.provider_id,
         tool_name=call.name,

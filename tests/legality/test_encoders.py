@@ -16,7 +16,7 @@ from tests.legality import (
 )
 from tests.legality.conversations import requests
 from weft.ids import CallUid
-from weft.messages import Message, Results, Said, Thinking, ToolCall
+from weft.messages import CallResults, ChatMessage, Message, Thinking, ToolCall
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import shipped
@@ -52,13 +52,13 @@ def own_proofs(request: ModelRequest, provider: str) -> set[str]:
     """Every proof in the conversation that the asked model made itself."""
     proofs = {""}
     for message in request.messages:
-        for part in message.parts if isinstance(message, Said) else ():
+        for part in message.parts if isinstance(message, ChatMessage) else ():
             if isinstance(part, Thinking) and (part.provider, part.model) == (
                 provider,
                 request.model,
             ):
                 proofs |= {*part.signature.split(), *part.redacted.split()}
-            is_theirs = isinstance(message, Said) and message.model.endswith(":another")
+            is_theirs = isinstance(message, ChatMessage) and message.model.endswith(":another")
             if isinstance(part, ToolCall) and part.provider == provider and not is_theirs:
                 proofs.add(part.signature)
     return proofs
@@ -144,7 +144,7 @@ def _pieces(request: ModelRequest) -> list[tuple[Message, ...]]:
     """Each message, an answer with the results behind it."""
     pieces: list[tuple[Message, ...]] = []
     for message in request.messages:
-        if isinstance(message, Results) and pieces:
+        if isinstance(message, CallResults) and pieces:
             pieces[-1] = (*pieces[-1], message)
         else:
             pieces.append((message,))
@@ -152,7 +152,7 @@ def _pieces(request: ModelRequest) -> list[tuple[Message, ...]]:
 
 
 def test_an_answer_is_made_ready_once() -> None:
-    said = Said(
+    said = ChatMessage(
         role="assistant", parts=(ToolCall(call_uid=CallUid("cal_1"), name="read", args={}),)
     )
     scratch: dict[int, Any] = {}

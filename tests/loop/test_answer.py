@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.loop.answer import ARGS_LIMIT, BLOCK_WEIGHT, LONGEST_ANSWER, Answer, AnswerBuilder
+from weft.loop.answer import ARGS_LIMIT, BLOCK_WEIGHT, LONGEST_ANSWER, AnswerBuilder, ModelAnswer
 from weft.messages import Text, Thinking, ToolCall, Usage
 from weft.providers import (
     CallArgs,
     CallStarted,
-    Finished,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -27,7 +27,7 @@ def built(*events: StreamEvent) -> AnswerBuilder:
     return builder
 
 
-def answer(*events: StreamEvent) -> Answer:
+def answer(*events: StreamEvent) -> ModelAnswer:
     return built(*events).answer(1.0)
 
 
@@ -43,7 +43,7 @@ def test_pieces_join_in_the_order_they_came() -> None:
         TextPiece("c"),
         UsageSeen(Usage(input_tokens=1)),
         UsageSeen(Usage(input_tokens=2)),
-        Finished(reason="tool_calls"),
+        StreamFinished(reason="tool_calls"),
     )
     thinking, text, call, more = got.parts
     assert thinking == Thinking(text="hm", signature="sig", provider="vendor", model="model")
@@ -61,7 +61,7 @@ def test_interleaved_calls_keep_their_own_arguments() -> None:
         CallArgs(1, '{"n":2}'),
         CallArgs(0, '{"n":1}'),
         CallArgs(7, '{"n":7}'),
-        Finished(),
+        StreamFinished(),
     )
     assert [(call.name, call.args) for call in got.calls] == [("a", {"n": 1}), ("b", {"n": 2})]
     assert len({call.call_uid for call in got.calls}) == 2
@@ -69,7 +69,7 @@ def test_interleaved_calls_keep_their_own_arguments() -> None:
 
 @pytest.mark.parametrize("raw", ["{", "[]", "7", '"x"', "{}{}", "{'a': 1}", "{" * 100_000, " "])
 def test_what_is_no_object_is_kept_to_be_shown_and_never_run_with_nothing(raw: str) -> None:
-    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), Finished()).calls
+    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), StreamFinished()).calls
     assert call.args == {}
     assert call.raw_args
     assert len(call.raw_args) <= 2_000
@@ -77,7 +77,7 @@ def test_what_is_no_object_is_kept_to_be_shown_and_never_run_with_nothing(raw: s
 
 def test_arguments_beyond_the_limit_are_malformed() -> None:
     raw = '{"a": "' + "x" * ARGS_LIMIT + '"}'
-    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), Finished()).calls
+    [call] = answer(CallStarted(index=0, name="a"), CallArgs(0, raw), StreamFinished()).calls
     assert call.raw_args
 
 
@@ -103,7 +103,7 @@ def test_a_broken_answer_keeps_its_text_and_drops_reasoning_and_half_calls() -> 
     ],
 )
 def test_only_text_and_calls_say_something(events: tuple[StreamEvent, ...], says: bool) -> None:
-    assert answer(*events, Finished()).says_something == says
+    assert answer(*events, StreamFinished()).says_something == says
 
 
 snippets = st.sampled_from(["", "a", " \n", '{"a":', " 1}", "[]", "\x00", "\ud800", "ü🎈"])
@@ -121,7 +121,7 @@ pieces: st.SearchStrategy[StreamEvent] = st.one_of(
 def test_whatever_a_vendor_streams_becomes_an_answer_without_loss_of_text(
     events: list[StreamEvent],
 ) -> None:
-    got = answer(*events, Finished())
+    got = answer(*events, StreamFinished())
     said = "".join(event.text for event in events if isinstance(event, TextPiece))
     kept = "".join(part.text for part in got.parts if isinstance(part, Text))
     assert [sign for sign in kept if sign != "\ufffd"] == [

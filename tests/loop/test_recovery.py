@@ -19,7 +19,14 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.ids import CallUid, NodeId
-from weft.loop import Evidence, Leftover, end_interrupted, hashes_wanted, judge, settle_interrupted
+from weft.loop import (
+    PartialDraft,
+    RecoveryEvidence,
+    end_interrupted,
+    hashes_wanted,
+    judge,
+    settle_interrupted,
+)
 
 CALL = CallUid("cal_1")
 
@@ -81,8 +88,8 @@ def test_an_effect_runs_again_only_where_every_file_it_would_write_is_as_before(
 
 def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
     scene = Scene().prompt("hi").answered("first", tokens=100).prompt("more").called_model()
-    leftover = Leftover(node=scene.in_flight, text="Half of it")
-    found = Evidence(leftover=leftover, cost=lambda model, usage: usage.input_tokens / 100)
+    leftover = PartialDraft(node=scene.in_flight, text="Half of it")
+    found = RecoveryEvidence(leftover=leftover, cost=lambda model, usage: usage.input_tokens / 100)
     partial, used = settle_interrupted(scene.state, found)
     assert isinstance(partial, NewMessage)
     assert (partial.node.id, partial.node.text) == (scene.in_flight, "Half of it")
@@ -97,24 +104,24 @@ def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
 @pytest.mark.parametrize("text", ["", "  \n", None])
 def test_a_call_that_brought_nothing_leaves_no_node_but_its_cost(text: str | None) -> None:
     scene = Scene().prompt("hi").called_model()
-    leftover = None if text is None else Leftover(node=scene.in_flight, text=text)
-    [used] = settle_interrupted(scene.state, Evidence(leftover=leftover))
+    leftover = None if text is None else PartialDraft(node=scene.in_flight, text=text)
+    [used] = settle_interrupted(scene.state, RecoveryEvidence(leftover=leftover))
     assert isinstance(used, UsageRecorded)
     assert (used.estimated, used.usage.input_tokens) == (True, 0)
 
 
 def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
     scene = Scene().prompt("hi").called_model()
-    stale = Leftover(node=NodeId("nod_of_long_ago"), text="old words")
+    stale = PartialDraft(node=NodeId("nod_of_long_ago"), text="old words")
     assert not any(
         isinstance(fact, NewMessage)
-        for fact in settle_interrupted(scene.state, Evidence(leftover=stale))
+        for fact in settle_interrupted(scene.state, RecoveryEvidence(leftover=stale))
     )
 
 
 def test_an_effect_that_is_unknown_is_told_to_model_and_person() -> None:
     scene = Scene().prompt("hi").answered("", calls=[CALL]).intended(CALL, effect="unknown")
-    complete, note = settle_interrupted(scene.state, Evidence())
+    complete, note = settle_interrupted(scene.state, RecoveryEvidence())
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("interrupted", True)
     assert isinstance(note, SystemNote)
@@ -125,7 +132,7 @@ def test_an_effect_that_took_place_is_settled_as_done() -> None:
     scene = Scene().prompt("hi").answered("", calls=[CALL])
     scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
     assert hashes_wanted(scene.state) == {"a"}
-    complete = settle_interrupted(scene.state, Evidence(hashes={"a": "2"}))[0]
+    complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("done", False)
 
@@ -133,12 +140,12 @@ def test_an_effect_that_took_place_is_settled_as_done() -> None:
 def test_an_effect_that_had_not_begun_stays_open_to_run() -> None:
     scene = Scene().prompt("hi").answered("", calls=[CALL])
     scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
-    assert settle_interrupted(scene.state, Evidence(hashes={"a": "1"})) == []
+    assert settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "1"})) == []
 
 
 def test_a_request_to_a_person_stays_open() -> None:
     scene = Scene().prompt("hi").answered("", calls=[CALL]).asked(CALL)
-    assert settle_interrupted(scene.state, Evidence()) == []
+    assert settle_interrupted(scene.state, RecoveryEvidence()) == []
 
 
 # --- ending --------------------------------------------------------------------------------
@@ -148,7 +155,7 @@ def test_ending_settles_every_call_and_request_and_then_the_turn() -> None:
     others = [CallUid("cal_2"), CallUid("cal_3")]
     scene = Scene().prompt("hi").answered("", calls=[CALL, *others])
     scene.intended(CALL, effect="unknown").asked(others[0])
-    facts = end_interrupted(scene.state, Evidence(), "something else came first")
+    facts = end_interrupted(scene.state, RecoveryEvidence(), "something else came first")
     settled = [fact.call_uid for fact in facts if isinstance(fact, ToolComplete)]
     assert settled == [CALL, *others]
     assert [fact.action for fact in facts if isinstance(fact, PermissionResolved)] == ["deny"]
@@ -162,4 +169,4 @@ def test_ending_settles_every_call_and_request_and_then_the_turn() -> None:
 
 
 def test_there_is_nothing_to_end_where_no_turn_is_open() -> None:
-    assert end_interrupted(Scene().state, Evidence(), "why") == []
+    assert end_interrupted(Scene().state, RecoveryEvidence(), "why") == []

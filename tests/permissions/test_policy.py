@@ -7,16 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.permissions import MODES, Action, Grant, Mode, Rule, decide, grant_pattern
+from weft.permissions import (
+    MODES,
+    Mode,
+    PermissionGrant,
+    PermissionRule,
+    ToolAction,
+    decide,
+    grant_pattern,
+)
 
 SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
 
-READ = Action(tool="read", kind="read", target="src/a.py", has_effect=False)
-EDIT = Action(tool="edit", kind="edit", target="src/a.py")
-RUN = Action(tool="shell", kind="run", target="git diff")
+READ = ToolAction(tool="read", kind="read", target="src/a.py", has_effect=False)
+EDIT = ToolAction(tool="edit", kind="edit", target="src/a.py")
+RUN = ToolAction(tool="shell", kind="run", target="git diff")
 
 actions = st.builds(
-    Action,
+    ToolAction,
     tool=st.sampled_from(["read", "write", "shell", "mcp__x__y"]),
     kind=st.sampled_from(["read", "edit", "run", "other"]),
     target=st.sampled_from(["a", "src/a.py", ".git/config", "git diff", "/etc/x"]),
@@ -25,14 +33,14 @@ actions = st.builds(
     protected=st.booleans(),
 )
 rules = st.builds(
-    Rule,
+    PermissionRule,
     verdict=st.sampled_from(["allow", "ask", "deny"]),
     tool=st.sampled_from(["read", "write", "shell", "mcp__*", "*"]),
     pattern=st.sampled_from(["", "a", "src/**", "*", ".git/config", "git diff", "git*"]),
 )
 modes = st.sampled_from(MODES)
 grants = st.lists(
-    st.builds(Grant, pattern=st.builds(grant_pattern, actions), scope=st.just("session")),
+    st.builds(PermissionGrant, pattern=st.builds(grant_pattern, actions), scope=st.just("session")),
     max_size=3,
 )
 
@@ -72,18 +80,18 @@ grants = st.lists(
         ),
     ],
 )
-def test_each_mode_has_its_answer(action: Action, verdicts: dict[Mode, str]) -> None:
+def test_each_mode_has_its_answer(action: ToolAction, verdicts: dict[Mode, str]) -> None:
     assert {mode: decide(action, mode=mode).verdict for mode in MODES} == verdicts
 
 
 def test_what_lies_outside_asks_even_to_be_read() -> None:
-    outside = Action(tool="read", kind="read", target="/etc/x", has_effect=False, outside=True)
+    outside = ToolAction(tool="read", kind="read", target="/etc/x", has_effect=False, outside=True)
     assert decide(outside, mode="accept_edits").verdict == "ask"
     assert "outside" in decide(outside, mode="default").reason
 
 
 def test_a_shell_rule_means_the_very_same_text() -> None:
-    rule = Rule(verdict="allow", tool="shell", pattern="git diff")
+    rule = PermissionRule(verdict="allow", tool="shell", pattern="git diff")
     assert decide(RUN, mode="default", rules=[rule]).verdict == "allow"
     for command in (
         "git diff --output=x",
@@ -92,46 +100,55 @@ def test_a_shell_rule_means_the_very_same_text() -> None:
         "git  diff",
         "git diff\n",
     ):
-        longer = Action(tool="shell", kind="run", target=command)
+        longer = ToolAction(tool="shell", kind="run", target=command)
         assert decide(longer, mode="default", rules=[rule]).verdict == "ask"
-    starred = Rule(verdict="allow", tool="shell", pattern="git *")
+    starred = PermissionRule(verdict="allow", tool="shell", pattern="git *")
     assert decide(RUN, mode="default", rules=[starred]).verdict == "ask"
 
 
 def test_a_grant_answers_an_ask_but_no_denial() -> None:
-    grant = Grant(pattern=grant_pattern(EDIT), scope="turn")
-    deny = Rule(verdict="deny", tool="edit", pattern="src/*")
-    ask = Rule(verdict="ask", tool="edit")
+    grant = PermissionGrant(pattern=grant_pattern(EDIT), scope="turn")
+    deny = PermissionRule(verdict="deny", tool="edit", pattern="src/*")
+    ask = PermissionRule(verdict="ask", tool="edit")
     assert decide(EDIT, mode="default", grants=[grant]).verdict == "allow"
     assert decide(EDIT, mode="accept_edits", rules=[ask], grants=[grant]).verdict == "allow"
     assert decide(EDIT, mode="bypass", rules=[deny], grants=[grant]).verdict == "deny"
     assert decide(EDIT, mode="plan", grants=[grant]).verdict == "deny"
-    other = Action(tool="edit", kind="edit", target="src/b.py")
+    other = ToolAction(tool="edit", kind="edit", target="src/b.py")
     assert decide(other, mode="default", grants=[grant]).verdict == "ask"
 
 
 def test_a_protected_file_asks_although_edits_are_accepted_and_a_rule_allows_all() -> None:
-    hook = Action(tool="write", kind="edit", target=".git/hooks/pre-commit", protected=True)
-    wide = [Rule(verdict="allow", tool="write"), Rule(verdict="allow", tool="write", pattern="**")]
+    hook = ToolAction(tool="write", kind="edit", target=".git/hooks/pre-commit", protected=True)
+    wide = [
+        PermissionRule(verdict="allow", tool="write"),
+        PermissionRule(verdict="allow", tool="write", pattern="**"),
+    ]
     assert decide(hook, mode="accept_edits", rules=wide).verdict == "ask"
-    named = Rule(verdict="allow", tool="write", pattern=".git/hooks/pre-commit")
+    named = PermissionRule(verdict="allow", tool="write", pattern=".git/hooks/pre-commit")
     assert decide(hook, mode="accept_edits", rules=[named]).verdict == "allow"
     assert (
         decide(
-            hook, mode="default", grants=[Grant(pattern=grant_pattern(hook), scope="turn")]
+            hook,
+            mode="default",
+            grants=[PermissionGrant(pattern=grant_pattern(hook), scope="turn")],
         ).verdict
         == "allow"
     )
 
 
 def test_rules_may_come_from_a_generator() -> None:
-    rule = Rule(verdict="allow", tool="edit")
+    rule = PermissionRule(verdict="allow", tool="edit")
     assert decide(EDIT, mode="default", rules=(each for each in [rule])).verdict == "allow"
 
 
 @given(actions, modes, st.lists(rules, max_size=4), rules, grants)
 def test_a_rule_that_denies_or_asks_never_loosens_anything(
-    action: Action, mode: Mode, some: list[Rule], more: Rule, given_grants: list[Grant]
+    action: ToolAction,
+    mode: Mode,
+    some: list[PermissionRule],
+    more: PermissionRule,
+    given_grants: list[PermissionGrant],
 ) -> None:
     before = decide(action, mode=mode, rules=some, grants=given_grants).verdict
     after = decide(action, mode=mode, rules=[*some, more], grants=given_grants).verdict
@@ -143,7 +160,7 @@ def test_a_rule_that_denies_or_asks_never_loosens_anything(
 
 @given(actions, modes, st.lists(rules, max_size=4), grants)
 def test_the_order_of_the_rules_does_not_matter(
-    action: Action, mode: Mode, some: list[Rule], given_grants: list[Grant]
+    action: ToolAction, mode: Mode, some: list[PermissionRule], given_grants: list[PermissionGrant]
 ) -> None:
     shuffled = sorted(some, key=lambda rule: (rule.pattern, rule.tool, rule.verdict))
     one = decide(action, mode=mode, rules=some, grants=given_grants).verdict
@@ -153,7 +170,7 @@ def test_the_order_of_the_rules_does_not_matter(
 
 @given(actions, modes, st.lists(rules, max_size=4), grants)
 def test_what_is_denied_by_a_rule_is_denied_in_every_mode(
-    action: Action, mode: Mode, some: list[Rule], given_grants: list[Grant]
+    action: ToolAction, mode: Mode, some: list[PermissionRule], given_grants: list[PermissionGrant]
 ) -> None:
     if any(rule.verdict == "deny" and rule.covers(action) for rule in some):
         assert decide(action, mode=mode, rules=some, grants=given_grants).verdict == "deny"
@@ -161,7 +178,7 @@ def test_what_is_denied_by_a_rule_is_denied_in_every_mode(
 
 @given(actions, modes, st.lists(rules, max_size=4), grants)
 def test_protected_and_outside_never_loosen_and_a_grant_never_forbids(
-    action: Action, mode: Mode, some: list[Rule], given_grants: list[Grant]
+    action: ToolAction, mode: Mode, some: list[PermissionRule], given_grants: list[PermissionGrant]
 ) -> None:
     plain = msgspec.structs.replace(action, protected=False, outside=False)
     now = decide(action, mode=mode, rules=some, grants=given_grants).verdict
@@ -174,8 +191,8 @@ def test_protected_and_outside_never_loosen_and_a_grant_never_forbids(
 # --- the sandbox
 
 
-INSIDE = Action(tool="shell", kind="run", target="make", sandboxed=True)
-ESCAPE = Action(tool="shell", kind="run", target="# outside the sandbox\nmake", escapes=True)
+INSIDE = ToolAction(tool="shell", kind="run", target="make", sandboxed=True)
+ESCAPE = ToolAction(tool="shell", kind="run", target="# outside the sandbox\nmake", escapes=True)
 
 
 def test_only_auto_mode_runs_a_command_unasked_for_being_in_the_sandbox() -> None:
@@ -206,9 +223,9 @@ def test_leaving_the_sandbox_asks_and_where_nobody_is_asked_it_is_denied() -> No
 
 
 def test_a_rule_that_allows_the_tool_lets_nothing_out_unless_it_names_it() -> None:
-    sweeping = Rule(verdict="allow", tool="shell")
+    sweeping = PermissionRule(verdict="allow", tool="shell")
     assert decide(ESCAPE, mode="auto", rules=[sweeping]).verdict == "ask"
-    exact = Rule(verdict="allow", tool="shell", pattern=ESCAPE.target)
+    exact = PermissionRule(verdict="allow", tool="shell", pattern=ESCAPE.target)
     assert decide(ESCAPE, mode="auto", rules=[exact]).verdict == "allow"
-    for_inside = Grant(pattern=grant_pattern(INSIDE), scope="session")
+    for_inside = PermissionGrant(pattern=grant_pattern(INSIDE), scope="session")
     assert decide(ESCAPE, mode="auto", grants=[for_inside]).verdict == "ask"

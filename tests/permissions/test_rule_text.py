@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from weft.permissions import (
     CLAUDE_NAMES,
-    Action,
     ActionKind,
+    ToolAction,
     Verdict,
     claude_tool_name,
     decide,
@@ -26,7 +26,7 @@ HOME = "/home/ann"
 def covers(verdict: Verdict, text: str, tool: str, target: str) -> bool:
     """True when a rule, as written, speaks of this use of a tool."""
     kind: ActionKind = "run" if tool == "shell" else "edit"
-    action = Action(tool=tool, kind=kind, target=target)
+    action = ToolAction(tool=tool, kind=kind, target=target)
     return any(rule.covers(action) for rule in read_rule(verdict, text, home=HOME))
 
 
@@ -89,7 +89,7 @@ def test_what_is_allowed_is_only_what_is_named(
 
 
 def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
-    run = Action(tool="shell", kind="run", target="ls")
+    run = ToolAction(tool="shell", kind="run", target="ls")
     assert decide(run, mode="bypass", rules=read_rule("deny", "Bash")).verdict == "deny"
     assert decide(run, mode="default", rules=read_rule("allow", "Bash(ls)")).verdict == "allow"
 

@@ -10,14 +10,14 @@ import pytest
 from weft.errors import UsageError
 from weft.project.agent_definitions import (
     GENERAL_AGENT,
-    Definition,
+    AgentDefinition,
     find_definitions,
     parse_definition,
 )
 from weft.workspace import SourceFolder, user_folder
 
 
-def parsed(settings: str, path: str = "agents/poet.md") -> Definition:
+def parsed(settings: str, path: str = "agents/poet.md") -> AgentDefinition:
     found = parse_definition(f"---\n{settings}\n---\nBe a poet.\n", path)
     assert found is not None
     return found

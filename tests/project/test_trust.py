@@ -15,9 +15,9 @@ from tests.hooks.hooking import KEEP, Place, facts, results, shell
 from weft.errors import UsageError
 from weft.events import PermissionRequest
 from weft.permissions import is_protected
-from weft.project.trust import Trust, look
+from weft.project.trust import TrustStore, look
 from weft.providers import ScriptedModel
-from weft.workspace import Command, RunResult
+from weft.workspace import ProcessCommand, RunResult
 from weft.workspace.process.runner import LocalRunner
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ class Watching(LocalRunner):
         super().__init__({"PATH": os.environ["PATH"]})
         self.ran: list[str] = []
 
-    async def run(self, command: Command, on_output: object = None) -> RunResult:
+    async def run(self, command: ProcessCommand, on_output: object = None) -> RunResult:
         self.ran.append(command.argv[-1])
         return await super().run(command)
 
@@ -278,7 +278,7 @@ async def test_trust_that_others_could_have_written_counts_for_nothing(place: Pl
 
 def test_another_owner_is_another_folder(place: Place) -> None:
     place.write(".weft/config.toml", HOSTILE)
-    trust, seen = Trust(place.config), look(place.project)
+    trust, seen = TrustStore(place.config), look(place.project)
     trust.keep(type(seen)(path=seen.path, owner=seen.owner + 1, files=seen.files), 0.0)
     assert not trust.covers(seen)
     question = trust.question(seen)

@@ -22,20 +22,20 @@ from weft.clock import ManualClock
 from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused
 from weft.messages import Text, Usage
 from weft.providers.base import (
-    Finished,
+    ChatMessage,
     Model,
     ModelRequest,
-    Said,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ToolSpec,
 )
 from weft.providers.catalogue import shipped
-from weft.providers.credentials import Access, as_json, joined
+from weft.providers.credentials import ProviderAccess, as_json, joined
 from weft.providers.ollama.stream import address
-from weft.providers.script import Answer, CallTool, SayText
+from weft.providers.script import CallTool, SayText, ScriptedAnswer
 from weft.providers.vendors import access_from, make_provider
-from weft.transport import Client, Timeouts
+from weft.transport import HttpClient, HttpTimeouts
 
 pytestmark = pytest.mark.anyio
 VENDORS = sorted(VOICES)
@@ -48,7 +48,7 @@ READ = ToolSpec(
 
 def asking(vendor: str, **more: object) -> ModelRequest:
     request = ModelRequest(
-        model=MODELS[vendor], messages=(Said(role="user", parts=(Text(text="hello"),)),)
+        model=MODELS[vendor], messages=(ChatMessage(role="user", parts=(Text(text="hello"),)),)
     )
     return msgspec.structs.replace(request, **more)
 
@@ -58,8 +58,8 @@ async def talking(
     vendor: str, handler: Handler, *, clock: ManualClock | None = None, idle: float = 10.0
 ) -> AsyncGenerator[tuple[Model, Server]]:
     async with serving(handler) as server:
-        client = Client()
-        access = Access(key=KEY, base_url=server.url, timeouts=Timeouts(idle=idle))
+        client = HttpClient()
+        access = ProviderAccess(key=KEY, base_url=server.url, timeouts=HttpTimeouts(idle=idle))
         provider = make_provider(vendor, access, client, shipped(), clock=clock)
         yield provider.model(MODELS[vendor]), server
         await provider.aclose()
@@ -75,7 +75,7 @@ async def play(model: Model, request: ModelRequest) -> list[StreamEvent]:
 def plays(vendor: str, *steps: SayText | CallTool) -> Handler:
     async def handler(line: Line) -> None:
         while await line.request():
-            await say(line, VOICES[vendor](), Answer(steps=steps))
+            await say(line, VOICES[vendor](), ScriptedAnswer(steps=steps))
 
     return handler
 
@@ -128,7 +128,7 @@ async def test_ten_answers_come_over_one_connection(vendor: str) -> None:
     async with talking(vendor, plays(vendor, SayText(text="hi"))) as (model, server):
         for _ in range(10):
             events = await play(model, asking(vendor))
-            assert isinstance(events[-1], Finished)
+            assert isinstance(events[-1], StreamFinished)
     assert server.connections == 1
 
 
@@ -140,7 +140,7 @@ async def test_a_tool_with_an_odd_name_is_called_by_its_own(vendor: str) -> None
         asked = await line.request()
         assert asked is not None
         names = [word for word in asked.body.decode().split('"') if word.startswith(wired)]
-        await say(line, VOICES[vendor](), Answer(steps=(CallTool(name=names[0]),)))
+        await say(line, VOICES[vendor](), ScriptedAnswer(steps=(CallTool(name=names[0]),)))
 
     async with talking(vendor, handler) as (model, _):
         events = await play(model, asking(vendor, tools=(READ,)))
@@ -156,7 +156,7 @@ async def test_the_context_size_is_told_to_ollama() -> None:
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai", "openai-chat", "google"])
 async def test_without_a_key_nothing_is_sent_and_the_way_to_one_is_named(vendor: str) -> None:
-    provider = make_provider(vendor, Access(), Client(), shipped())
+    provider = make_provider(vendor, ProviderAccess(), HttpClient(), shipped())
     with pytest.raises(AuthFailed, match="weft auth login"):
         await play(provider.model(""), asking(vendor))
 
@@ -306,7 +306,7 @@ async def test_a_server_that_does_not_end_after_its_last_word_is_left() -> None:
 
     async with talking("anthropic", handler) as (model, server):
         events = await play(model, asking("anthropic"))
-        assert events[-1] == Finished(reason="stop")
+        assert events[-1] == StreamFinished(reason="stop")
         with anyio.fail_after(5):
             await server.gone.wait()
 
@@ -348,8 +348,10 @@ def test_keys_and_addresses_come_from_config_before_the_environment() -> None:
     environment = {"GOOGLE_API_KEY": "g", "OPENAI_BASE_URL": "http://e/v1", "OPENAI_API_KEY": " o "}
     catalogue = shipped()
     assert access_from("google", environment, catalogue).key == "g"
-    assert access_from("openai", environment, catalogue) == Access(key="o", base_url="http://e/v1")
-    own = access_from("openai", environment, catalogue, Access(key="mine"))
+    assert access_from("openai", environment, catalogue) == ProviderAccess(
+        key="o", base_url="http://e/v1"
+    )
+    own = access_from("openai", environment, catalogue, ProviderAccess(key="mine"))
     assert own.key == "mine"
     assert access_from("groq", {"GROQ_API_KEY": "q"}, catalogue).key == "q"
     assert "mine" not in repr(own)
@@ -367,8 +369,8 @@ async def test_ollama_lists_what_it_has_and_nothing_when_it_is_away() -> None:
         await line.reply(b'{"models":[{"name":"qwen3:8b"},{"name":"x:1b"}]}')
 
     async with serving(handler) as server:
-        client = Client()
-        provider = make_provider("ollama", Access(base_url=server.url), client, shipped())
+        client = HttpClient()
+        provider = make_provider("ollama", ProviderAccess(base_url=server.url), client, shipped())
         assert [info.name for info in await provider.models()] == ["qwen3:8b", "x:1b"]
         await client.aclose()
     assert await provider.models() == []

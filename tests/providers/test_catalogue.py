@@ -12,7 +12,7 @@ from scripts.refresh_catalogue import CATALOGUE, refreshed, written
 
 from weft.errors import UsageError
 from weft.messages import Usage
-from weft.providers.catalogue import Catalogue, Entry, Vendor, shipped
+from weft.providers.catalogue import CatalogueModel, CatalogueProvider, ModelCatalogue, shipped
 from weft.providers.vendors import ADAPTERS
 
 
@@ -44,8 +44,8 @@ def test_a_long_request_costs_its_own_price() -> None:
     assert info.cost(short) == pytest.approx((100_000 * 2 + 172_000 * 0.1 + 10 * 10) / 1e6)
     longer = Usage(input_tokens=100_001, cache_read_tokens=172_000, output_tokens=10)
     assert info.cost(longer) == pytest.approx((100_001 * 4 + 172_000 * 0.2 + 10 * 15) / 1e6)
-    own = Entry(price=(1.0, 2.0), long=(5, 3.0, 4.0))
-    asked = Catalogue({}, {"acme": {"a": own}}).info("acme", "a")
+    own = CatalogueModel(price=(1.0, 2.0), long=(5, 3.0, 4.0))
+    asked = ModelCatalogue({}, {"acme": {"a": own}}).info("acme", "a")
     assert asked.cost(Usage(input_tokens=3, cache_read_tokens=3)) == pytest.approx(18 / 1e6)
 
 
@@ -71,9 +71,9 @@ def test_what_runs_at_home_costs_nothing() -> None:
 
 
 def test_config_adds_and_corrects() -> None:
-    own = Entry(window=1_000, output=100, price=(1.0, 2.0))
-    catalogue = Catalogue(
-        {"acme": Vendor(default="a", models={"a": Entry(window=5_000)})},
+    own = CatalogueModel(window=1_000, output=100, price=(1.0, 2.0))
+    catalogue = ModelCatalogue(
+        {"acme": CatalogueProvider(default="a", models={"a": CatalogueModel(window=5_000)})},
         {"acme": {"a": own, "b": own}},
     )
     assert catalogue.info("acme", "a").context_window == 1_000

@@ -25,22 +25,22 @@ from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
 from weft.providers.google.decode import GeminiDecoder
-from weft.providers.http_model import Decoder, Frames
+from weft.providers.http_model import FrameSplitter, StreamDecoder
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai_chat.decode import ChatDecoder
 from weft.transport import EventParser
 
 STREAMS = Path(__file__).with_name("streams")
-MAKE: dict[str, tuple[Callable[[], Frames], Callable[[], Decoder]]] = {
+MAKE: dict[str, tuple[Callable[[], FrameSplitter], Callable[[], StreamDecoder]]] = {
     "anthropic": (EventParser, lambda: AnthropicDecoder("anthropic")),
     "openai": (EventParser, lambda: ResponsesDecoder("openai")),
     "chat": (EventParser, lambda: ChatDecoder("openai-chat")),
@@ -103,7 +103,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
                     cache_write_tokens=1200,
                 )
             ),
-            Finished(reason="tool_calls"),
+            StreamFinished(reason="tool_calls"),
         ],
     ),
     "openai": (
@@ -124,7 +124,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
                     input_tokens=20, output_tokens=93, cache_read_tokens=1024, reasoning_tokens=64
                 )
             ),
-            Finished(reason="tool_calls"),
+            StreamFinished(reason="tool_calls"),
         ],
     ),
     "chat": (
@@ -137,7 +137,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
             CallArgs(0, ':"a.txt"}'),
             UsageSeen(Usage(input_tokens=93, output_tokens=46, cache_read_tokens=1024)),
             CallArgs(1, "{}"),
-            Finished(reason="tool_calls"),
+            StreamFinished(reason="tool_calls"),
         ],
     ),
     "gemini": (
@@ -156,7 +156,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
             UsageSeen(
                 Usage(input_tokens=10, output_tokens=51, cache_read_tokens=100, reasoning_tokens=30)
             ),
-            Finished(reason="tool_calls"),
+            StreamFinished(reason="tool_calls"),
         ],
     ),
     "ollama": (
@@ -171,7 +171,7 @@ EXPECTED: dict[str, tuple[str, list[StreamEvent]]] = {
             CallStarted(index=1, name="now"),
             CallArgs(1, "{}"),
             UsageSeen(Usage(input_tokens=169, output_tokens=15)),
-            Finished(reason="tool_calls"),
+            StreamFinished(reason="tool_calls"),
         ],
     ),
 }
@@ -324,7 +324,7 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                 {"type": "message_delta", "delta": {"stop_reason": "refusal"}},
                 {"type": "message_stop"},
             ),
-            Finished(reason="refusal", detail="refusal"),
+            StreamFinished(reason="refusal", detail="refusal"),
         ),
         (
             "anthropic",
@@ -337,24 +337,24 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                     },
                 },
             ),
-            Finished(reason="refusal", detail="refusal: cyber"),
+            StreamFinished(reason="refusal", detail="refusal: cyber"),
         ),
         (
             "anthropic",
             sse({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}),
-            Finished(reason="other", detail="pause_turn"),
+            StreamFinished(reason="other", detail="pause_turn"),
         ),
         (
             "chat",
             sse(chat_chunk({"content": "x"}, "length")),
-            Finished(reason="length", detail="length"),
+            StreamFinished(reason="length", detail="length"),
         ),
         (
             "chat",
             sse(chat_chunk({}, "content_filter")),
-            Finished(reason="refusal", detail="content_filter"),
+            StreamFinished(reason="refusal", detail="content_filter"),
         ),
-        ("chat", b"data: [DONE]\n\n", Finished(reason="stop")),
+        ("chat", b"data: [DONE]\n\n", StreamFinished(reason="stop")),
         (
             "openai",
             sse(
@@ -363,12 +363,12 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                     "response": {"incomplete_details": {"reason": "content_filter"}},
                 }
             ),
-            Finished(reason="refusal", detail="content_filter"),
+            StreamFinished(reason="refusal", detail="content_filter"),
         ),
         (
             "gemini",
             sse({"promptFeedback": {"blockReason": "SAFETY"}}),
-            Finished(reason="refusal", detail="the prompt was blocked: SAFETY"),
+            StreamFinished(reason="refusal", detail="the prompt was blocked: SAFETY"),
         ),
         (
             "gemini",
@@ -379,16 +379,18 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                     ]
                 }
             ),
-            Finished(reason="other", detail="MALFORMED_FUNCTION_CALL: bad"),
+            StreamFinished(reason="other", detail="MALFORMED_FUNCTION_CALL: bad"),
         ),
         (
             "ollama",
             b'{"done":true,"done_reason":"length"}\n',
-            Finished(reason="length", detail="length"),
+            StreamFinished(reason="length", detail="length"),
         ),
     ],
 )
-def test_every_way_to_end_has_its_reason(vendor: str, stream: bytes, expected: Finished) -> None:
+def test_every_way_to_end_has_its_reason(
+    vendor: str, stream: bytes, expected: StreamFinished
+) -> None:
     assert decode(vendor, stream)[-1] == expected
 
 
@@ -414,7 +416,7 @@ def test_calls_that_all_claim_the_same_place_are_told_apart_by_their_ids() -> No
         CallStarted(index=1, name="read", provider_id="y"),
         CallArgs(1, '{"a":2}'),
     ]
-    assert events[-1] == Finished(reason="tool_calls")
+    assert events[-1] == StreamFinished(reason="tool_calls")
 
 
 def test_calls_without_a_place_begin_with_their_name_and_go_on_without_it() -> None:
@@ -488,7 +490,7 @@ def test_a_million_brackets_are_refused_not_fatal() -> None:
 def test_kinds_of_events_that_came_later_are_passed_over() -> None:
     stream = sse({"type": "hologram_delta"}, {"type": "content_block_delta", "index": 9})
     tail = sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
-    assert decode("anthropic", stream + tail) == [Finished(reason="stop")]
+    assert decode("anthropic", stream + tail) == [StreamFinished(reason="stop")]
 
 
 # --- odd servers -----------------------------------------------------------------------
@@ -508,7 +510,7 @@ def test_reasoning_among_the_pieces_of_a_content_is_told_from_text() -> None:
         ThinkingPiece("hm"),
         ThinkingDone(),
         TextPiece("yes"),
-        Finished(reason="stop"),
+        StreamFinished(reason="stop"),
     ]
 
 
@@ -518,7 +520,7 @@ def test_a_call_without_a_place_that_repeats_name_and_id_is_one_call() -> None:
         return chat_chunk({"tool_calls": [{"id": "a", "function": function}]})
 
     events = decode("chat", sse(piece('{"a":'), piece("1}"), chat_chunk({}, "tool_calls")))
-    assert [type(event) for event in events] == [CallStarted, CallArgs, CallArgs, Finished]
+    assert [type(event) for event in events] == [CallStarted, CallArgs, CallArgs, StreamFinished]
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])

@@ -9,18 +9,28 @@ import msgspec
 import pytest
 
 from weft.ids import BlobId, CallUid
-from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
+from weft.messages import (
+    CallResult,
+    CallResults,
+    ChatMessage,
+    File,
+    Image,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from weft.providers.anthropic.encode import BINDING_BETA
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.anthropic.stream import AnthropicWire
 from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.catalogue import shipped
-from weft.providers.credentials import Access
+from weft.providers.credentials import ProviderAccess
 from weft.providers.google.encode import encode as google
 from weft.providers.normalize import real_names, wire_name
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
-from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, Dialect
+from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, ChatDialect
 from weft.providers.openai_chat.encode import encode as chat
 
 PIXEL = "iVBORw0KGgo="
@@ -36,12 +46,14 @@ def info(provider: str, model: str, **more: Any) -> ModelInfo:
     return msgspec.structs.replace(known, **{"sees_images": True, **more})
 
 
-def user(*parts: Part | str) -> Said:
-    return Said(role="user", parts=tuple(Text(text=p) if isinstance(p, str) else p for p in parts))
+def user(*parts: Part | str) -> ChatMessage:
+    return ChatMessage(
+        role="user", parts=tuple(Text(text=p) if isinstance(p, str) else p for p in parts)
+    )
 
 
-def model_says(*parts: Part | str) -> Said:
-    return Said(
+def model_says(*parts: Part | str) -> ChatMessage:
+    return ChatMessage(
         role="assistant", parts=tuple(Text(text=p) if isinstance(p, str) else p for p in parts)
     )
 
@@ -57,10 +69,10 @@ def call(number: int, *, provider: str = "", provider_id: str = "", **more: Any)
     )
 
 
-def gave(*calls: ToolCall, text: str = "ok", **more: Any) -> Results:
-    return Results(
+def gave(*calls: ToolCall, text: str = "ok", **more: Any) -> CallResults:
+    return CallResults(
         results=tuple(
-            Result(call_uid=c.call_uid, provider_id="", tool_name=c.name, text=text, **more)
+            CallResult(call_uid=c.call_uid, provider_id="", tool_name=c.name, text=text, **more)
             for c in calls
         )
     )
@@ -295,7 +307,7 @@ def test_anthropic_gets_reasoning_back_that_a_model_did_by_default() -> None:
 def test_anthropic_drops_reasoning_whose_conversation_changed_instead_of_refusing(
     model: str, address: str, is_bound: bool
 ) -> None:
-    wire = AnthropicWire(Access(key="k", base_url=address))
+    wire = AnthropicWire(ProviderAccess(key="k", base_url=address))
     sent = wire.http(ask(model, user("a"), thinking="high"), info("anthropic", model))
     thinking = msgspec.json.decode(sent.body)["thinking"]
     assert ("anthropic-beta", BINDING_BETA) in sent.headers or not is_bound
@@ -441,7 +453,7 @@ def test_chat_gives_reasoning_back_where_the_server_wants_it() -> None:
     thought = Thinking(text="hm", signature="x", provider="openai-chat", model=GPT)
     one = call(1)
     request = ask(GPT, user("a"), model_says(thought, one), gave(one))
-    wanting = chat(request, C, Dialect(reasoning_back=True))
+    wanting = chat(request, C, ChatDialect(reasoning_back=True))
     assert wanting["messages"][1]["reasoning_content"] == "hm"
     assert "reasoning_content" not in chat(request, C)["messages"][1]
 

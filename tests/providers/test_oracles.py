@@ -23,11 +23,11 @@ from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
-from weft.providers.script import Answer, CallTool, SayText
+from weft.providers.script import CallTool, SayText, ScriptedAnswer
 
 pytestmark = pytest.mark.anyio
 some = settings(max_examples=60, deadline=None)
-PLAN = Answer(
+PLAN = ScriptedAnswer(
     steps=(
         SayText(text="héllo wörld 🎈", chunk=3),
         CallTool(name="read", args={"path": "a"}, chunk=4),

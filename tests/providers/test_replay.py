@@ -12,11 +12,11 @@ from weft.errors import ProviderUnavailable, RateLimited, RequestRefused, UsageE
 from weft.ids import CallUid
 from weft.messages import Text, ToolCall
 from weft.providers.base import (
+    CallResult,
+    CallResults,
+    ChatMessage,
     Model,
     ModelRequest,
-    Result,
-    Results,
-    Said,
     StreamEvent,
     TextPiece,
 )
@@ -35,11 +35,11 @@ pytestmark = pytest.mark.anyio
 
 def asked(text: str, *, uid: str = "cal_1", session: str = "s") -> ModelRequest:
     call = ToolCall(call_uid=CallUid(uid), name="read", provider_id="x", provider="scripted")
-    result = Result(call_uid=uid, provider_id="x", tool_name="read", text="ok")
+    result = CallResult(call_uid=uid, provider_id="x", tool_name="read", text="ok")
     messages = (
-        Said(role="user", parts=(Text(text=text),)),
-        Said(role="assistant", parts=(call,)),
-        Results(results=(result,)),
+        ChatMessage(role="user", parts=(Text(text=text),)),
+        ChatMessage(role="assistant", parts=(call,)),
+        CallResults(results=(result,)),
     )
     return ModelRequest(model="m", messages=messages, session_id=session)
 

@@ -14,20 +14,19 @@ from weft.ids import CallUid
 from weft.messages import Text, ToolCall, Usage
 from weft.providers.base import (
     CallArgs,
+    CallResult,
+    CallResults,
     CallStarted,
-    Finished,
+    ChatMessage,
     ModelRequest,
-    Result,
-    Results,
-    Said,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
 from weft.providers.script import (
-    Answer,
     Break,
     CallRaw,
     CallTogether,
@@ -39,6 +38,7 @@ from weft.providers.script import (
     Pause,
     SayText,
     Script,
+    ScriptedAnswer,
     Spend,
     Stall,
     Think,
@@ -52,15 +52,15 @@ pytestmark = pytest.mark.anyio
 
 def asked(*texts: str, rounds: int = 0) -> ModelRequest:
     """A conversation: user and assistant in turn, then `rounds` tool rounds."""
-    messages: list[Said | Results] = [
-        Said(role="assistant" if i % 2 else "user", parts=(Text(text=text),))
+    messages: list[ChatMessage | CallResults] = [
+        ChatMessage(role="assistant" if i % 2 else "user", parts=(Text(text=text),))
         for i, text in enumerate(texts)
     ]
     for number in range(rounds):
         uid = CallUid(f"cal_{number}")
-        messages.append(Said(role="assistant", parts=(ToolCall(call_uid=uid, name="read"),)))
-        result = Result(call_uid=uid, provider_id="", tool_name="read", text="ok")
-        messages.append(Results(results=(result,)))
+        messages.append(ChatMessage(role="assistant", parts=(ToolCall(call_uid=uid, name="read"),)))
+        result = CallResult(call_uid=uid, provider_id="", tool_name="read", text="ok")
+        messages.append(CallResults(results=(result,)))
     return ModelRequest(model="script", messages=tuple(messages))
 
 
@@ -80,7 +80,7 @@ async def test_text_comes_in_the_pieces_asked_for_then_usage_then_the_end() -> N
         TextPiece("cd"),
         TextPiece("e"),
         UsageSeen(Usage(input_tokens=100, output_tokens=2)),
-        Finished(reason="stop"),
+        StreamFinished(reason="stop"),
     ]
 
 
@@ -111,7 +111,7 @@ async def test_parallel_calls_interleave_their_arguments_and_end_in_tool_calls()
         CallArgs(0, ":1}"),
         CallArgs(1, 'p"'),
     ]
-    assert events[-1] == Finished(reason="tool_calls")
+    assert events[-1] == StreamFinished(reason="tool_calls")
 
 
 async def test_call_ids_differ_from_turn_to_turn() -> None:
@@ -125,7 +125,7 @@ async def test_call_ids_differ_from_turn_to_turn() -> None:
 async def test_usage_and_finish_steps_replace_the_made_up_ones() -> None:
     usage = Usage(input_tokens=7, cache_read_tokens=3)
     model = ScriptedModel([[Spend(usage=usage), Finish(reason="length"), SayText(text="unsaid")]])
-    assert await play(model) == [UsageSeen(usage), Finished(reason="length")]
+    assert await play(model) == [UsageSeen(usage), StreamFinished(reason="length")]
 
 
 async def test_a_break_raises_in_the_middle_and_keeps_what_came_before() -> None:
@@ -158,7 +158,7 @@ async def test_every_provider_error_can_be_scripted_in_the_middle(name: str) -> 
 
 
 async def test_a_fault_with_times_hurts_so_often_and_then_passes() -> None:
-    answer = Answer(steps=(SayText(text="a"), Break(times=2), SayText(text="b")))
+    answer = ScriptedAnswer(steps=(SayText(text="a"), Break(times=2), SayText(text="b")))
     model = ScriptedModel(Script(answers=(answer,), by="content"))
     for _ in range(2):
         with pytest.raises(ProviderUnavailable):
@@ -168,7 +168,7 @@ async def test_a_fault_with_times_hurts_so_often_and_then_passes() -> None:
 
 async def test_an_opening_error_with_times_is_counted_once_a_play() -> None:
     model = ScriptedModel(
-        Script(answers=(Answer(steps=(Fail(times=1), SayText(text="b"))),), loop=True)
+        Script(answers=(ScriptedAnswer(steps=(Fail(times=1), SayText(text="b"))),), loop=True)
     )
     with pytest.raises(ProviderUnavailable):
         await play(model)
@@ -246,7 +246,10 @@ async def test_by_content_a_new_process_goes_on_at_the_right_answer() -> None:
 
 
 async def test_an_answer_with_a_condition_goes_first_and_is_never_used_up() -> None:
-    answers = (Answer(steps=(SayText(text="title"),), when=When(user_says="name this")), "plain")
+    answers = (
+        ScriptedAnswer(steps=(SayText(text="title"),), when=When(user_says="name this")),
+        "plain",
+    )
     model = ScriptedModel(Script(answers=answers))
     assert text_of(await play(model, asked("name this chat"))) == "title"
     assert text_of(await play(model, asked("name this chat"))) == "title"
@@ -270,7 +273,9 @@ async def test_an_answer_with_a_condition_goes_first_and_is_never_used_up() -> N
 async def test_conditions_read_the_request(
     when: When, request_: ModelRequest, is_fit: bool
 ) -> None:
-    model = ScriptedModel([Answer(steps=(SayText(text="fit"),), when=when), SayText(text="no")])
+    model = ScriptedModel(
+        [ScriptedAnswer(steps=(SayText(text="fit"),), when=when), SayText(text="no")]
+    )
     assert text_of(await play(model, request_)) == ("fit" if is_fit else "no")
 
 
@@ -297,7 +302,7 @@ async def test_garbage_of_every_kind_streams_and_finishes(kind: str) -> None:
     step = msgspec.convert({"do": "garbage", "kind": kind}, type=Garbage)
     events = await play(ScriptedModel([step]))
     assert len(events) >= 3
-    assert isinstance(events[-1], Finished)
+    assert isinstance(events[-1], StreamFinished)
 
 
 async def test_a_script_in_a_file_plays_by_its_path(tmp_path: Path) -> None:
@@ -335,7 +340,11 @@ def test_a_missing_script_is_named(tmp_path: Path) -> None:
 
 def test_a_script_survives_the_way_through_json() -> None:
     script = Script(
-        answers=("a", (Think(text="t"), Stall(gate="g", times=1)), Answer(steps=(Garbage(),))),
+        answers=(
+            "a",
+            (Think(text="t"), Stall(gate="g", times=1)),
+            ScriptedAnswer(steps=(Garbage(),)),
+        ),
         loop=True,
     )
     assert parse_script(msgspec.json.encode(script)) == script

@@ -17,9 +17,8 @@ from tests.providers.loopback import Line, serving
 from weft.messages import Usage
 from weft.providers.base import Model
 from weft.providers.catalogue import shipped
-from weft.providers.credentials import Access
+from weft.providers.credentials import ProviderAccess
 from weft.providers.script import (
-    Answer,
     Break,
     CallRaw,
     CallTogether,
@@ -28,13 +27,14 @@ from weft.providers.script import (
     Fail,
     Finish,
     SayText,
+    ScriptedAnswer,
     Spend,
     Stall,
     Step,
     Think,
 )
 from weft.providers.vendors import make_provider
-from weft.transport import Client
+from weft.transport import HttpClient
 
 Json: TypeAlias = dict[str, Any]
 KEY = "sk-test-0123456789abcdef"
@@ -308,7 +308,7 @@ MODELS = {
 }
 
 
-async def say(line: Line, voice: Voice, plan: Answer) -> None:
+async def say(line: Line, voice: Voice, plan: ScriptedAnswer) -> None:
     """Answer one request as planned."""
     first = plan.steps[0] if plan.steps else None
     if isinstance(first, Fail):
@@ -381,18 +381,20 @@ class VendorServed:
         self.usage = usage
 
 
-def vendor_world(name: str) -> Callable[[Answer], AbstractAsyncContextManager[VendorServed]]:
+def vendor_world(
+    name: str,
+) -> Callable[[ScriptedAnswer], AbstractAsyncContextManager[VendorServed]]:
     """The world of one vendor."""
 
     @asynccontextmanager
-    async def world(plan: Answer) -> AsyncGenerator[VendorServed]:
+    async def world(plan: ScriptedAnswer) -> AsyncGenerator[VendorServed]:
         async def handler(line: Line) -> None:
             while await line.request():
                 await say(line, VOICES[name](), plan)
 
         async with serving(handler) as server:
-            client = Client()
-            access = Access(key=KEY, base_url=server.url)
+            client = HttpClient()
+            access = ProviderAccess(key=KEY, base_url=server.url)
             model = make_provider(name, access, client, shipped()).model(MODELS[name])
             usage = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5)
             if name == "ollama":  # it does not tell what came from its cache

@@ -12,26 +12,26 @@ from typing import TypeAlias
 
 from tests.providers.vendor_worlds import VOICES, vendor_world
 from weft.providers.base import ModelInfo, StreamEvent
-from weft.providers.replay import Failure, Recording, ReplayModel, fingerprint
-from weft.providers.script import Answer, Break, Fail, SayText, Stall
+from weft.providers.replay import RecordedCall, RecordedFailure, ReplayModel, fingerprint
+from weft.providers.script import Break, Fail, SayText, ScriptedAnswer, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.testing.model_contract import REQUEST, USAGE, Served
+from weft.testing.model_contract import REQUEST, USAGE, ServedModel
 
-World: TypeAlias = Callable[[Answer], AbstractAsyncContextManager[Served]]
-
-
-@asynccontextmanager
-async def scripted_world(plan: Answer) -> AsyncGenerator[Served]:
-    yield Served(ScriptedModel([plan, plan, plan]))
+World: TypeAlias = Callable[[ScriptedAnswer], AbstractAsyncContextManager[ServedModel]]
 
 
 @asynccontextmanager
-async def replay_world(plan: Answer) -> AsyncGenerator[Served]:
+async def scripted_world(plan: ScriptedAnswer) -> AsyncGenerator[ServedModel]:
+    yield ServedModel(ScriptedModel([plan, plan, plan]))
+
+
+@asynccontextmanager
+async def replay_world(plan: ScriptedAnswer) -> AsyncGenerator[ServedModel]:
     """Plays a recording of the plan; a stall is an event that comes after a thousand hours."""
-    yield Served(ReplayModel([await recorded(plan)], speed=1.0))
+    yield ServedModel(ReplayModel([await recorded(plan)], speed=1.0))
 
 
-async def recorded(plan: Answer) -> Recording:
+async def recorded(plan: ScriptedAnswer) -> RecordedCall:
     """The plan as a recording made without waiting."""
     events: list[tuple[int, StreamEvent]] = []
     failure = None
@@ -44,14 +44,14 @@ async def recorded(plan: Answer) -> Recording:
         if isinstance(step, Stall):
             break
     shown = tuple(step for step in steps if not isinstance(step, Stall))
-    async with ScriptedModel([Answer(steps=shown)]).stream(REQUEST) as stream:
+    async with ScriptedModel([ScriptedAnswer(steps=shown)]).stream(REQUEST) as stream:
         events = [(0, event) async for event in stream]
     if failure:
         events = events[:-2]  # usage and the end never came
     if any(isinstance(step, Stall) for step in steps):
         events = [*events[:-2], (3_600_000_000, events[-1][1])]
     info = ModelInfo(provider="replay", name="contract-model")
-    return Recording(
+    return RecordedCall(
         fingerprint=fingerprint(REQUEST),
         request=REQUEST,
         events=tuple(events),
@@ -60,10 +60,10 @@ async def recorded(plan: Answer) -> Recording:
     )
 
 
-def _failure(step: Fail | Break) -> Failure:
+def _failure(step: Fail | Break) -> RecordedFailure:
     if isinstance(step, Break):
-        return Failure(error="ProviderUnavailable", message=step.message)
-    return Failure(
+        return RecordedFailure(error="ProviderUnavailable", message=step.message)
+    return RecordedFailure(
         error=step.error,
         message=step.message,
         status=step.status,
@@ -75,9 +75,9 @@ def _vendor(name: str) -> World:
     inner = vendor_world(name)
 
     @asynccontextmanager
-    async def world(plan: Answer) -> AsyncGenerator[Served]:
+    async def world(plan: ScriptedAnswer) -> AsyncGenerator[ServedModel]:
         async with inner(plan) as there:
-            yield Served(there.model, there.left, there.usage)
+            yield ServedModel(there.model, there.left, there.usage)
 
     return world
 
@@ -88,4 +88,4 @@ WORLDS: dict[str, World] = {
     **{name: _vendor(name) for name in VOICES},
 }
 
-__all__ = ["REQUEST", "USAGE", "WORLDS", "SayText", "Served", "World"]
+__all__ = ["REQUEST", "USAGE", "WORLDS", "SayText", "ServedModel", "World"]

@@ -15,16 +15,16 @@ from weft.ids import CallUid, NodeId, SessionId
 from weft.loop import Build, Commit
 from weft.messages import ToolResult
 from weft.redact import Redactor
-from weft.runtime.background_commands import Home, Shells
+from weft.runtime.background_commands import BackgroundShells, CommandHost
 from weft.state import SessionState
-from weft.workspace import Command, LocalRunner
+from weft.workspace import LocalRunner, ProcessCommand
 
 pytestmark = pytest.mark.anyio
 
 CALL = CallUid("cal_1")
 
 
-class Quarters(Home):
+class Quarters(CommandHost):
     """A session that is no more than its state and a list of what was put on record."""
 
     def __init__(self, group: anyio.abc.TaskGroup) -> None:
@@ -65,8 +65,8 @@ class Quarters(Home):
         self._state.background.apply(fact)
 
 
-def serve(folder: Path) -> Command:
-    return Command(
+def serve(folder: Path) -> ProcessCommand:
+    return ProcessCommand(
         argv=("/bin/sh", "-c", "echo up; exec sleep 1000"),
         cwd=str(folder),
         timeout_seconds=1_000,
@@ -74,8 +74,8 @@ def serve(folder: Path) -> Command:
     )
 
 
-def shells_of(home: Home) -> Shells:
-    return Shells(home, Redactor(), lambda call, outcome: Commit(facts=()))
+def shells_of(home: CommandHost) -> BackgroundShells:
+    return BackgroundShells(home, Redactor(), lambda call, outcome: Commit(facts=()))
 
 
 async def test_one_whose_call_was_settled_without_it_is_ended(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_nothing_is_started_while_the_session_is_being_stopped(tmp_path: P
 async def test_a_program_that_cannot_be_started_is_told_at_once(tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
         shells = shells_of(Quarters(group))
-        command = Command(argv=("/no/such/program",), cwd=str(tmp_path), label=CALL)
+        command = ProcessCommand(argv=("/no/such/program",), cwd=str(tmp_path), label=CALL)
         with pytest.raises(FinalToolError, match="there is no program"):
             await shells.start(command, "serve", LocalRunner(os.environ))
         assert not shells.has("bg_1")

@@ -23,7 +23,7 @@ from weft.events import (
     ToolComplete,
     TurnFinished,
 )
-from weft.messages import Image, Said, Text
+from weft.messages import ChatMessage, Image, Text
 from weft.providers.script import Break, CallTogether, CallTool, SayText, Stall
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_prompting_while_busy_steering_following_up_and_recalling(stage: S
         delivered = [
             part
             for message in model.requests[1].messages
-            if isinstance(message, Said) and message.role == "user"
+            if isinstance(message, ChatMessage) and message.role == "user"
             for part in message.parts
         ]
         assert [part for part in delivered if isinstance(part, Image)] == [PIXEL]

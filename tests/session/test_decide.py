@@ -18,17 +18,17 @@ from weft.events import (
 )
 from weft.ids import CallUid, RequestId
 from weft.messages import Image, Text
-from weft.session import AddNote, ContinueTurn, RespondToPermission, Say
+from weft.session import AddNote, ContinueTurn, RespondToPermission, SendPrompt
 from weft.session.commands import checked, digest
-from weft.session.decide import Moment, decide
+from weft.session.decide import DecisionContext, decide
 
-IDLE = Moment(now=1.0, running=False)
-BUSY = Moment(now=1.0, running=True)
+IDLE = DecisionContext(now=1.0, running=False)
+BUSY = DecisionContext(now=1.0, running=True)
 ONE, TWO = CallUid("cal_1"), CallUid("cal_2")
 
 
-def say(text: str, **fields: Any) -> Say:
-    return Say(parts=(Text(text=text),), **fields)
+def say(text: str, **fields: Any) -> SendPrompt:
+    return SendPrompt(parts=(Text(text=text),), **fields)
 
 
 def test_saying_something_to_an_idle_session_starts_a_turn_at_its_head() -> None:
@@ -111,12 +111,12 @@ def test_a_note_is_said_after_what_the_turn_stands_on() -> None:
 )
 def test_a_picture_must_be_one(image: Image) -> None:
     with pytest.raises(UsageError):
-        decide(Say(parts=(image,)), Scene().state, IDLE)
+        decide(SendPrompt(parts=(image,)), Scene().state, IDLE)
 
 
 def test_a_picture_may_be_wrapped_in_lines() -> None:
     image = Image(media_type="image/png", data="aGVs\nbG8=\n")
-    message = decide(Say(parts=(image,)), Scene().state, IDLE).facts[0]
+    message = decide(SendPrompt(parts=(image,)), Scene().state, IDLE).facts[0]
     assert isinstance(message, NewMessage)
     assert message.node.parts == (msgspec.structs.replace(image, data="aGVsbG8="),)
 
@@ -131,7 +131,7 @@ def test_a_command_is_the_same_after_it_was_carried() -> None:
 
 def test_text_that_no_codec_takes_is_cleaned_on_the_way() -> None:
     carried = checked(say("a\ud800", options={"x\ud800": "\udfff"}))
-    assert isinstance(carried, Say)
+    assert isinstance(carried, SendPrompt)
     msgspec.json.encode(carried)
     assert carried.parts != ()
 

@@ -14,7 +14,7 @@ from tests.pen import A, History
 from tests.strategies import forks, histories
 from weft.events import AnyFact, NewMessage, ToolComplete, encode, kind_of
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import Entry
+from weft.loop import LineEntry
 from weft.messages import File, Image, Node, Part, Text, ToolCall, ToolResult
 from weft.session.line import BLOB_OVER, LineCache, load_line, spill, unspill
 from weft.state import SessionState
@@ -119,7 +119,7 @@ async def test_what_came_while_a_line_was_read_is_in_the_next_one() -> None:
 
     store.meanwhile = finish
     await cache.line(state.tree, state.tree.head)
-    line: list[Entry] = await cache.line(state.tree, state.tree.head)
+    line: list[LineEntry] = await cache.line(state.tree, state.tree.head)
     assert [len(entry.results) for entry in line] == [0, 1]
 
 

@@ -37,15 +37,15 @@ from weft.app import App
 from weft.clock import Clock
 from weft.errors import NoPendingRequest, RequestRefused, SessionBusy, UsageError
 from weft.events import decode
-from weft.messages import Said, Text
+from weft.messages import ChatMessage, Text
 from weft.providers import (
     CallArgs,
     CallStarted,
-    Finished,
     Model,
     ModelInfo,
     ModelRequest,
     StreamEvent,
+    StreamFinished,
     TextPiece,
 )
 from weft.state import SessionState, snapshot
@@ -91,7 +91,7 @@ class PatientModel(Model):
 
     async def _events(self) -> AsyncGenerator[StreamEvent]:
         event: StreamEvent | None = None
-        while not isinstance(event, Finished):
+        while not isinstance(event, StreamFinished):
             self.waiting = asyncio.get_running_loop().create_future()
             try:
                 events = await self.waiting
@@ -111,7 +111,7 @@ class PatientModel(Model):
         for index, key in enumerate(keys):
             events.append(CallStarted(index=index, name="act", provider_id=f"call_{key}"))
             events.append(CallArgs(index, msgspec.json.encode({"key": key}).decode()))
-        events.append(Finished(reason="tool_calls" if keys else "stop"))
+        events.append(StreamFinished(reason="tool_calls" if keys else "stop"))
         assert self.waiting is not None
         self.waiting.set_result(events)
 
@@ -492,7 +492,7 @@ class SessionMachine(RuleBasedStateMachine):
         seen = [
             part.text
             for message in self.model.requests[-1].messages
-            if isinstance(message, Said)
+            if isinstance(message, ChatMessage)
             for part in message.parts
             if isinstance(part, Text) and not part.text.startswith("[")
         ]

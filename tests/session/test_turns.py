@@ -12,7 +12,7 @@ import weft
 from weft.api.session import Session
 from weft.app import App
 from weft.events import Event, TurnFinished
-from weft.messages import Said, Text
+from weft.messages import ChatMessage, Text
 from weft.providers import ModelRequest
 from weft.providers.script import SayText, Script, Stall, Written
 from weft.providers.scripted import ScriptedModel
@@ -104,7 +104,7 @@ def said_by_user(request: ModelRequest) -> list[str]:
     return [
         part.text
         for message in request.messages
-        if isinstance(message, Said) and message.role == "user"
+        if isinstance(message, ChatMessage) and message.role == "user"
         for part in message.parts
         if isinstance(part, Text)
     ]

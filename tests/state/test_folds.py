@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.pen import A, B, History, write_fork, write_history
 from tests.strategies import forks, histories, numbers
-from weft.events import Unknown, decode, encode
+from weft.events import UnknownFact, decode, encode
 from weft.state import SessionState, fold, restore, snapshot
 
 any_history = histories() | forks()
@@ -66,7 +66,7 @@ def test_the_state_stands_at_the_last_fact_and_the_log_has_no_gap(history: Histo
 
 @given(history=any_history)
 def test_facts_of_a_newer_program_change_nothing_but_the_place(history: History) -> None:
-    known = [fact for fact in history.facts if not isinstance(fact, Unknown)]
+    known = [fact for fact in history.facts if not isinstance(fact, UnknownFact)]
     state, without = seen(history), fold(known, history.empty())
     without.seq = state.seq
     assert snapshot(state) == snapshot(without)

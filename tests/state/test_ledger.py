@@ -9,7 +9,7 @@ from tests.strategies import forks, histories
 from weft.events import ChildFinished, ChildStarted, UsageRecorded
 from weft.ids import NodeId, SessionId, TurnId
 from weft.messages import NOTHING_USED, Usage
-from weft.state import Ledger, fold
+from weft.state import UsageLedger, fold
 
 
 def added(usages: list[Usage]) -> Usage:
@@ -19,8 +19,8 @@ def added(usages: list[Usage]) -> Usage:
     return total
 
 
-def ledger_of(*facts: UsageRecorded | ChildFinished) -> Ledger:
-    ledger = Ledger()
+def ledger_of(*facts: UsageRecorded | ChildFinished) -> UsageLedger:
+    ledger = UsageLedger()
     for fact in facts:
         ledger.apply(fact)
     return ledger
@@ -57,8 +57,8 @@ def test_one_unknown_price_makes_the_total_unknown_and_not_less() -> None:
 
 
 def test_nothing_used_costs_nothing() -> None:
-    assert Ledger().total == NOTHING_USED
-    assert Ledger().total.cost_usd == 0.0
+    assert UsageLedger().total == NOTHING_USED
+    assert UsageLedger().total.cost_usd == 0.0
 
 
 def test_a_line_costs_what_made_its_nodes() -> None:

@@ -18,20 +18,20 @@ from weft.events import (
 )
 from weft.ids import EntryId
 from weft.messages import File, Image, Text
-from weft.state import Queue, combine_queue_entries_to_text
+from weft.state import InputQueue, combine_queue_entries_to_text
 
 NAMES = [EntryId(each) for each in "abcdef"]
 
 
-def queued(*names: EntryId, delivery: Delivery = "steering") -> Queue:
+def queued(*names: EntryId, delivery: Delivery = "steering") -> InputQueue:
     """A queue with these entries; each says its own name."""
-    queue = Queue()
+    queue = InputQueue()
     for name in names:
         queue.apply(InputQueued(entry_id=name, delivery=delivery, parts=(Text(text=name),)))
     return queue
 
 
-def order(queue: Queue) -> list[EntryId]:
+def order(queue: InputQueue) -> list[EntryId]:
     return list(queue.entries)
 
 
@@ -92,7 +92,7 @@ def test_changing_what_is_not_queued_any_more_changes_nothing() -> None:
 
 
 def test_entries_are_shown_as_text_with_pictures_and_files_named() -> None:
-    queue = Queue()
+    queue = InputQueue()
     parts = (
         Text(text="see "),
         Image(media_type="image/png", name="a.png"),

@@ -13,7 +13,8 @@ from tests.pen import A
 from weft.errors import StaleInput
 from weft.events import (
     BoundaryChanged,
-    Cause,
+    CallOrigin,
+    CommandCause,
     ErrorRaised,
     Fact,
     FileTouched,
@@ -21,26 +22,25 @@ from weft.events import (
     HeadMoved,
     ModeChanged,
     NewMessage,
-    Origin,
     SessionCreated,
     SettingChanged,
     Todo,
     TodoChanged,
     TurnStarted,
-    Unknown,
+    UnknownFact,
 )
 from weft.ids import InputId, NodeId, SessionId, TurnId
 from weft.messages import Node, Role, Text
 from weft.state import (
-    About,
-    Bounds,
-    Files,
-    Inputs,
-    Ledger,
-    Queue,
-    Settings,
-    Todos,
-    Turn,
+    EditBoundaries,
+    InputMemory,
+    InputQueue,
+    OpenTurnState,
+    SessionSettings,
+    SessionSummary,
+    TodoList,
+    TouchedFiles,
+    UsageLedger,
     inputs,
 )
 from weft.thinking import THINKING_LEVELS
@@ -48,8 +48,8 @@ from weft.thinking import THINKING_LEVELS
 # --- settings
 
 
-def settings_after(*facts: Fact) -> Settings:
-    settings = Settings()
+def settings_after(*facts: Fact) -> SessionSettings:
+    settings = SessionSettings()
     for fact in facts:
         settings.apply(fact)
     return settings
@@ -91,7 +91,7 @@ def test_a_session_thinks_as_it_was_told_last_wherever_the_log_is_cut(
     log: list[Fact] = [first, *(SettingChanged(name="thinking", value=each) for each in values)]
     cut = data.draw(st.integers(0, len(log)))
     whole, parts = settings_after(*log), settings_after(*log[:cut])
-    parts = msgspec.json.decode(msgspec.json.encode(parts), type=Settings)
+    parts = msgspec.json.decode(msgspec.json.encode(parts), type=SessionSettings)
     for fact in log[cut:]:
         parts.apply(fact)
     assert parts == whole
@@ -109,7 +109,7 @@ def test_settings_never_write_into_the_fact_they_came_from() -> None:
 
 
 def test_the_task_list_is_the_last_one_written() -> None:
-    todos = Todos()
+    todos = TodoList()
     todos.apply(TodoChanged(items=(Todo(id="1", text="a"), Todo(id="2", text="b"))))
     todos.apply(TodoChanged(items=(Todo(id="2", text="b", status="done"),)))
     assert todos.items == (Todo(id="2", text="b", status="done"),)
@@ -135,14 +135,14 @@ def test_the_task_list_is_the_last_one_written() -> None:
     ],
 )
 def test_a_file_shows_what_all_its_changes_come_to(actions: str, shown: str | None) -> None:
-    files = Files()
+    files = TouchedFiles()
     for action in actions.split():
         files.apply(FileTouched(path="a.py", action=action))  # type: ignore[arg-type]  # the three actions
     assert [each.action for each in files.newest_first()] == ([shown] if shown else [])
 
 
 def test_the_file_touched_last_is_shown_first() -> None:
-    files = Files()
+    files = TouchedFiles()
     for at, path in enumerate(["a", "b", "c", "a"]):
         files.apply(FileTouched(path=path, action="modified", at=float(at)))
     assert [(each.path, each.at) for each in files.newest_first()] == [("a", 3), ("c", 2), ("b", 1)]
@@ -152,11 +152,11 @@ def test_the_file_touched_last_is_shown_first() -> None:
 
 
 def caused(name: str, digest: str = "d", answer: object = None) -> Fact:
-    return HeadMoved(cause=Cause(input_id=InputId(name), digest=digest, answer=answer))
+    return HeadMoved(cause=CommandCause(input_id=InputId(name), digest=digest, answer=answer))
 
 
 def test_a_repeated_input_gets_its_first_answer() -> None:
-    remembered = Inputs()
+    remembered = InputMemory()
     remembered.apply(caused("i1", answer={"accepted": "started"}))
     assert remembered.earlier_answer(InputId("i1"), "d") == (True, {"accepted": "started"})
     assert remembered.earlier_answer(InputId("i2"), "d") == (False, None)
@@ -164,7 +164,7 @@ def test_a_repeated_input_gets_its_first_answer() -> None:
 
 
 def test_an_input_id_with_other_arguments_is_refused() -> None:
-    remembered = Inputs()
+    remembered = InputMemory()
     remembered.apply(caused("i1"))
     with pytest.raises(StaleInput, match="'i1'"):
         remembered.earlier_answer(InputId("i1"), "other")
@@ -172,7 +172,7 @@ def test_an_input_id_with_other_arguments_is_refused() -> None:
 
 def test_the_oldest_inputs_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "REMEMBERED", 3)
-    remembered = Inputs()
+    remembered = InputMemory()
     for number in range(5):
         remembered.apply(caused(f"i{number}"))
     assert list(remembered.causes) == ["i2", "i3", "i4"]
@@ -185,15 +185,15 @@ def said(text: str, role: Role = "user", at: float = 0.0) -> NewMessage:
     return NewMessage(node=Node(id=NodeId(text), role=role, parts=(Text(text=text),)), at=at)
 
 
-def about_after(*facts: Fact) -> About:
-    about = About()
+def about_after(*facts: Fact) -> SessionSummary:
+    about = SessionSummary()
     for fact in facts:
         about.apply(fact)
     return about
 
 
 def test_a_list_shows_where_a_session_came_from() -> None:
-    parent, fork = Origin(session_id=A), ForkPoint(session_id=SessionId("s"), seq=4)
+    parent, fork = CallOrigin(session_id=A), ForkPoint(session_id=SessionId("s"), seq=4)
     about = about_after(
         SessionCreated(project_path="/p", project_id="prj", at=5.0, parent=parent, fork=fork)
     )
@@ -216,11 +216,23 @@ def test_a_list_counts_messages_and_turns_and_shows_the_first_prompt() -> None:
 # --- what is not theirs
 
 
-@pytest.mark.parametrize("part", [About, Files, Inputs, Ledger, Queue, Settings, Todos, Turn])
-def test_a_fold_passes_over_facts_that_are_not_its_own(part: type[About]) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        SessionSummary,
+        TouchedFiles,
+        InputMemory,
+        UsageLedger,
+        InputQueue,
+        SessionSettings,
+        TodoList,
+        OpenTurnState,
+    ],
+)
+def test_a_fold_passes_over_facts_that_are_not_its_own(part: type[SessionSummary]) -> None:
     untouched, seen = part(), part()
     seen.apply(ErrorRaised(message="m"))
-    seen.apply(Unknown(kind="dreamt", session_id=A, seq=1, at=0.0, raw=b"{}"))
+    seen.apply(UnknownFact(kind="dreamt", session_id=A, seq=1, at=0.0, raw=b"{}"))
     assert seen == untouched
 
 
@@ -232,7 +244,7 @@ def bound(seq: int, first: int | None, last: int | None = None, moves: int = 0) 
 
 
 def held(*facts: Fact) -> tuple[int, int, int] | None:
-    bounds = Bounds()
+    bounds = EditBoundaries()
     for fact in facts:
         bounds.apply(fact)
     found = bounds.held.get("a.py")

@@ -21,7 +21,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, RequestId, TurnId
 from weft.messages import Node, Role, ToolResult
-from weft.state import Turn, fold
+from weft.state import OpenTurnState, fold
 
 T1, T2 = TurnId("t1"), TurnId("t2")
 CALL, OTHER = CallUid("c1"), CallUid("c2")
@@ -42,14 +42,14 @@ def said(name: str, role: Role = "assistant", *, partial: bool = False) -> NewMe
     )
 
 
-def after(*facts: Fact) -> Turn:
-    turn = Turn()
+def after(*facts: Fact) -> OpenTurnState:
+    turn = OpenTurnState()
     for fact in facts:
         turn.apply(fact)
     return turn
 
 
-def given_answers(turn: Turn) -> dict[CallUid, PermissionResolved | QuestionAnswered]:
+def given_answers(turn: OpenTurnState) -> dict[CallUid, PermissionResolved | QuestionAnswered]:
     """The answers that wait for their call."""
     return {call: answered.answer for call, answered in turn.answers.items()}
 

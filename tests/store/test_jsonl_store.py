@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.ids import NodeId, SessionId
-from weft.store import Append, Record, Said, SessionRow
+from weft.store import Append, Record, SearchText, SessionRow
 from weft.store.jsonl import open_jsonl
 from weft.store.jsonl.paths import file_name, stream_name
 from weft.testing.store_contract import A, bodies, chunk, facts
@@ -27,7 +27,7 @@ async def test_a_session_is_one_readable_file_with_one_line_an_append(tmp_path: 
                 records=(Record(1, 5.5, "prompted", fact), Record(2, 5.5, "k", b"\x00")),
                 fence=lease.fence,
                 row=SessionRow(id=A, title="Hello"),
-                said=(Said(NodeId("n1"), "héllo"),),
+                said=(SearchText(NodeId("n1"), "héllo"),),
             )
         )
         await store.append(facts(lease, 2, '{"three": 3}'))

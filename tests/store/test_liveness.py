@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weft.store.liveness import Presence, is_alive, lock_path, tidy
+from weft.store.liveness import ProcessLiveness, is_alive, lock_path, tidy
 
 _SHOW = """
 import sys
 from pathlib import Path
-from weft.store.liveness import Presence
-presence = Presence(Path(sys.argv[1]), "prc_child")
+from weft.store.liveness import ProcessLiveness
+presence = ProcessLiveness(Path(sys.argv[1]), "prc_child")
 presence.show()
 print("shown", flush=True)
 sys.stdin.read()
@@ -53,7 +53,7 @@ def test_a_stopped_process_lives_and_a_killed_one_is_dead_at_once(tmp_path: Path
 
 
 def test_asking_about_ourselves_does_not_drop_our_own_lock(tmp_path: Path) -> None:
-    ours = Presence(tmp_path, "prc_ours")
+    ours = ProcessLiveness(tmp_path, "prc_ours")
     assert ours.show()
     assert not ours.show()
     try:
@@ -117,12 +117,12 @@ sys.stdin.read()
 _FORK = """
 import os, sys
 from pathlib import Path
-from weft.store.liveness import Presence, is_alive
+from weft.store.liveness import ProcessLiveness, is_alive
 place = Path(sys.argv[1])
 reading, writing = os.pipe()
 middle = os.fork()
 if middle == 0:
-    presence = Presence(place, "prc_parent")
+    presence = ProcessLiveness(place, "prc_parent")
     presence.show()
     waiting, going = os.pipe()
     if os.fork() == 0:

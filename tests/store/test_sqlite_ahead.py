@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.crash.faults import no_file_beyond
-from weft.store.sqlite.connect import Patience
+from weft.store.sqlite.connect import BusyHandler
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.wal import EMPTIED_PAGES, WriteAhead
 
@@ -26,7 +26,7 @@ class Party:
         self.db = apsw.Connection(str(path))
         fetch(self.db, "pragma journal_mode = wal")
         self.db.execute("create table if not exists t (x)")
-        patience = Patience(5)
+        patience = BusyHandler(5)
         self.db.set_busy_handler(patience)
         patience.start()
         self.ahead = WriteAhead(path, patience)

@@ -17,7 +17,7 @@ import pytest
 from tests.beside import connect
 from weft.errors import Conflict, StoreUnavailable
 from weft.ids import NodeId, SessionId
-from weft.store import Append, Record, Said, SessionRow, Snapshot
+from weft.store import Append, Record, SearchText, SessionRow, Snapshot
 from weft.store.sqlite import SqliteStore, open_sqlite
 from weft.store.sqlite.schema import VERSION, look, migrate
 from weft.testing.store_contract import A, B, bodies, chunk, facts, project, refuses, seqs
@@ -211,7 +211,7 @@ async def test_a_deleted_session_leaves_nothing_but_its_name(
 ) -> None:
     lease = await store.take_lease(A)
     row = SessionRow(id=A, title="private")
-    said = (Said(NodeId("n1"), "private"),)
+    said = (SearchText(NodeId("n1"), "private"),)
     record = (Record(1, 0.0, "k", b"private"),)
     await store.append(
         Append(stream=A, expected_seq=0, records=record, fence=lease.fence, row=row, said=said)

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from weft import api
-from weft.api.model_query import Stream
+from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
 from weft.session import Subscription
 
@@ -31,7 +31,7 @@ HEADER = '''\
 
 CLASSES: dict[type, tuple[str, ...]] = {
     Subscription: ("cursor: int",),
-    Stream: (),
+    AnswerStream: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
@@ -46,7 +46,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stream": api.stream,
 }
 
-ITEMS = {Subscription: "Event", Stream: "Delta"}
+ITEMS = {Subscription: "Event", AnswerStream: "Delta"}
 """What the iterators hand out."""
 
 

@@ -17,8 +17,8 @@ import weft.sync
 import weft.testing
 from tests.examples import examples
 from weft.errors import UsageError
-from weft.providers import Finished, ModelRequest, script
-from weft.testing.model_contract import ModelContract, Served
+from weft.providers import ModelRequest, StreamFinished, script
+from weft.testing.model_contract import ModelContract, ServedModel
 from weft.testing.store_contract import StoreContract
 
 
@@ -106,12 +106,12 @@ def test_the_contract_of_a_model_can_fail() -> None:
         @asynccontextmanager
         async def _without_end(self, inner: Any) -> AsyncIterator[Any]:
             async with inner as events:
-                yield (event async for event in events if not isinstance(event, Finished))
+                yield (event async for event in events if not isinstance(event, StreamFinished))
 
     class Broken(ModelContract):
         @asynccontextmanager
-        async def serve(self, plan: weft.testing.Answer) -> AsyncIterator[Served]:
-            yield Served(Forgetful([plan] * 6))
+        async def serve(self, plan: weft.testing.ScriptedAnswer) -> AsyncIterator[ServedModel]:
+            yield ServedModel(Forgetful([plan] * 6))
 
     with pytest.raises(AssertionError):
         anyio.run(Broken().test_text_arrives_whole_and_in_order_and_finished_is_last)

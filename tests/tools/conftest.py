@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from weft.ids import CallUid
-from weft.tools import Outcome, Prepared, ReadLog, Tool, ToolContext, builtin_tools
+from weft.tools import PreparedCall, ReadLog, Tool, ToolContext, ToolOutcome, builtin_tools
 from weft.workspace import LocalRunner, LocalWorkspace
 
 
@@ -29,11 +29,11 @@ class Bench:
         )
         self.tools: dict[str, Tool] = builtin_tools()
 
-    async def prepare(self, tool: str, **args: Any) -> Prepared:
+    async def prepare(self, tool: str, **args: Any) -> PreparedCall:
         """Only the first step."""
         return await self.tools[tool].prepare(args, self.context)
 
-    async def run(self, tool: str, **args: Any) -> Outcome:
+    async def run(self, tool: str, **args: Any) -> ToolOutcome:
         """Both steps."""
         return await (await self.prepare(tool, **args)).run()
 

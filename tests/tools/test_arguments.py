@@ -13,18 +13,18 @@ import pytest
 from msgspec import Meta
 
 from weft.errors import BadArguments, UsageError
-from weft.tools import ALL, CORE, Arguments, builtin_tools, schema_of
+from weft.tools import ALL, CORE, ToolArguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
 from weft.tools.builtin.describe import describe
 from weft.tools.builtin.registry import MANIFEST
 
 
-class Inner(Arguments, frozen=True, kw_only=True):
+class Inner(ToolArguments, frozen=True, kw_only=True):
     kind: Literal["a", "b"] = "a"
     title: str = ""
 
 
-class Outer(Arguments, frozen=True, kw_only=True):
+class Outer(ToolArguments, frozen=True, kw_only=True):
     """Not for the model."""
 
     path: Annotated[str, Meta(description="A path.")]

@@ -13,7 +13,7 @@ import pytest
 from tests.tools.conftest import Bench
 from weft.errors import BadArguments, FinalToolError, UsageError
 from weft.permissions import decide
-from weft.tools import FunctionTool, Outcome, ToolContext, tool
+from weft.tools import FunctionTool, ToolContext, ToolOutcome, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def shift(point: Point, by: int = 1, names: list[str] = ["a"]) -> dict[str
     return {"x": point.x + by, "names": names}
 
 
-async def run(subject: FunctionTool, bench: Bench, **args: Any) -> Outcome:
+async def run(subject: FunctionTool, bench: Bench, **args: Any) -> ToolOutcome:
     return await (await subject.prepare(args, bench.context)).run()
 
 
@@ -78,7 +78,7 @@ async def test_a_plain_function_runs_in_a_thread(bench: Bench) -> None:
     def where() -> int:
         return threading.get_ident()
 
-    assert await run(where, bench) != Outcome(text=str(threading.get_ident()))
+    assert await run(where, bench) != ToolOutcome(text=str(threading.get_ident()))
 
 
 async def test_a_cancel_does_not_wait_for_a_thread(bench: Bench) -> None:
@@ -115,7 +115,7 @@ async def test_the_context_is_handed_in_and_not_asked_for(bench: Bench) -> None:
         ("text", "text"),
         (None, "(done)"),
         ([1, 2], "[1,2]"),
-        (Outcome(text="mine", is_error=True), "mine"),
+        (ToolOutcome(text="mine", is_error=True), "mine"),
         (Point(1, 2), '{"x":1,"y":2}'),
     ],
 )

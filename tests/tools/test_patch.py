@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from weft.errors import FinalToolError
 from weft.tools.diff import MAX_LINES, unified
 from weft.tools.fuzzy_match import nearest
-from weft.tools.patch import Change, apply
+from weft.tools.patch import TextReplacement, apply
 from weft.tools.text import decode, in_lf
 
 lines = st.lists(st.text(alphabet="ab \té→", max_size=6), min_size=1, max_size=12)
@@ -44,12 +44,12 @@ def test_an_edit_and_its_inverse_give_the_very_same_bytes(
     assume(decoded is not None and old and old != new and is_once(text, old))
     assert decoded is not None
     assume(end == "\n" or "\n" in text)  # a file of one line does not tell its line ends
-    edited, count = apply(decoded.text, Change(old=old, new=new))
+    edited, count = apply(decoded.text, TextReplacement(old=old, new=new))
     assert count == 1
     assert in_lf(edited) == text.replace(old, new)
     assume(new and is_once(in_lf(edited), new))
     assume(end == "\n" or "\n" in in_lf(edited))
-    back, _ = apply(edited, Change(old=new, new=old))
+    back, _ = apply(edited, TextReplacement(old=new, new=old))
     assert decoded.encode(back, "f") == original
 
 
@@ -66,7 +66,7 @@ def test_nothing_outside_the_edited_piece_changes_in_a_file_of_mixed_line_ends(
     content = [f"<{number}>{end}" for number, end in enumerate(ends)]
     head, tail = "".join(content[:first]), ends[last] + "".join(content[last + 1 :])
     old = "\n".join(f"<{number}>" for number in range(first, last + 1))
-    edited, _ = apply("".join(content), Change(old=old, new=new))
+    edited, _ = apply("".join(content), TextReplacement(old=old, new=new))
     assert edited.startswith(head)
     assert edited.endswith(tail)
     assert in_lf(edited[len(head) : len(edited) - len(tail)]) == new
@@ -74,15 +74,15 @@ def test_nothing_outside_the_edited_piece_changes_in_a_file_of_mixed_line_ends(
 
 def test_overlapping_places_are_several_places() -> None:
     with pytest.raises(FinalToolError, match="occurs 2 times"):
-        apply("aaa", Change(old="aa", new="b"))
-    assert apply("aaa", Change(old="aa", new="b", replace_all=True)) == ("ba", 1)
+        apply("aaa", TextReplacement(old="aa", new="b"))
+    assert apply("aaa", TextReplacement(old="aa", new="b", replace_all=True)) == ("ba", 1)
 
 
 def test_new_lines_take_the_line_end_of_their_surroundings() -> None:
-    assert apply("a\r\nb\r\n", Change(old="a", new="x\ny"))[0] == "x\r\ny\r\nb\r\n"
-    assert apply("a\r\nb\r\n", Change(old="a\nb", new="x\ny"))[0] == "x\r\ny\r\n"
-    assert apply("a\nb\r\nc\n", Change(old="a\nb", new="x\ny"))[0] == "x\ny\r\nc\n"
-    assert apply("a\r\nb", Change(old="a\r\nb", new="c\r\nd"))[0] == "c\r\nd"
+    assert apply("a\r\nb\r\n", TextReplacement(old="a", new="x\ny"))[0] == "x\r\ny\r\nb\r\n"
+    assert apply("a\r\nb\r\n", TextReplacement(old="a\nb", new="x\ny"))[0] == "x\r\ny\r\n"
+    assert apply("a\nb\r\nc\n", TextReplacement(old="a\nb", new="x\ny"))[0] == "x\ny\r\nc\n"
+    assert apply("a\r\nb", TextReplacement(old="a\r\nb", new="c\r\nd"))[0] == "c\r\nd"
 
 
 def test_a_miss_in_a_large_file_is_answered_fast() -> None:
@@ -96,7 +96,7 @@ def test_looking_for_near_text_never_fails(text: str, wanted: str) -> None:
     nearest(text, wanted)
     if wanted not in text:
         with pytest.raises(FinalToolError):
-            apply(text, Change(old=wanted, new="zzz"))
+            apply(text, TextReplacement(old=wanted, new="zzz"))
 
 
 def _patched(old: str, diff: str) -> str:

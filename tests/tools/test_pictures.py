@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tools.conftest import Bench
 from weft.errors import FinalToolError
-from weft.tools.images import MAX_BYTES, Picture, picture
+from weft.tools.images import MAX_BYTES, ImageInfo, picture
 
 pytestmark = pytest.mark.anyio
 
@@ -43,10 +43,10 @@ EXTENDED = b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x02\0\0\x01\0\0"
     ],
 )
 async def test_a_picture_is_measured(data: bytes, kind: str) -> None:
-    assert picture(data) == Picture(f"image/{kind}", 3, 2)
+    assert picture(data) == ImageInfo(f"image/{kind}", 3, 2)
     for end in range(len(data) - 4):
         found = picture(data[:end])
-        assert found is None or found == Picture(f"image/{kind}", 3, 2)
+        assert found is None or found == ImageInfo(f"image/{kind}", 3, 2)
 
 
 @given(st.sampled_from([b"", b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8X"]), st.binary())

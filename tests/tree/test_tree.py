@@ -26,12 +26,12 @@ from weft.events import (
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Role, ToolCall, ToolResult
 from weft.state import fold
-from weft.tree import Place, Tree
+from weft.tree import ConversationTree, LogPosition
 
 any_history = histories() | forks()
 
 
-def tree_of(history: History) -> Tree:
+def tree_of(history: History) -> ConversationTree:
     return fold(history.facts, history.empty()).tree
 
 
@@ -150,9 +150,9 @@ def said(name: str, parent: str | None = None, role: Role = "user", *calls: str)
     )
 
 
-def grown(*facts: Fact) -> Tree:
+def grown(*facts: Fact) -> ConversationTree:
     """The tree after these facts, numbered as they come."""
-    tree = Tree()
+    tree = ConversationTree()
     for seq, fact in enumerate(facts, start=1):
         tree.apply(msgspec.structs.replace(fact, session_id=fact.session_id or A, seq=seq))
     return tree
@@ -191,7 +191,7 @@ def test_a_second_result_of_a_call_changes_nothing() -> None:
         )
 
     tree = grown(said("a", None, "assistant", "x", "y"), result("one"), result("two"))
-    assert tree.nodes[NodeId("a")].results == {"x": Place(A, 2)}
+    assert tree.nodes[NodeId("a")].results == {"x": LogPosition(A, 2)}
     assert tree.unsettled(NodeId("a")) == ("y",)
 
 
@@ -219,7 +219,7 @@ def test_undoing_a_compaction_undoes_that_one_and_not_its_namesake_in_a_shared_l
     tree.apply(msgspec.structs.replace(own, session_id=A, seq=5))
     undone = msgspec.structs.replace(CompactionUndone(compaction=5), session_id=A, seq=6)
     tree.apply(undone)
-    assert [c.at for c in tree.compactions] == [Place(source, 5)]
+    assert [c.at for c in tree.compactions] == [LogPosition(source, 5)]
     tree.apply(msgspec.structs.replace(undone, seq=7, log=source))
     assert tree.compactions == []
 

@@ -17,11 +17,11 @@ import pytest
 from weft.workspace.sandbox import keeper as sandbox_keeper
 from weft.workspace.sandbox.client import (
     KEEPER,
-    Charter,
+    CellConfig,
+    ExecRequest,
     Keeper,
-    Order,
-    Plan,
-    Unavailable,
+    MountPlan,
+    SandboxUnavailable,
     keeper_command,
 )
 from weft.workspace.sandbox.seccomp import program
@@ -79,21 +79,23 @@ class Ground:
         try:
             descriptors = (nothing if stdin is None else stdin, paper, paper)
             cell = self.keeper.cell(
-                Charter(
+                CellConfig(
                     environ={"PATH": PATH, "HOME": "/nowhere"},
                     filter=self.filter,
                     password=PASSWORD,
                 )
             )
             cell.prepare(
-                Plan(
+                MountPlan(
                     layers=((str(self.project), str(self.upper), str(work)),),
                     temporary=temporary,
                     empty_file=str(self.scratch / "unreadable"),
                     hidden=hidden,
                 )
             )
-            run = cell.run(Order(argv=argv, cwd=str(self.project), hidden=hidden_late), descriptors)
+            run = cell.run(
+                ExecRequest(argv=argv, cwd=str(self.project), hidden=hidden_late), descriptors
+            )
             with anyio.fail_after(PATIENCE):
                 await run.ended.wait()
             cell.close()
@@ -172,7 +174,7 @@ async def cell(
         running = Keeper(command)
         try:
             await running.open()
-        except Unavailable as error:
+        except SandboxUnavailable as error:
             if without is not str or argv is not list:
                 raise  # what was taken out broke it, which is no proof of anything
             pytest.skip(f"this machine has no sandbox: {error}")

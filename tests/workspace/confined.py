@@ -12,22 +12,22 @@ import anyio
 import pytest
 
 from weft.ids import BlobId
-from weft.workspace import Bound, Boundaries, Command, LocalRunner, RunResult
-from weft.workspace.sandbox.runner import Sandbox, SandboxOptions, SandboxRunner
+from weft.workspace import BoundaryRange, LocalRunner, ProcessCommand, RunResult, SessionBoundaries
+from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions, SandboxRunner
 
 
 class Confined:
     """A project, its sandbox and its runner."""
 
-    def __init__(self, base: Path, sandbox: Sandbox, **options: Any) -> None:
+    def __init__(self, base: Path, sandbox: ProcessSandbox, **options: Any) -> None:
         self.project = base / "project"
         self.project.mkdir(exist_ok=True)
         self.sandbox = sandbox
         self.forbidden: dict[str, str] = {}
         self.seen: dict[str, bytes] = {}
-        self.bounds: dict[str, Bound] = {}
+        self.bounds: dict[str, BoundaryRange] = {}
         self.versions: dict[BlobId, bytes] = {}
-        self.boundaries = Boundaries(lambda: self.bounds, self._load)
+        self.boundaries = SessionBoundaries(lambda: self.bounds, self._load)
         self.local = LocalRunner({"PATH": os.environ["PATH"]})
         self.runner = SandboxRunner(
             sandbox,
@@ -50,7 +50,7 @@ class Confined:
         self, script: str, on_output: Callable[[str], None] | None = None, **options: Any
     ) -> RunResult:
         """Run a line of shell in the project."""
-        command = Command(argv=("/bin/bash", "-c", script), cwd=str(self.project), **options)
+        command = ProcessCommand(argv=("/bin/bash", "-c", script), cwd=str(self.project), **options)
         return await self.runner.run(command, on_output)
 
     def write(self, name: str, text: str | bytes, mode: int = 0o644) -> Path:
@@ -73,7 +73,7 @@ async def confined(
     """A project in a sandbox; a machine that has none is no place for the test."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(base / "home")}
     (base / "home" / ".cache").mkdir(parents=True, exist_ok=True)
-    sandbox = Sandbox(environ=environ, folder=str(base / "sandbox"), options=settled)
+    sandbox = ProcessSandbox(environ=environ, folder=str(base / "sandbox"), options=settled)
     there = Confined(base, sandbox, **options)
     try:
         report = await sandbox.probe((str(there.project),))

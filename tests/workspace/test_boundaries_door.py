@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
 from weft.workspace import (
-    Bound,
-    Boundaries,
+    BoundaryRange,
     BoundedWorkspace,
     LineRange,
     LocalWorkspace,
+    SessionBoundaries,
     Workspace,
 )
 from weft.workspace.boundaries.workspace import MAX_BYTES
@@ -37,9 +37,9 @@ class Held:
 
     def __init__(self, project: Path) -> None:
         (project / "f").write_bytes(TEXT)
-        self.in_force = {"f": Bound(lines=LineRange(1, 2), base=digest(TEXT), name=7)}
+        self.in_force = {"f": BoundaryRange(lines=LineRange(1, 2), base=digest(TEXT), name=7)}
         self.kept = {digest(TEXT): TEXT}
-        self.boundaries = Boundaries(lambda: self.in_force, self.load)
+        self.boundaries = SessionBoundaries(lambda: self.in_force, self.load)
         self.workspace = BoundedWorkspace(LocalWorkspace(str(project)), self.boundaries)
         self.file = project / "f"
 
@@ -88,7 +88,9 @@ async def test_the_range_in_memory_counts_until_the_log_has_caught_up(tmp_path: 
 async def test_a_boundary_that_was_lifted_or_set_anew_counts_at_once(tmp_path: Path) -> None:
     held = Held(tmp_path)
     await held.write(b"a\nb\nnew\nc\nd\n")
-    held.in_force = {"f": Bound(lines=LineRange(0, 0), base=digest(held.file.read_bytes()), name=9)}
+    held.in_force = {
+        "f": BoundaryRange(lines=LineRange(0, 0), base=digest(held.file.read_bytes()), name=9)
+    }
     with pytest.raises(FinalToolError, match="only line 1"):
         await held.write(b"a\nb\nc\nd\n")
     held.in_force = {}
@@ -222,13 +224,13 @@ def test_any_sequence_of_changes_leaves_the_range_where_counting_puts_it(
     first = min(borders[0], length)
     file = Counted(length, first, max(first - 1, min(borders[1], length - 1)))
     kept: dict[BlobId, bytes] = {digest(file.data): file.data}
-    bounds = {"f": Bound(lines=file.range, base=digest(file.data), name=1)}
+    bounds = {"f": BoundaryRange(lines=file.range, base=digest(file.data), name=1)}
 
     async def load(base: BlobId) -> bytes | None:
         return kept.get(base)
 
     async def live() -> None:
-        door = Boundaries(lambda: bounds, load)
+        door = SessionBoundaries(lambda: bounds, load)
         for is_session, at, removed, new in changes:
             start = min(at, len(file.lines))
             end = min(start + removed, len(file.lines))

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.workspace.process.capture import HEAD_BYTES, TAIL_BYTES, Capture
+from weft.workspace.process.capture import HEAD_BYTES, TAIL_BYTES, OutputCapture
 
 WHOLE = HEAD_BYTES + TAIL_BYTES
 
 
-def captured(data: bytes, chunk: int) -> Capture:
-    capture = Capture()
+def captured(data: bytes, chunk: int) -> OutputCapture:
+    capture = OutputCapture()
     for start in range(0, len(data), chunk):
         capture.feed(data[start : start + chunk])
     return capture
@@ -55,7 +55,7 @@ def test_without_a_disk_head_and_tail_are_still_there(monkeypatch: pytest.Monkey
 @given(st.text(max_size=200), st.integers(1, 7))
 def test_watchers_get_the_same_text_however_it_is_cut(text: str, chunk: int) -> None:
     live: list[str] = []
-    capture = Capture(live.append)
+    capture = OutputCapture(live.append)
     data = text.encode()
     for start in range(0, len(data), chunk):
         capture.feed(data[start : start + chunk])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace import Command, LocalRunner, scrubbed, secret_values
+from weft.workspace import LocalRunner, ProcessCommand, scrubbed, secret_values
 
 SECRETS = {
     "OPENAI_API_KEY": "k1",
@@ -70,7 +70,7 @@ def test_programs_are_never_searched_in_the_folder_we_happen_to_be_in(path: str,
 @pytest.mark.anyio
 async def test_a_program_sees_the_scrubbed_environment(tmp_path: Path) -> None:
     runner = LocalRunner({**os.environ, **SECRETS, "LD_PRELOAD": "/no.so", "HELLO": "there"})
-    result = await runner.run(Command(argv=("env",), cwd=str(tmp_path)))
+    result = await runner.run(ProcessCommand(argv=("env",), cwd=str(tmp_path)))
     names = {line.partition("=")[0] for line in result.output.split("\n")}
     assert not names & {*SECRETS, "LD_PRELOAD"}
     assert {"HELLO", "PATH", "GIT_PAGER"} <= names
@@ -80,10 +80,10 @@ async def test_a_program_sees_the_scrubbed_environment(tmp_path: Path) -> None:
 async def test_nothing_carries_over_from_one_command_to_the_next(tmp_path: Path) -> None:
     runner = LocalRunner(os.environ)
     await runner.run(
-        Command(argv=("bash", "-c", "export GIT_EXTERNAL_DIFF=./x; cd /"), cwd=str(tmp_path))
+        ProcessCommand(argv=("bash", "-c", "export GIT_EXTERNAL_DIFF=./x; cd /"), cwd=str(tmp_path))
     )
     result = await runner.run(
-        Command(argv=("bash", "-c", "echo [$GIT_EXTERNAL_DIFF] $PWD"), cwd=str(tmp_path))
+        ProcessCommand(argv=("bash", "-c", "echo [$GIT_EXTERNAL_DIFF] $PWD"), cwd=str(tmp_path))
     )
     assert result.output == f"[] {tmp_path}\n"
 
@@ -98,5 +98,5 @@ async def test_a_bare_repository_in_the_project_is_not_obeyed(tmp_path: Path) ->
         "git --git-dir=. config core.bare false && git --git-dir=. config core.worktree . ; "
         "git status; git ls-files -o"
     )
-    await runner.run(Command(argv=("bash", "-c", script), cwd=str(tmp_path)))
+    await runner.run(ProcessCommand(argv=("bash", "-c", script), cwd=str(tmp_path)))
     assert not marker.exists()

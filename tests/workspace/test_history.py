@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.workspace.trees import Thing, sh, tree
-from weft.workspace.base import Touched
+from weft.workspace.base import ChangedFile
 from weft.workspace.history import index as index_module
-from weft.workspace.history.history import ChangeSet, History, Limits, Run
+from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits, WatchedRun
 
 
 @pytest.fixture
@@ -35,15 +35,15 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def history(root: Path) -> Iterator[History]:
-    found = History(str(root))
+def history(root: Path) -> Iterator[FileHistory]:
+    found = FileHistory(str(root))
     yield found
     found.close()
 
 
-def around(history: History, script: str) -> ChangeSet:
+def around(history: FileHistory, script: str) -> ChangeSet:
     """Run a script as a command, and say what it changed."""
-    run = Run()
+    run = WatchedRun()
     history.begin(run)
     sh(Path(history.root), script)
     return history.end(run)
@@ -53,15 +53,15 @@ def told(changes: ChangeSet) -> dict[str, str]:
     return {change.path: change.action for change in changes.changes}
 
 
-def change(changes: ChangeSet, path: str) -> Touched:
+def change(changes: ChangeSet, path: str) -> ChangedFile:
     return next(each for each in changes.changes if each.path == path)
 
 
-def test_a_command_that_changes_nothing_has_changed_nothing(history: History) -> None:
+def test_a_command_that_changes_nothing_has_changed_nothing(history: FileHistory) -> None:
     assert around(history, "cat a.txt; ls -R") == ChangeSet()
     if history.watch_fd is None:
         pytest.skip("the kernel has no queue left for this user")
-    assert history.begin_quickly(run := Run()), "nothing happened, so nobody has to look"
+    assert history.begin_quickly(run := WatchedRun()), "nothing happened, so nobody has to look"
     assert history.end_quickly(run) == ChangeSet()
 
 
@@ -104,9 +104,9 @@ def test_a_command_that_changes_nothing_has_changed_nothing(history: History) ->
 )
 @pytest.mark.parametrize("way", ["events", "looking"])
 def test_every_kind_of_change_is_named(
-    history: History, script: str, expected: dict[str, str], way: str
+    history: FileHistory, script: str, expected: dict[str, str], way: str
 ) -> None:
-    run = Run()
+    run = WatchedRun()
     history.begin(run)
     sh(Path(history.root), script)
     if way == "looking":
@@ -114,7 +114,7 @@ def test_every_kind_of_change_is_named(
     assert told(history.end(run)) == expected
 
 
-def test_what_was_there_before_is_handed_on_with_its_hash_and_mode(history: History) -> None:
+def test_what_was_there_before_is_handed_on_with_its_hash_and_mode(history: FileHistory) -> None:
     found = change(around(history, "echo more >> a.txt; chmod 640 a.txt"), "a.txt")
     assert found.data_before == b"one\n"
     assert found.before == hashlib.sha256(b"one\n").hexdigest()
@@ -124,7 +124,7 @@ def test_what_was_there_before_is_handed_on_with_its_hash_and_mode(history: Hist
     assert (link.data_before, stat.S_ISLNK(link.mode_before)) == (b"a.txt", True)
 
 
-def test_what_happened_between_two_commands_is_nobodys(history: History, root: Path) -> None:
+def test_what_happened_between_two_commands_is_nobodys(history: FileHistory, root: Path) -> None:
     around(history, "true")
     (root / "a.txt").write_text("by hand\n")
     (root / "src" / "mine").write_text("by hand\n")
@@ -134,9 +134,9 @@ def test_what_happened_between_two_commands_is_nobodys(history: History, root: P
 
 
 def test_what_the_door_writes_while_a_command_runs_is_not_the_commands(
-    history: History, root: Path
+    history: FileHistory, root: Path
 ) -> None:
-    run = Run()
+    run = WatchedRun()
     history.begin(run)
     (root / "a.txt").write_text("ours\n")
     history.refresh("a.txt")
@@ -148,9 +148,9 @@ def test_what_the_door_writes_while_a_command_runs_is_not_the_commands(
 
 
 def test_what_two_commands_at_once_changed_is_told_to_both_as_uncertain(
-    history: History, root: Path
+    history: FileHistory, root: Path
 ) -> None:
-    one, other = Run(), Run()
+    one, other = WatchedRun(), WatchedRun()
     history.begin(one)
     sh(root, "echo 1 > a.txt")
     history.begin(other)
@@ -168,15 +168,17 @@ def test_what_two_commands_at_once_changed_is_told_to_both_as_uncertain(
     }
 
 
-def test_a_command_that_was_given_up_leaves_nothing_behind(history: History, root: Path) -> None:
-    gone = Run()
+def test_a_command_that_was_given_up_leaves_nothing_behind(
+    history: FileHistory, root: Path
+) -> None:
+    gone = WatchedRun()
     history.begin(gone)
     gone.void()
     changes = around(history, "echo 1 > a.txt")
     assert [each.is_certain for each in changes.changes] == [True]
 
 
-def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: History) -> None:
+def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: FileHistory) -> None:
     around(history, "mv src old; mkdir src; echo 1 > src/new")
     assert told(around(history, "echo 2 > src/new")) == {"src/new": "modified"}
     assert told(around(history, "echo 2 > old/b.txt")) == {"old/b.txt": "modified"}
@@ -184,7 +186,7 @@ def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: Hist
     assert told(around(history, "echo 3 > src/deep/x")) == {"src/deep/x": "modified"}
 
 
-def test_a_write_through_one_name_is_seen_under_all_names(history: History, root: Path) -> None:
+def test_a_write_through_one_name_is_seen_under_all_names(history: FileHistory, root: Path) -> None:
     around(history, "true")
     os.link(root / "a.txt", root / "src" / "before")
     around(history, "true")
@@ -206,8 +208,8 @@ def test_a_write_through_one_name_is_seen_under_all_names(history: History, root
     assert told(around(history, "sed -i s/4/5/ a.txt")) == {"a.txt": "modified"}
 
 
-def test_more_events_than_the_kernel_holds_lose_nothing(history: History, root: Path) -> None:
-    run = Run()
+def test_more_events_than_the_kernel_holds_lose_nothing(history: FileHistory, root: Path) -> None:
+    run = WatchedRun()
     history.begin(run)
     with (
         (root / "src" / "b.txt").open("wb", buffering=0) as one,
@@ -232,8 +234,8 @@ def test_where_nothing_can_be_watched_everything_is_looked_at(
     def refuse(self: object, folder: str) -> int:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr("weft.workspace.history.inotify.Watcher.add", refuse)
-    history = History(str(root))
+    monkeypatch.setattr("weft.workspace.history.inotify.InotifyWatcher.add", refuse)
+    history = FileHistory(str(root))
     assert told(around(history, "echo 1 > a.txt; mkdir n; echo 2 > n/x")) == {
         "a.txt": "modified",
         "n": "created",
@@ -251,10 +253,10 @@ def test_a_change_within_one_tick_of_the_clock_is_not_missed_by_looking(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.workspace.history.history._watcher", lambda: None)
-    history = History(str(root))
+    history = FileHistory(str(root))
     for number in range(20):
         (root / "a.txt").write_text(f"{number:03}")
-        run = Run()
+        run = WatchedRun()
         history.begin(run)
         before = os.stat(root / "a.txt")
         (root / "a.txt").write_text(f"{number + 500:03}")
@@ -265,7 +267,7 @@ def test_a_change_within_one_tick_of_the_clock_is_not_missed_by_looking(
 
 def test_what_is_too_large_or_no_file_is_named_without_its_content(root: Path) -> None:
     (root / "big").write_bytes(b"x" * 5_000)
-    history = History(str(root), limits=Limits(max_file=4_096))
+    history = FileHistory(str(root), limits=HistoryLimits(max_file=4_096))
     changes = around(history, "echo more >> big; mkfifo pipe; echo 1 > a.txt")
     big = change(changes, "big")
     assert (big.missing, big.before, big.data_before) == ("too large", None, None)
@@ -279,7 +281,7 @@ def test_what_is_too_large_or_no_file_is_named_without_its_content(root: Path) -
 def test_what_does_not_fit_the_quota_is_named_and_the_rest_is_kept(root: Path) -> None:
     for number in range(20):
         (root / f"f{number:02}").write_bytes(os.urandom(1_000))
-    history = History(str(root), limits=Limits(quota=30_000))
+    history = FileHistory(str(root), limits=HistoryLimits(quota=30_000))
     changes = around(history, "for f in f*; do echo x >> $f; done")
     missing = [each.missing for each in changes.changes]
     assert 0 < missing.count("quota") < len(missing) == 20
@@ -288,7 +290,7 @@ def test_what_does_not_fit_the_quota_is_named_and_the_rest_is_kept(root: Path) -
 
 
 def test_changing_the_same_file_for_ever_does_not_fill_the_quota(root: Path) -> None:
-    history = History(str(root), limits=Limits(quota=200_000))
+    history = FileHistory(str(root), limits=HistoryLimits(quota=200_000))
     for number in range(60):
         found = change(
             around(history, f"head -c 5000 /dev/zero | tr '\\0' {number % 10} > a.txt"), "a.txt"
@@ -300,11 +302,11 @@ def test_changing_the_same_file_for_ever_does_not_fill_the_quota(root: Path) -> 
 
 
 def test_what_was_moved_in_from_where_nobody_looks_is_uncertain(
-    history: History, root: Path, tmp_path: Path
+    history: FileHistory, root: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "precious").write_text("the only copy")
     around(history, "true")
-    run = Run()
+    run = WatchedRun()
     history.begin(run)
     run.began += 1_000_000_000  # the files above are a second old
     sh(root, "mv build/out moved; mv ../precious a.txt; mv src/b.txt b2; echo x >> b2; ln b2 b3")
@@ -319,7 +321,7 @@ def test_what_was_moved_in_from_where_nobody_looks_is_uncertain(
 
 
 def test_a_file_that_an_ignore_file_gives_free_was_not_made_by_the_command(
-    history: History, root: Path
+    history: FileHistory, root: Path
 ) -> None:
     around(history, "true")
     changes = around(history, "echo '*.tmp' > .gitignore")
@@ -340,7 +342,7 @@ def test_what_is_left_out_is_named(root: Path) -> None:
     (root / "weft-home").mkdir()
     (root / os.fsdecode(b"caf\xe9")).write_text("x")
     subprocess.run(["git", "init", "-q", root], check=True)
-    history = History(str(root), skip=[str(root / "weft-home")])
+    history = FileHistory(str(root), skip=[str(root / "weft-home")])
     around(history, "echo x > weft-home/db")
     assert history.left_out() == {
         ".git/": "ignored",
@@ -359,7 +361,7 @@ def test_a_huge_folder_is_left_out_and_takes_no_room_from_the_others(
         (root / "data" / f"{number}").write_text("x")
     monkeypatch.setattr(index_module, "MAX_FILES", 30)
     monkeypatch.setattr(index_module, "_LARGE_FOLDER", 20)
-    history = History(str(root))
+    history = FileHistory(str(root))
     changes = around(history, "echo 1 > src/deep/c.txt; echo 2 > data/1; touch data/new")
     assert told(changes) == {"src/deep/c.txt": "modified"}
     assert history.left_out()["data/"] == "too many files"
@@ -368,7 +370,7 @@ def test_a_huge_folder_is_left_out_and_takes_no_room_from_the_others(
     history.close()
 
 
-def test_folders_nested_deeper_than_calls_can_be_are_no_trap(history: History) -> None:
+def test_folders_nested_deeper_than_calls_can_be_are_no_trap(history: FileHistory) -> None:
     made = around(history, "mkdir -p $(printf 'd/%.0s' $(seq 1500))")
     assert len(made.changes) == 1500
     gone = around(history, "rm -r d")
@@ -380,7 +382,7 @@ def test_submodules_and_links_to_folders_are_no_trap(root: Path, tmp_path: Path)
     subprocess.run(["git", "init", "-q", root / "sub"], check=True)
     (root / "sub" / "m.txt").write_text("m")
     (root / "away").symlink_to(tmp_path)
-    history = History(str(root))
+    history = FileHistory(str(root))
     changes = around(history, "echo 2 > sub/m.txt; touch sub/.git/x; echo 1 > ../outside")
     assert told(changes) == {"sub/m.txt": "modified"}
     history.close()
@@ -391,12 +393,12 @@ def test_submodules_and_links_to_folders_are_no_trap(root: Path, tmp_path: Path)
 
 def test_what_is_known_outlives_the_process(root: Path, tmp_path: Path) -> None:
     pack = str(tmp_path / "pack")
-    first = History(str(root), pack=pack)
+    first = FileHistory(str(root), pack=pack)
     around(first, "echo 2 > a.txt")
     first.close()
     size = os.stat(pack).st_size
     (root / "src" / "b.txt").write_text("by hand\n")
-    second = History(str(root), pack=pack)
+    second = FileHistory(str(root), pack=pack)
     changes = around(second, "echo 3 > a.txt; echo 3 > src/b.txt")
     assert change(changes, "a.txt").data_before == b"2\n"
     assert change(changes, "src/b.txt").data_before == b"by hand\n"
@@ -410,19 +412,19 @@ def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
     pack = str(tmp_path / "pack")
     script = (
         "import os, sys\n"
-        "from weft.workspace.history.history import History, Run\n"
-        "history = History(sys.argv[1], pack=sys.argv[2]); history.begin(Run('mine'))\n"
+        "from weft.workspace.history.history import FileHistory, WatchedRun\n"
+        "history = FileHistory(sys.argv[1], pack=sys.argv[2]); history.begin(WatchedRun('mine'))\n"
         "open(sys.argv[1] + '/a.txt', 'w').write('half'); os._exit(9)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(root), pack], check=False)
     assert done.returncode == 9
-    history = History(str(root), pack=pack)
-    found = history.interrupted(Run(), ["mine", "other"])
+    history = FileHistory(str(root), pack=pack)
+    found = history.interrupted(WatchedRun(), ["mine", "other"])
     assert list(found) == ["mine"]
     assert [(each.path, each.data_before, each.is_certain) for each in found["mine"].changes] == [
         ("a.txt", b"one\n", False)
     ]
-    assert history.interrupted(Run(), ["mine"]) == {}
+    assert history.interrupted(WatchedRun(), ["mine"]) == {}
     assert told(around(history, "echo 1 > a.txt")) == {"a.txt": "modified"}
     history.close()
 
@@ -431,12 +433,12 @@ def test_nothing_is_told_of_a_process_that_died_between_two_commands(
     root: Path, tmp_path: Path
 ) -> None:
     pack = str(tmp_path / "pack")
-    first = History(str(root), pack=pack)
+    first = FileHistory(str(root), pack=pack)
     around(first, "true")
     (root / "a.txt").write_text("by hand")
     first.close()
-    second = History(str(root), pack=pack)
-    assert second.interrupted(Run(), [""]) == {}
+    second = FileHistory(str(root), pack=pack)
+    assert second.interrupted(WatchedRun(), [""]) == {}
     second.close()
 
 
@@ -445,8 +447,8 @@ def test_what_a_command_changed_is_known_until_it_is_on_record(
     root: Path, tmp_path: Path, later: str
 ) -> None:
     pack = str(tmp_path / "pack")
-    first = History(str(root), pack=pack)
-    run = Run("mine")
+    first = FileHistory(str(root), pack=pack)
+    run = WatchedRun("mine")
     first.begin(run)
     sh(root, "echo 2 > a.txt; rm -r src")
     told_once = first.end(run)
@@ -455,26 +457,26 @@ def test_what_a_command_changed_is_known_until_it_is_on_record(
     first.close()
     (root / "a.txt").write_text("by hand")
     if later == "another process":
-        between = History(str(root), pack=pack)
+        between = FileHistory(str(root), pack=pack)
         around(between, "echo 4 > a.txt")
         between.close()
-    second = History(str(root), pack=pack)
-    assert second.interrupted(Run(), ["mine"]) == {"mine": told_once}
+    second = FileHistory(str(root), pack=pack)
+    assert second.interrupted(WatchedRun(), ["mine"]) == {"mine": told_once}
     assert all(each.is_certain for each in told_once.changes)
     second.close()
 
 
 def test_what_two_processes_died_with_is_told_from_the_first_on(root: Path, tmp_path: Path) -> None:
     pack = str(tmp_path / "pack")
-    first = History(str(root), pack=pack)
-    first.begin(Run("mine"))
+    first = FileHistory(str(root), pack=pack)
+    first.begin(WatchedRun("mine"))
     sh(root, "echo 2 > a.txt")
     first.close()
-    second = History(str(root), pack=pack)
+    second = FileHistory(str(root), pack=pack)
     around(second, "echo 3 > a.txt; touch new")
     second.close()
-    third = History(str(root), pack=pack)
-    found = third.interrupted(Run(), ["mine"])["mine"]
+    third = FileHistory(str(root), pack=pack)
+    found = third.interrupted(WatchedRun(), ["mine"])["mine"]
     assert {each.path: each.data_before for each in found.changes} == {
         "a.txt": b"one\n",
         "new": None,
@@ -486,7 +488,7 @@ def test_a_second_process_at_the_same_time_has_a_file_of_its_own(
     root: Path, tmp_path: Path
 ) -> None:
     pack = str(tmp_path / "pack")
-    first, second = History(str(root), pack=pack), History(str(root), pack=pack)
+    first, second = FileHistory(str(root), pack=pack), FileHistory(str(root), pack=pack)
     around(first, "true")
     around(second, "true")
     packs = [each._pack for each in (first, second)]
@@ -498,13 +500,13 @@ def test_a_second_process_at_the_same_time_has_a_file_of_its_own(
 
 def test_a_history_that_was_spoilt_begins_anew(root: Path, tmp_path: Path) -> None:
     pack = tmp_path / "pack"
-    first = History(str(root), pack=str(pack))
+    first = FileHistory(str(root), pack=str(pack))
     around(first, "true")
     first.close()
     whole = pack.read_bytes()
     for spoilt in (b"", b"nonsense" * 100, whole[:-7], whole[:40] + b"\0" * 400 + whole[440:]):
         pack.write_bytes(spoilt)
-        history = History(str(root), pack=str(pack))
+        history = FileHistory(str(root), pack=str(pack))
         found = change(around(history, "printf 'two\\n' > a.txt"), "a.txt")
         assert found.data_before == b"one\n"
         around(history, "printf 'one\\n' > a.txt")
@@ -565,10 +567,10 @@ def _hash(thing: Thing) -> str:
 @pytest.mark.parametrize("seed", range(12))
 def test_before_and_change_make_after_whatever_the_commands_do(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
-    history = History(str(tmp_path))
+    history = FileHistory(str(tmp_path))
     for _ in range(12):
         before = tree(tmp_path)
-        run = Run()
+        run = WatchedRun()
         history.begin(run)
         sh(tmp_path, some_script(dice))
         if dice.random() < 0.2:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.workspace.ignore import Rules, ignore_of
+from weft.workspace.ignore import IgnoreFile, ignore_of
 
 NAMES = ("a", "b", "ab", "a.py", "b.py", "build", "x.log", "keep.log", "[", "sp ace", "é")
 LINES = (
@@ -127,7 +127,7 @@ def test_another_repository_inside_has_rules_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_is_slow_to_match_is_not_slow(tmp_path: Path) -> None:
-    rules = Rules("**/a*b*c*d*e*f\n")
+    rules = IgnoreFile("**/a*b*c*d*e*f\n")
     assert rules.judge("x/" * 20, "a" * 60, is_folder=False) is None
 
 
@@ -147,5 +147,5 @@ def test_a_pattern_that_is_slow_to_match_is_not_slow(tmp_path: Path) -> None:
 )
 def test_no_line_of_a_project_can_keep_us_busy(line: str, prefix: str, name: str) -> None:
     """It fits in very many ways up to its last letter, and all of them would be tried."""
-    assert Rules(line).judge(prefix, name, is_folder=False) is None
-    assert Rules(line).judge(prefix, name[:-1] + line[-1], is_folder=False) is True
+    assert IgnoreFile(line).judge(prefix, name, is_folder=False) is None
+    assert IgnoreFile(line).judge(prefix, name[:-1] + line[-1], is_folder=False) is True

@@ -12,7 +12,7 @@ from tests.workspace.trees import Thing, tree
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import FileImage
 from weft.workspace.atomic_write import TEMPORARY
-from weft.workspace.history.restore import Restorer
+from weft.workspace.history.restore import PathRestorer
 
 pytestmark = pytest.mark.anyio
 
@@ -28,18 +28,18 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def restorer(root: Path) -> Restorer:
-    return Restorer(str(root), max_file=1_000)
+def restorer(root: Path) -> PathRestorer:
+    return PathRestorer(str(root), max_file=1_000)
 
 
-async def image(restorer: Restorer, path: str) -> FileImage:
+async def image(restorer: PathRestorer, path: str) -> FileImage:
     found = await restorer.look(path)
     assert found is not None
     return found
 
 
 async def test_what_is_there_is_seen_with_its_content_and_mode(
-    root: Path, restorer: Restorer
+    root: Path, restorer: PathRestorer
 ) -> None:
     (root / "f").chmod(0o640)
     (root / "big").write_bytes(b"x" * 1_001)
@@ -80,7 +80,7 @@ def put(path: Path, thing: Thing | None) -> None:
 @pytest.mark.parametrize("now", KINDS)
 @pytest.mark.parametrize("wanted", KINDS)
 async def test_anything_can_become_anything_again(
-    now: str, wanted: str, root: Path, restorer: Restorer
+    now: str, wanted: str, root: Path, restorer: PathRestorer
 ) -> None:
     put(root / "d" / "p", KINDS[wanted])
     goal, target = tree(root), await restorer.look("d/p")
@@ -95,7 +95,7 @@ async def test_anything_can_become_anything_again(
 
 
 async def test_what_was_changed_since_it_was_looked_at_is_left_alone(
-    root: Path, restorer: Restorer
+    root: Path, restorer: PathRestorer
 ) -> None:
     seen = await image(restorer, "f")
     wanted = FileImage(mode=seen.mode, hash=seen.hash, data=b"wanted")
@@ -110,7 +110,9 @@ async def test_what_was_changed_since_it_was_looked_at_is_left_alone(
     assert tree(root) == before
 
 
-async def test_a_folder_that_holds_anything_is_not_removed(root: Path, restorer: Restorer) -> None:
+async def test_a_folder_that_holds_anything_is_not_removed(
+    root: Path, restorer: PathRestorer
+) -> None:
     before = tree(root)
     with pytest.raises(FinalToolError, match="not empty"):
         await restorer.put_back("d", None, expected=await restorer.look("d"))
@@ -118,7 +120,7 @@ async def test_a_folder_that_holds_anything_is_not_removed(root: Path, restorer:
 
 
 async def test_nothing_is_put_through_a_link(
-    root: Path, restorer: Restorer, tmp_path: Path
+    root: Path, restorer: PathRestorer, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -130,7 +132,7 @@ async def test_nothing_is_put_through_a_link(
 
 
 async def test_a_private_file_is_never_readable_by_others_on_the_way(
-    root: Path, restorer: Restorer, monkeypatch: pytest.MonkeyPatch
+    root: Path, restorer: PathRestorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes: list[int] = []
     write = os.write
@@ -147,7 +149,7 @@ async def test_a_private_file_is_never_readable_by_others_on_the_way(
 
 
 async def test_what_a_killed_process_left_half_done_is_swept(
-    root: Path, restorer: Restorer
+    root: Path, restorer: PathRestorer
 ) -> None:
     (root / f"{TEMPORARY}0").write_text("half")
     (root / f"{TEMPORARY}1").symlink_to("half")
@@ -156,7 +158,7 @@ async def test_what_a_killed_process_left_half_done_is_swept(
 
 
 async def test_bits_that_lend_an_owners_rights_are_not_given_to_a_new_file(
-    root: Path, restorer: Restorer
+    root: Path, restorer: PathRestorer
 ) -> None:
     wanted = FileImage(mode=stat.S_IFREG | 0o4755, data=b"x")
     await restorer.put_back("su", wanted, expected=None)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from weft.workspace.sandbox import overlay_changes as overlay
-from weft.workspace.sandbox.overlay_apply import Applier
+from weft.workspace.sandbox.overlay_apply import OverlayApplier
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes
 from weft.workspace.sandbox.overlay_plan import plan, started_now
-from weft.workspace.sandbox.versions import MOST_BYTES, MOST_OF_ONE, Versions
+from weft.workspace.sandbox.versions import MOST_BYTES, MOST_OF_ONE, SeenVersions
 
 
 class Layers:
@@ -97,7 +97,7 @@ def test_a_mode_alone_is_changed_in_place(layers: Layers) -> None:
     before = (layers.project / "c").stat().st_ino
     layers.write("chmod 755 c a")
     steps = plan(str(layers.project), str(layers.upper), layers.started)
-    applier = Applier(str(layers.project), str(layers.upper))
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
     outcome = applier.run(steps)
     applier.close()
     assert outcome.failed == []
@@ -111,7 +111,7 @@ def test_what_changed_since_it_was_judged_is_left_alone(layers: Layers) -> None:
     (layers.project / "c").write_text("person, just now\n")
     (layers.project / "d").write_text("person\n")
     (layers.project / "a/one").write_text("person too\n")
-    applier = Applier(str(layers.project), str(layers.upper))
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
     outcome = applier.run(steps)
     applier.close()
     assert [step.path for step, _ in outcome.failed] == ["a/one", "c", "d"]
@@ -127,7 +127,7 @@ def test_a_folder_that_became_a_link_is_not_followed(layers: Layers, tmp_path: P
     steps = plan(str(layers.project), str(layers.upper), layers.started)
     shutil.rmtree(layers.project / "a")
     (layers.project / "a").symlink_to(outside)
-    applier = Applier(str(layers.project), str(layers.upper))
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
     outcome = applier.run(steps)
     applier.close()
     assert len(outcome.failed) == 1
@@ -136,7 +136,7 @@ def test_a_folder_that_became_a_link_is_not_followed(layers: Layers, tmp_path: P
 
 def test_no_attribute_of_the_overlay_comes_along(layers: Layers) -> None:
     layers.write("echo more >> c; chmod 444 c")
-    applier = Applier(str(layers.project), str(layers.upper))
+    applier = OverlayApplier(str(layers.project), str(layers.upper))
     outcome = applier.run(plan(str(layers.project), str(layers.upper), layers.started))
     applier.close()
     assert outcome.failed == []
@@ -168,7 +168,7 @@ def test_another_disk_is_no_hindrance(layers: Layers) -> None:
     shutil.copytree(layers.upper, elsewhere, symlinks=True)
     try:
         steps = plan(str(layers.project), str(elsewhere), layers.started)
-        applier = Applier(str(layers.project), str(elsewhere))
+        applier = OverlayApplier(str(layers.project), str(elsewhere))
         outcome = applier.run(steps)
         applier.close()
     finally:
@@ -186,7 +186,7 @@ def test_another_disk_is_no_hindrance(layers: Layers) -> None:
 
 
 def test_the_last_seen_version_is_kept_and_the_longest_unseen_goes_first() -> None:
-    versions = Versions()
+    versions = SeenVersions()
     versions.saw("a", b"1")
     versions.saw("a", b"2")
     assert (versions.of("a"), versions.of("b")) == (b"2", None)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.errors import FinalToolError
-from weft.workspace.paths import Place, Roots
+from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 
-ROOTS = Roots("/ws", ["/opt/added"])
+ROOTS = WorkspaceRoots("/ws", ["/opt/added"])
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_what_the_system_would_misread_is_refused(path: str) -> None:
 def test_a_project_named_through_a_link_is_known_by_both_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    roots = Roots(str(tmp_path / "link"))
+    roots = WorkspaceRoots(str(tmp_path / "link"))
     assert roots.root == str(tmp_path / "real")
     for name in ("link", "real"):
-        assert roots.place(str(tmp_path / name / "f")) == Place(roots.root, "f")
+        assert roots.place(str(tmp_path / name / "f")) == WorkspacePath(roots.root, "f")
 
 
 @given(st.text(alphabet="ab./~ ", max_size=20))

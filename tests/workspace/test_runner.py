@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from weft.errors import FinalToolError
-from weft.workspace import Command, LocalRunner, RunResult, kill_orphans
+from weft.workspace import LocalRunner, ProcessCommand, RunResult, kill_orphans
 from weft.workspace.process.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYTES, WHOLE_BYTES
 
 pytestmark = pytest.mark.anyio
@@ -26,8 +26,10 @@ def runner() -> LocalRunner:
     return LocalRunner(os.environ)
 
 
-def bash(script: str, cwd: Path, timeout_seconds: float = 30.0) -> Command:
-    return Command(argv=("bash", "-c", script), cwd=str(cwd), timeout_seconds=timeout_seconds)
+def bash(script: str, cwd: Path, timeout_seconds: float = 30.0) -> ProcessCommand:
+    return ProcessCommand(
+        argv=("bash", "-c", script), cwd=str(cwd), timeout_seconds=timeout_seconds
+    )
 
 
 def is_alive(pid: int) -> bool:
@@ -70,7 +72,7 @@ async def test_output_and_exit_code_come_back_in_order(runner: LocalRunner, tmp_
 async def test_it_runs_where_it_was_told_with_what_it_was_given(
     runner: LocalRunner, tmp_path: Path
 ) -> None:
-    command = Command(
+    command = ProcessCommand(
         argv=("sh", "-c", 'pwd; echo "$ONE"; cat'),
         cwd=str(tmp_path),
         env={"ONE": "two"},
@@ -92,15 +94,15 @@ async def test_a_signal_shows_as_a_negative_code(runner: LocalRunner, tmp_path: 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (Command(argv=("no-such-program",), cwd="/"), "no program 'no-such-program'"),
-        (Command(argv=("true",), cwd="/no/such/folder"), "no folder '/no/such/folder'"),
-        (Command(argv=("true", "a\0b"), cwd="/"), "NUL"),
-        (Command(argv=("true", "x" * 3_000_000), cwd="/"), "too long"),
-        (Command(argv=("/etc/hostname",), cwd="/"), "does not run"),
+        (ProcessCommand(argv=("no-such-program",), cwd="/"), "no program 'no-such-program'"),
+        (ProcessCommand(argv=("true",), cwd="/no/such/folder"), "no folder '/no/such/folder'"),
+        (ProcessCommand(argv=("true", "a\0b"), cwd="/"), "NUL"),
+        (ProcessCommand(argv=("true", "x" * 3_000_000), cwd="/"), "too long"),
+        (ProcessCommand(argv=("/etc/hostname",), cwd="/"), "does not run"),
     ],
 )
 async def test_what_cannot_be_started_is_told_in_words(
-    runner: LocalRunner, command: Command, words: str
+    runner: LocalRunner, command: ProcessCommand, words: str
 ) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(FinalToolError, match=words):
@@ -335,11 +337,11 @@ def test_a_program_of_the_project_is_not_taken_for_one_of_the_system(tmp_path: P
 
 ORPHANING = """
 import asyncio, os, sys
-from weft.workspace import Command, LocalRunner
+from weft.workspace import ProcessCommand, LocalRunner
 def ready(text):
     print(text, end="", flush=True)
     os._exit(9)
-command = Command(argv=("bash", "-c", "setsid sleep 600 & sleep 600 & echo $$ $! $(jobs -p)"), cwd="/")
+command = ProcessCommand(argv=("bash", "-c", "setsid sleep 600 & sleep 600 & echo $$ $! $(jobs -p)"), cwd="/")
 asyncio.run(LocalRunner(dict(os.environ)).run(command, ready))
 """
 

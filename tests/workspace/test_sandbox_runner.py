@@ -13,8 +13,8 @@ import pytest
 
 from tests.workspace.confined import Confined, confined, meanwhile
 from weft.errors import FinalToolError, RetryableToolError
-from weft.workspace import Command, RunResult, Touched
-from weft.workspace.sandbox.runner import Sandbox, SandboxOptions
+from weft.workspace import ChangedFile, ProcessCommand, RunResult
+from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ def told(result: RunResult) -> dict[str, str]:
     return {change.path: change.action for change in result.changes}
 
 
-def change(result: RunResult, path: str) -> Touched:
+def change(result: RunResult, path: str) -> ChangedFile:
     assert result.changes is not None
     return next(each for each in result.changes if each.path == path)
 
@@ -348,7 +348,7 @@ async def test_an_older_bubblewrap_that_lacks_a_switch_will_do(tmp_path: Path) -
     )
     (programs / "bwrap").chmod(0o755)
     environ = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    sandbox = Sandbox(environ=environ, folder=str(tmp_path / "sandbox"))
+    sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
     there = Confined(tmp_path, sandbox)
     assert await sandbox.why_not((str(there.project),)) == ""
     result = await there.shell("unshare --user true; echo x > made")
@@ -433,10 +433,10 @@ def running(word: str) -> list[str]:
 
 async def test_what_cannot_start_is_explained(tmp_path: Path) -> None:
     async with confined(tmp_path) as there:
-        missing = Command(argv=("no-such-program",), cwd=str(there.project))
+        missing = ProcessCommand(argv=("no-such-program",), cwd=str(there.project))
         with pytest.raises(FinalToolError, match="no program 'no-such-program'"):
             await there.runner.run(missing)
-        elsewhere = Command(argv=("true",), cwd=str(there.project / "gone"))
+        elsewhere = ProcessCommand(argv=("true",), cwd=str(there.project / "gone"))
         with pytest.raises(FinalToolError, match="no folder"):
             await there.runner.run(elsewhere)
         with pytest.raises(FinalToolError, match="too long"):
@@ -579,7 +579,7 @@ async def test_commits_and_packing_are_carried_over(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         result = await there.shell("git gc -q && git log --oneline | wc -l && git fsck --strict")
         assert result.output.startswith("2\n"), result.output
-        plain = Command(argv=("git", "log", "--format=%s"), cwd=str(there.project))
+        plain = ProcessCommand(argv=("git", "log", "--format=%s"), cwd=str(there.project))
         assert (await there.local.run(plain)).output == "two\none\n"
 
 
@@ -648,7 +648,7 @@ async def test_where_there_is_no_sandbox_commands_run_as_they_would_without(tmp_
     empty = tmp_path / "bin"
     empty.mkdir()
     environ = {"PATH": str(empty), "HOME": str(tmp_path)}
-    sandbox = Sandbox(environ=environ, folder=str(tmp_path / "sandbox"))
+    sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
     there = Confined(tmp_path, sandbox)
     assert not await there.runner.is_sandboxed()
     report = await sandbox.probe((str(there.project),))
@@ -673,7 +673,7 @@ async def test_a_bubblewrap_that_fails_is_no_sandbox_and_says_why(tmp_path: Path
     programs.mkdir()
     (programs / "bwrap").write_text("#!/bin/sh\necho 'bwrap: no permissions' >&2\nexit 1\n")
     (programs / "bwrap").chmod(0o755)
-    sandbox = Sandbox(
+    sandbox = ProcessSandbox(
         environ={"PATH": f"{programs}:/usr/bin:/bin"}, folder=str(tmp_path / "sandbox")
     )
     there = Confined(tmp_path, sandbox)
@@ -752,7 +752,7 @@ async def test_unix_sockets_are_refused_unless_they_are_allowed_and_the_model_is
 
 async def test_the_environment_is_scrubbed_and_says_where_it_is(tmp_path: Path) -> None:
     environ = {**os.environ, "MY_TOKEN": "secret", "LD_PRELOAD": "", "HOME": str(tmp_path)}
-    sandbox = Sandbox(environ=environ, folder=str(tmp_path / "sandbox"))
+    sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
     there = Confined(tmp_path, sandbox)
     if await sandbox.why_not((str(there.project),)):
         pytest.skip("this machine has no sandbox")

@@ -11,8 +11,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from weft.workspace import Command, LocalRunner, LocalWorkspace, Runner, RunResult, Touched
-from weft.workspace.history.history import Limits
+from weft.workspace import (
+    ChangedFile,
+    LocalRunner,
+    LocalWorkspace,
+    ProcessCommand,
+    Runner,
+    RunResult,
+)
+from weft.workspace.history.history import HistoryLimits
 from weft.workspace.history.runner import WatchedRunner, histories_of
 
 pytestmark = pytest.mark.anyio
@@ -23,13 +30,13 @@ def watched(root: Path, *added: Path, folder: Path | None = None) -> WatchedRunn
         str(root),
         [str(each) for each in added],
         folder=None if folder is None else str(folder),
-        limits=Limits(),
+        limits=HistoryLimits(),
     )
     return WatchedRunner(LocalRunner(os.environ), histories)
 
 
-def bash(script: str, cwd: Path, *, only_reads: bool = False) -> Command:
-    return Command(argv=("bash", "-c", script), cwd=str(cwd), only_reads=only_reads)
+def bash(script: str, cwd: Path, *, only_reads: bool = False) -> ProcessCommand:
+    return ProcessCommand(argv=("bash", "-c", script), cwd=str(cwd), only_reads=only_reads)
 
 
 def told(result: RunResult) -> dict[str, str]:
@@ -59,14 +66,14 @@ async def test_a_command_of_ours_that_only_reads_is_not_looked_after(root: Path)
 
 
 async def test_a_runner_that_knows_better_is_believed(root: Path) -> None:
-    exact = (Touched(path="b", action="created"),)
+    exact = (ChangedFile(path="b", action="created"),)
 
     class Knowing(Runner):
-        def knows_changes(self, command: Command) -> bool:
+        def knows_changes(self, command: ProcessCommand) -> bool:
             return True
 
         async def run(
-            self, command: Command, on_output: Callable[[str], None] | None = None
+            self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
         ) -> RunResult:
             (root / "a.txt").write_text("by hand")
             return RunResult(exit_code=0, output="", changes=exact)
@@ -74,7 +81,7 @@ async def test_a_runner_that_knows_better_is_believed(root: Path) -> None:
         def which(self, program: str, *, not_below: str = "") -> str | None:
             return None
 
-    runner = WatchedRunner(Knowing(), histories_of(str(root), folder=None, limits=Limits()))
+    runner = WatchedRunner(Knowing(), histories_of(str(root), folder=None, limits=HistoryLimits()))
     assert (await runner.run(bash("true", root))).changes == exact
 
 

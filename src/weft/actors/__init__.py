@@ -2,14 +2,14 @@
 
 from weft.actors.hub import Hub, Inbox
 from weft.actors.mailbox import Envelope, Mailbox
-from weft.actors.supervisor import Budget, StrayCancellation, Supervisor, no_strays
+from weft.actors.supervisor import RestartBudget, StrayCancellation, Supervisor, no_strays
 
 __all__ = [
-    "Budget",
     "Envelope",
     "Hub",
     "Inbox",
     "Mailbox",
+    "RestartBudget",
     "StrayCancellation",
     "Supervisor",
     "no_strays",

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Budget:
+class RestartBudget:
     """At most `restarts` in `seconds`; each child has its own, so that one in a crash loop takes nobody along."""
 
     def __init__(

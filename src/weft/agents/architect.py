@@ -17,12 +17,12 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from weft.agents.child_run import ChildEnd, Errand, finished
-from weft.agents.host import Household, Wanted
+from weft.agents.child_run import ChildEnd, ChildRun, finished
+from weft.agents.host import AgentHost, ChildRequest
 from weft.agents.plan import (
     EDITOR,
     MOST_REPLANS,
-    Plan,
+    WorkPlan,
     as_plan,
     failure_report,
     next_of,
@@ -30,18 +30,18 @@ from weft.agents.plan import (
     report,
     step_prompt,
 )
-from weft.agents.step_check import Check, Verdict
+from weft.agents.step_check import CheckVerdict, StepCheck
 from weft.agents.tool import depth_of
 from weft.errors import UsageError
 from weft.events import (
     ArchitectPhase,
     ArchitectPlan,
     ArchitectStep,
+    CallOrigin,
     ChildStarted,
     Fact,
     FinishReason,
     NewMessage,
-    Origin,
     PlanDecided,
     ToolComplete,
     TurnFinished,
@@ -58,15 +58,15 @@ from weft.ids import (
 )
 from weft.loop import (
     Commit,
+    SessionWork,
     Turn,
     TurnEnvironment,
-    Work,
     revision_of,
     settle_open_calls,
     tip_after,
 )
 from weft.messages import ModelName, Node, Text, ToolResult
-from weft.permissions import Action
+from weft.permissions import ToolAction
 from weft.session import SetBoundary
 from weft.state import PlanState, SessionState
 
@@ -74,7 +74,7 @@ ENDS_ALL: Final[frozenset[FinishReason]] = frozenset({"max_budget", "auth_error"
 """Ends of a step that another plan would not change."""
 
 
-class Editor(msgspec.Struct, frozen=True, kw_only=True):
+class StepEditor(msgspec.Struct, frozen=True, kw_only=True):
     """Who carries out the steps."""
 
     model: ModelName
@@ -83,11 +83,11 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
     """What the session itself may use."""
 
 
-class Architect(Work):
+class ArchitectRun(SessionWork):
     """A plan on its way."""
 
     def __init__(
-        self, environment: TurnEnvironment, turn_id: TurnId, home: Household, editor: Editor
+        self, environment: TurnEnvironment, turn_id: TurnId, home: AgentHost, editor: StepEditor
     ) -> None:
         """`environment` is the planner's: its model, its tools, and `submit` for the plan."""
         self._env = msgspec.structs.replace(environment, handed_in=self._proposed)
@@ -170,7 +170,7 @@ class Architect(Work):
         if not value.get("steps"):
             return True, "there is nothing to do"
         gate = self._env.gate
-        decision = gate.decide(Action(tool="architect", kind="other", target="plan"))
+        decision = gate.decide(ToolAction(tool="architect", kind="other", target="plan"))
         if decision.verdict == "allow" or gate.when_asking == "yes":
             return True, ""
         if gate.when_asking == "no":
@@ -224,13 +224,13 @@ class Architect(Work):
         await self._commit(self._step(index, "started", "", child), started)
         return child
 
-    async def _executed(self, plan: Plan, index: int, child: SessionId) -> ChildEnd | None:
+    async def _executed(self, plan: WorkPlan, index: int, child: SessionId) -> ChildEnd | None:
         """The child's end; None when it is on record from before."""
         about = self._state.children.known.get(child)
         if about is not None and not about.is_open:
             return None
         self._env.journal.status("executing_tool")
-        errand = Errand(
+        errand = ChildRun(
             self._home,
             self._wanted(plan, index, child),
             (Text(text=step_prompt(plan, index)),),
@@ -239,7 +239,7 @@ class Architect(Work):
         )
         return await errand.run()
 
-    def _wanted(self, plan: Plan, index: int, child: SessionId) -> Wanted:
+    def _wanted(self, plan: WorkPlan, index: int, child: SessionId) -> ChildRequest:
         step = plan.steps[index]
         bounded: tuple[SetBoundary, ...] = ()
         if step.boundary is not None:
@@ -250,9 +250,9 @@ class Architect(Work):
                 input_id=InputId(f"boundary-{child}"),
             )
             bounded = (bound,)
-        return Wanted(
+        return ChildRequest(
             child=child,
-            origin=Origin(session_id=self._home.session_id, node=tip_after(self._state, ())),
+            origin=CallOrigin(session_id=self._home.session_id, node=tip_after(self._state, ())),
             title=step.title,
             model=self._editor.model,
             tools=tuple(name for name in step.tools if name in self._editor.tools),
@@ -264,15 +264,15 @@ class Architect(Work):
             first=bounded,
         )
 
-    async def _checked(self, plan: Plan, index: int) -> Verdict:
+    async def _checked(self, plan: WorkPlan, index: int) -> CheckVerdict:
         step, node = plan.steps[index], tip_after(self._state, ())
         if not step.check or node is None:
-            return Verdict(True, "")
+            return CheckVerdict(True, "")
         if "shell" not in self._editor.tools:
-            return Verdict(True, "(not checked: this session has no shell)")
+            return CheckVerdict(True, "(not checked: this session has no shell)")
         self._phase("checking", index)
         call_uid = CallUid(f"{self._plan.plan_id}.{index}")
-        verdict = await Check(self._env, step.check, call_uid, node).run()
+        verdict = await StepCheck(self._env, step.check, call_uid, node).run()
         if verdict.passed:
             return verdict
         return msgspec.structs.replace(
@@ -281,7 +281,7 @@ class Architect(Work):
 
     async def _failed(
         self,
-        plan: Plan,
+        plan: WorkPlan,
         index: int,
         reason: FinishReason,
         why: str,

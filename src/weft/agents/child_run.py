@@ -17,7 +17,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from weft.agents.host import Handle, Household, Wanted
+from weft.agents.host import AgentHost, ChildHandle, ChildRequest
 from weft.errors import NoPendingRequest, WeftError
 from weft.events import (
     Fact,
@@ -35,7 +35,14 @@ from weft.events import (
 from weft.ids import CallUid, InputId, SessionId, TurnId
 from weft.loop import Commit, child_finished
 from weft.messages import Part, Usage
-from weft.session import Abort, Accepted, AnswerQuestion, ContinueTurn, RespondToPermission, Say
+from weft.session import (
+    AbortTurn,
+    Accepted,
+    AnswerQuestion,
+    ContinueTurn,
+    RespondToPermission,
+    SendPrompt,
+)
 from weft.state import SessionState
 
 STOP_SECONDS: Final = 3.0
@@ -60,13 +67,13 @@ class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
     """What it changed, as the parent's log is to have it."""
 
 
-class Errand:
+class ChildRun:
     """A child at work."""
 
     def __init__(
         self,
-        home: Household,
-        wanted: Wanted,
+        home: AgentHost,
+        wanted: ChildRequest,
         prompt: tuple[Part, ...],
         *,
         label: str = "agent",
@@ -82,7 +89,7 @@ class Errand:
         self._outlives_turn = outlives_turn
         self._goes_on = goes_on
         self._emit = emit
-        self._begun: tuple[Handle, TurnId | None] | None = None
+        self._begun: tuple[ChildHandle, TurnId | None] | None = None
         self._forwarded: set[str] = set()
         self._text = ""
         self._files: list[FileTouched] = []
@@ -124,7 +131,7 @@ class Errand:
         await self._home.close_child(self.child)
         return end
 
-    async def _follow(self, handle: Handle, turn_id: TurnId | None) -> ChildEnd:
+    async def _follow(self, handle: ChildHandle, turn_id: TurnId | None) -> ChildEnd:
         try:
             async with anyio.create_task_group() as group:
                 end = await self._read(handle, turn_id, group)
@@ -136,10 +143,10 @@ class Errand:
                     await self._stop(handle)
             raise
 
-    async def _stop(self, handle: Handle) -> None:
+    async def _stop(self, handle: ChildHandle) -> None:
         """Stop the child, and put on record what it had used until then."""
         try:
-            await handle.abort(Abort(reason="the session it works for was stopped"))
+            await handle.abort(AbortTurn(reason="the session it works for was stopped"))
             end = self._end(handle, handle.state.turn.last_reason or "aborted", "it was stopped")
             await self._home.append(lambda state: Commit(facts=finished(state, self.child, end)))
         except WeftError:
@@ -147,7 +154,7 @@ class Errand:
 
     # -- setting to work
 
-    async def _set_to_work(self, handle: Handle) -> TurnId | None:
+    async def _set_to_work(self, handle: ChildHandle) -> TurnId | None:
         """Start, continue or find the child's turn."""
         turn = handle.state.turn
         if turn.open is not None and handle.status not in ("interrupted", "error"):
@@ -158,7 +165,7 @@ class Errand:
             return turn.last_turn
         for command in self._wanted.first:
             await handle.call(command)
-        said = Say(
+        said = SendPrompt(
             parts=self._prompt,
             when_busy="refuse",
             input_id=InputId(f"errand-{self.child}"),
@@ -167,7 +174,9 @@ class Errand:
 
     # -- following
 
-    async def _read(self, handle: Handle, turn_id: TurnId | None, group: TaskGroup) -> ChildEnd:
+    async def _read(
+        self, handle: ChildHandle, turn_id: TurnId | None, group: TaskGroup
+    ) -> ChildEnd:
         try:
             async with handle.subscribe(after=0, live="status") as events:
                 if _is_stuck(handle, handle.status):
@@ -186,7 +195,7 @@ class Errand:
             return self._end(handle, "halted", str(error))
         return self._end(handle, "halted", "its session was closed")
 
-    async def _take(self, event: object, handle: Handle, group: TaskGroup) -> None:
+    async def _take(self, event: object, handle: ChildHandle, group: TaskGroup) -> None:
         match event:
             case TurnStarted(continued=False):
                 self._text = ""
@@ -207,7 +216,7 @@ class Errand:
             case _:
                 pass
 
-    def _end(self, handle: Handle, reason: FinishReason, detail: str) -> ChildEnd:
+    def _end(self, handle: ChildHandle, reason: FinishReason, detail: str) -> ChildEnd:
         state = handle.state
         return ChildEnd(
             reason=reason,
@@ -220,7 +229,7 @@ class Errand:
 
     # -- requests
 
-    async def _forward(self, request: _Request, handle: Handle) -> None:
+    async def _forward(self, request: _Request, handle: ChildHandle) -> None:
         """Put a request of the child on the parent's record, and hand the answer on."""
         try:
             await self._home.append(lambda state: Commit(facts=self._reissued(state, request)))
@@ -287,7 +296,7 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
     return (*end.files, ended)
 
 
-def _is_stuck(handle: Handle, status: str) -> bool:
+def _is_stuck(handle: ChildHandle, status: str) -> bool:
     return status in ("interrupted", "error") and handle.state.turn.open is not None
 
 
@@ -308,7 +317,7 @@ def _handed_on(
     )
 
 
-def _net(files: list[FileTouched], wanted: Wanted) -> tuple[FileTouched, ...]:
+def _net(files: list[FileTouched], wanted: ChildRequest) -> tuple[FileTouched, ...]:
     """What all changes of a file come to, for the parent's record."""
     call_uid: CallUid | None = wanted.origin.call_uid
     first: dict[str, FileTouched] = {}

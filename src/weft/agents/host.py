@@ -8,19 +8,19 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from weft.agents.limits import Family
-from weft.events import Fact, Origin, PermissionResolved, QuestionAnswered, Status
+from weft.agents.limits import AgentTree
+from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered, Status
 from weft.ids import RequestId, SessionId
 from weft.loop import Build
 from weft.messages import ModelName
 from weft.permissions import Mode
-from weft.project import Definitions
-from weft.session import Abort, AbortReceipt, Command, Subscription
+from weft.project import AgentDefinitions
+from weft.session import AbortReceipt, AbortTurn, Command, Subscription
 from weft.state import SessionState
 from weft.workspace import Runner
 
 
-class Handle(Protocol):
+class ChildHandle(Protocol):
     """A session, as one who drives it needs it."""
 
     @property
@@ -40,7 +40,7 @@ class Handle(Protocol):
         """Have a command carried out."""
         ...
 
-    async def abort(self, command: Abort) -> AbortReceipt:
+    async def abort(self, command: AbortTurn) -> AbortReceipt:
         """Stop the turn, and wait until everything is settled."""
         ...
 
@@ -51,11 +51,11 @@ class Handle(Protocol):
         ...
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A child session as it is to be.  Only a child that is not there yet is made so."""
 
     child: SessionId
-    origin: Origin
+    origin: CallOrigin
     title: str
     model: ModelName
     """With the effort it thinks with; without one, at its vendor's default."""
@@ -74,11 +74,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be carried out there before its task; each with an `input_id`, so that it is done once."""
 
 
-class Household(Protocol):
+class AgentHost(Protocol):
     """One session and the sessions that work for it."""
 
     session_id: SessionId
-    family: Family
+    family: AgentTree
     runner: Runner
     worktrees: Path
     """Where copies of the project for isolated agents are made."""
@@ -116,7 +116,7 @@ class Household(Protocol):
         """Whether the user trusts the project as it is now; a copy is trusted as its original."""
         ...
 
-    def definitions(self) -> Definitions:
+    def definitions(self) -> AgentDefinitions:
         """The agents that may be used."""
         ...
 
@@ -132,7 +132,7 @@ class Household(Protocol):
         """The facts by which what holds for the session's files holds for a child's too."""
         ...
 
-    async def open_child(self, wanted: Wanted) -> Handle:
+    async def open_child(self, wanted: ChildRequest) -> ChildHandle:
         """The child session: made if it is not there yet, else opened as it is."""
         ...
 

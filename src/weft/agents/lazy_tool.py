@@ -15,24 +15,24 @@ import msgspec
 
 from weft.events import Effect
 from weft.ids import SessionId
-from weft.tools import Delegate, Prepared, ToolContext
+from weft.tools import DelegateTool, PreparedCall, ToolContext
 
 if TYPE_CHECKING:
-    from weft.agents.host import Household
+    from weft.agents.host import AgentHost
     from weft.agents.tool import AgentTool
 
 NAME = "agent"
 DESCRIBED = os.path.join(os.path.dirname(__file__), "agent.json")
 
 
-class AgentEntry(Delegate):
+class AgentEntry(DelegateTool):
     """The tool `agent` of one session."""
 
     name = NAME
     effect: Effect = "unknown"
     timeout_seconds = math.inf
 
-    def __init__(self, home: Household) -> None:
+    def __init__(self, home: AgentHost) -> None:
         described = _described()
         self.description: str = described["description"]
         self.schema: dict[str, Any] = described["schema"]
@@ -48,7 +48,7 @@ class AgentEntry(Delegate):
             self._loaded = AgentTool(self._home)
         return self._loaded
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         return await self.tool.prepare(args, context)
 
     def resume(self, child: SessionId) -> None:

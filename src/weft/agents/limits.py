@@ -12,12 +12,12 @@ from collections.abc import Callable
 import msgspec
 
 from weft.ids import CallUid, NodeId, SessionId, TurnId
-from weft.loop import Limits, Purse
+from weft.loop import SharedBudget, TurnLimits
 from weft.messages import NOTHING_USED, Usage
-from weft.state import Child, SessionState
+from weft.state import ChildSession, SessionState
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class AgentLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How large a family may be."""
 
     depth: int = 2
@@ -27,11 +27,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """In one turn of the root."""
 
 
-class Family(Purse):
+class AgentTree(SharedBudget):
     """One root session and its descendants, as far as they are open in this process."""
 
     def __init__(
-        self, root: SessionId, bounds: Callable[[], Bounds], limits: Callable[[], Limits]
+        self, root: SessionId, bounds: Callable[[], AgentLimits], limits: Callable[[], TurnLimits]
     ) -> None:
         """`limits` tells what the root may spend."""
         self.root = root
@@ -121,7 +121,7 @@ class Family(Purse):
             self._count_with(child, about) for child, about in state().children.known.items()
         )
 
-    def _count_with(self, child: SessionId, about: Child) -> int:
+    def _count_with(self, child: SessionId, about: ChildSession) -> int:
         below = self.descendants(child) if about.is_open else about.descendants
         return below + (about.purpose == "agent")
 

@@ -39,14 +39,14 @@ CHANGING_TOOLS: Final = ("read", "write", "edit", "multi_edit", "list", "find", 
 RUNNING_TOOLS: Final = ("read", "list", "find", "grep", "shell")
 
 
-class Boundary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StepBoundary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The lines of the file that an edit must stay in, counted from 0, both included."""
 
     first: Annotated[int, Meta(ge=0)]
     last: Annotated[int, Meta(ge=0)]
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlanStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step of a plan."""
 
     action: Action
@@ -57,7 +57,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     file: Annotated[
         str, Meta(description="The file it is about, relative to the project; empty for run.")
     ] = ""
-    boundary: Boundary | None = None
+    boundary: StepBoundary | None = None
     check: Annotated[
         str, Meta(description="A shell command that fails when the step is not done right.")
     ] = ""
@@ -74,23 +74,23 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return CHANGING_TOOLS if self.action in ("create", "edit") else RUNNING_TOOLS
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is to be done, in order."""
 
     summary: Annotated[str, Meta(min_length=1, description="What the plan comes to.")]
-    steps: Annotated[tuple[Step, ...], Meta(max_length=MOST_STEPS)] = ()
+    steps: Annotated[tuple[PlanStep, ...], Meta(max_length=MOST_STEPS)] = ()
 
 
-def as_plan(given: Any) -> Plan:
+def as_plan(given: Any) -> WorkPlan:
     """A plan from what a person or the log has.
 
     Raises:
         UsageError: it is none; the message says where.
     """
-    if isinstance(given, Plan):
+    if isinstance(given, WorkPlan):
         return given
     try:
-        plan = msgspec.convert(given, Plan)
+        plan = msgspec.convert(given, WorkPlan)
     except msgspec.ValidationError as error:
         raise UsageError(f"that is no plan: {error}") from error
     for number, step in enumerate(plan.steps, start=1):
@@ -103,7 +103,7 @@ def as_plan(given: Any) -> Plan:
     return plan
 
 
-def plain(plan: Plan) -> dict[str, Any]:
+def plain(plan: WorkPlan) -> dict[str, Any]:
     """A plan as the log has it."""
     built: dict[str, Any] = msgspec.to_builtins(plan)
     return built
@@ -112,33 +112,33 @@ def plain(plan: Plan) -> dict[str, Any]:
 # --- what comes next -------------------------------------------------------------------
 
 
-class Next(msgspec.Struct, frozen=True):
+class NextAction(msgspec.Struct, frozen=True):
     """What there is to do: plan, wait for a word, do a step, or end."""
 
     do: Literal["plan", "wait", "step", "end"]
     index: int = 0
 
 
-def next_of(state: PlanState) -> Next:
+def next_of(state: PlanState) -> NextAction:
     """What comes next; a function of the log, so that it is the same after a crash."""
     if not state.plan_id or any(step.status == "replanned" for step in state.steps.values()):
-        return Next("plan")
+        return NextAction("plan")
     if state.approved is None:
-        return Next("wait")
+        return NextAction("wait")
     if not state.approved or any(step.status == "failed" for step in state.steps.values()):
-        return Next("end")
+        return NextAction("end")
     planned = state.plan.get("steps")
     for index in range(len(planned) if isinstance(planned, list | tuple) else 0):
         step = state.steps.get(index)
         if step is None or step.status == "started":
-            return Next("step", index)
-    return Next("end")
+            return NextAction("step", index)
+    return NextAction("end")
 
 
 # --- words -----------------------------------------------------------------------------
 
 
-def step_prompt(plan: Plan, index: int) -> str:
+def step_prompt(plan: WorkPlan, index: int) -> str:
     """What the editor is told."""
     step = plan.steps[index]
     lines = [f"The plan: {plan.summary}", "", f"Your step: {step.title}"]
@@ -154,7 +154,7 @@ def step_prompt(plan: Plan, index: int) -> str:
     return "\n".join(lines)
 
 
-def failure_report(plan: Plan, index: int, why: str) -> str:
+def failure_report(plan: WorkPlan, index: int, why: str) -> str:
     """What the planner is told when a step failed."""
     done = [f"{number + 1}. {step.title}" for number, step in enumerate(plan.steps[:index])]
     return "\n".join(
@@ -172,7 +172,7 @@ def failure_report(plan: Plan, index: int, why: str) -> str:
     )
 
 
-def report(state: PlanState, plan: Plan) -> str:
+def report(state: PlanState, plan: WorkPlan) -> str:
     """What was done, for the person and for the model's next turn."""
     if not plan.steps and not state.done:
         return plan.summary
@@ -188,7 +188,7 @@ def report(state: PlanState, plan: Plan) -> str:
     return "\n".join([plan.summary, "", *numbered, "", f"{count} of {len(rows)} steps done."])
 
 
-def shown(plan: Plan) -> str:
+def shown(plan: WorkPlan) -> str:
     """The plan as Markdown, for a person."""
     lines = ["## Plan", "", plan.summary, ""]
     for number, step in enumerate(plan.steps, start=1):
@@ -202,7 +202,7 @@ def shown(plan: Plan) -> str:
 
 def _title(step: dict[str, Any]) -> str:
     try:
-        return msgspec.convert(step, Step).title
+        return msgspec.convert(step, PlanStep).title
     except msgspec.ValidationError:
         return "(a step)"
 

@@ -25,13 +25,13 @@ from weft.loop import Commit, TurnEnvironment
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import grant_pattern, with_hook
 from weft.state import SessionState
-from weft.tools import Outcome, Prepared, builtin_tools
+from weft.tools import PreparedCall, ToolOutcome, builtin_tools
 
 NAME = "check"
 SECONDS = 600.0
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CheckVerdict(msgspec.Struct, frozen=True):
     """What a check came to; `facts` go with the step's own."""
 
     passed: bool
@@ -39,7 +39,7 @@ class Verdict(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-class Check:
+class StepCheck:
     """One run of one step's check."""
 
     def __init__(
@@ -51,21 +51,21 @@ class Check:
         self._node = node
         self._args: dict[str, Any] = {"command": command, "timeout_seconds": SECONDS}
 
-    async def run(self) -> Verdict:
+    async def run(self) -> CheckVerdict:
         """Get leave, intend, run."""
         shell = builtin_tools()["shell"]
         context = self._env.tool_context(self._call_uid)
         try:
             prepared = await shell.prepare(self._args, context)
         except ToolError as error:
-            return Verdict(False, str(error))
+            return CheckVerdict(False, str(error))
         refusal = await self._refusal(prepared)
         if refusal is not None:
-            return Verdict(False, f"The check `{self._command}` was not run: {refusal}")
+            return CheckVerdict(False, f"The check `{self._command}` was not run: {refusal}")
         await self._commit(*self._intent())
         outcome = await _come_to_an_end(prepared)
         text = self._env.redact(clean_text(outcome.text))
-        return Verdict(not outcome.is_error, text, (self._complete(outcome, text),))
+        return CheckVerdict(not outcome.is_error, text, (self._complete(outcome, text),))
 
     async def _commit(self, *facts: Fact) -> None:
         await self._env.journal.commit(lambda state: Commit(facts=facts))
@@ -85,7 +85,7 @@ class Check:
         note = SystemNote(text=f"The check `{self._command}` is run again.", node=self._node)
         return (note, intent)
 
-    def _complete(self, outcome: Outcome, text: str) -> ToolComplete:
+    def _complete(self, outcome: ToolOutcome, text: str) -> ToolComplete:
         limit = self._env.limits.result_characters
         return ToolComplete(
             call_uid=self._call_uid,
@@ -101,7 +101,7 @@ class Check:
 
     # -- leave
 
-    async def _refusal(self, prepared: Prepared) -> str | None:
+    async def _refusal(self, prepared: PreparedCall) -> str | None:
         """Why it may not run; None when it may."""
         decision = self._env.gate.decide(prepared.action)
         if self._env.hooks is not None and decision.verdict != "deny":
@@ -125,7 +125,7 @@ class Check:
             case "wait":
                 return await self._ask(prepared, decision.reason)
 
-    async def _ask(self, prepared: Prepared, reason: str) -> str | None:
+    async def _ask(self, prepared: PreparedCall, reason: str) -> str | None:
         journal = self._env.journal
         shown = hashlib.sha256(prepared.preview.encode("utf-8", "replace")).hexdigest()
         request_id = self._asked(shown)
@@ -168,11 +168,11 @@ class Check:
         return None
 
 
-async def _come_to_an_end(prepared: Prepared) -> Outcome:
+async def _come_to_an_end(prepared: PreparedCall) -> ToolOutcome:
     try:
         return await prepared.run()
     except ToolError as error:
-        return Outcome(text=str(error), is_error=True)
+        return ToolOutcome(text=str(error), is_error=True)
 
 
 def _results(state: SessionState, node: NodeId) -> Container[CallUid]:

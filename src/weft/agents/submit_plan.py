@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.agents.plan import Plan, as_plan
+from weft.agents.plan import WorkPlan, as_plan
 from weft.errors import BadArguments, UsageError
-from weft.tools import Shape, SubmitTool
+from weft.tools import OutputSchema, SubmitTool
 
 NAME = "submit"
 
@@ -17,7 +17,7 @@ class SubmitPlan(SubmitTool):
     description = "Hand in the plan. Call it once, when you know what is to be done; the arguments are the plan itself."
 
     def __init__(self, name: str = NAME) -> None:
-        super().__init__(Shape(Plan), name)
+        super().__init__(OutputSchema(WorkPlan), name)
 
     def value(self, args: dict[str, Any]) -> Any:
         return self._checked(super().value(args))

@@ -13,18 +13,26 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from weft.agents.child_run import ChildEnd, Errand, finished
-from weft.agents.host import Household, Wanted
-from weft.agents.worktree import Worktree, add_worktree, remove_if_unchanged
+from weft.agents.child_run import ChildEnd, ChildRun, finished
+from weft.agents.host import AgentHost, ChildRequest
+from weft.agents.worktree import AgentWorktree, add_worktree, remove_if_unchanged
 from weft.errors import FinalToolError, UsageError, WeftError
-from weft.events import ChildStarted, Effect, Fact, InputQueued, Origin
+from weft.events import CallOrigin, ChildStarted, Effect, Fact, InputQueued
 from weft.ids import EntryId, SessionId, new_id, new_session_id
 from weft.loop import Commit
 from weft.messages import ModelName, Text
-from weft.permissions import MODES, Action
-from weft.project import GENERAL, Definition
+from weft.permissions import MODES, ToolAction
+from weft.project import GENERAL, AgentDefinition
 from weft.state import SessionState
-from weft.tools import Arguments, Delegate, Outcome, Prepared, ToolContext, parse, schema_of
+from weft.tools import (
+    DelegateTool,
+    PreparedCall,
+    ToolArguments,
+    ToolContext,
+    ToolOutcome,
+    parse,
+    schema_of,
+)
 
 NAME: Final = "agent"
 LONGEST_TITLE: Final = 60
@@ -34,7 +42,7 @@ You work for another agent, which gave you the task below and sees nothing of yo
 else. End with a message that holds what was asked for, complete and by itself: results, files you changed, and what you could not do."""
 
 
-class AgentArguments(Arguments, frozen=True, kw_only=True):
+class AgentArguments(ToolArguments, frozen=True, kw_only=True):
     """What `agent` takes."""
 
     prompt: Annotated[
@@ -61,7 +69,7 @@ class AgentArguments(Arguments, frozen=True, kw_only=True):
     ] = ""
 
 
-class AgentTool(Delegate):
+class AgentTool(DelegateTool):
     """Starts sub-agents of one session."""
 
     name = NAME
@@ -74,10 +82,10 @@ class AgentTool(Delegate):
     timeout_seconds = math.inf
     """The agent has limits of its own."""
 
-    def __init__(self, home: Household) -> None:
+    def __init__(self, home: AgentHost) -> None:
         self._home = home
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(AgentArguments, args)
         definition = self._definition(given.agent)
         child = self._home.state.children.for_call(context.call_uid)
@@ -95,12 +103,14 @@ class AgentTool(Delegate):
             )
         wanted = self._wanted(child, given, definition, context)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             return await self._run(wanted, given.prompt, definition, context)
 
-        return Prepared(
+        return PreparedCall(
             # What the agent does is judged call by call, at the gate of its own session.
-            action=Action(tool=self.name, kind="other", target=definition.name, has_effect=False),
+            action=ToolAction(
+                tool=self.name, kind="other", target=definition.name, has_effect=False
+            ),
             run=run,
             preview=f"{definition.name}: {given.prompt}",
             facts=facts,
@@ -108,7 +118,7 @@ class AgentTool(Delegate):
 
     # -- what is asked for
 
-    def _definition(self, name: str) -> Definition:
+    def _definition(self, name: str) -> AgentDefinition:
         known = self._home.definitions()
         if name in known.found:
             return known.found[name]
@@ -125,12 +135,18 @@ class AgentTool(Delegate):
         return new_session_id(home.now())
 
     def _wanted(
-        self, child: SessionId, given: AgentArguments, definition: Definition, context: ToolContext
-    ) -> Wanted:
+        self,
+        child: SessionId,
+        given: AgentArguments,
+        definition: AgentDefinition,
+        context: ToolContext,
+    ) -> ChildRequest:
         home = self._home
-        return Wanted(
+        return ChildRequest(
             child=child,
-            origin=Origin(session_id=home.session_id, node=context.node, call_uid=context.call_uid),
+            origin=CallOrigin(
+                session_id=home.session_id, node=context.node, call_uid=context.call_uid
+            ),
             title=given.description or _title(given.prompt),
             model=self._model(given.model, definition),
             tools=definition.choose(home.tools),
@@ -144,7 +160,7 @@ class AgentTool(Delegate):
             facts=home.inherited(),
         )
 
-    def _model(self, given: str, definition: Definition) -> ModelName:
+    def _model(self, given: str, definition: AgentDefinition) -> ModelName:
         """The named model; without an effort of its own it thinks as hard as the turn that asks."""
         own = self._home.model
         named = given or definition.model
@@ -159,8 +175,8 @@ class AgentTool(Delegate):
     # -- running
 
     async def _run(
-        self, wanted: Wanted, prompt: str, definition: Definition, context: ToolContext
-    ) -> Outcome:
+        self, wanted: ChildRequest, prompt: str, definition: AgentDefinition, context: ToolContext
+    ) -> ToolOutcome:
         home, child = self._home, wanted.child
         about = home.state.children.known.get(child)
         is_beside = about is not None and about.background
@@ -169,14 +185,14 @@ class AgentTool(Delegate):
             place, wanted = await self._placed(wanted, definition)
         except WeftError as error:
             return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), None)
-        errand = Errand(home, wanted, _said(prompt), outlives_turn=is_beside, emit=emit)
+        errand = ChildRun(home, wanted, _said(prompt), outlives_turn=is_beside, emit=emit)
         if is_beside:
             return await self._set_beside(errand, wanted, place)
         end = await errand.run()
         return self._outcome(child, end, await self._cleared(place))
 
-    def _outcome(self, child: SessionId, end: ChildEnd, place: Worktree | None) -> Outcome:
-        return Outcome(
+    def _outcome(self, child: SessionId, end: ChildEnd, place: AgentWorktree | None) -> ToolOutcome:
+        return ToolOutcome(
             text=_told(end, place),
             is_error=end.reason != "stop",
             data={"child": child, "reason": end.reason},
@@ -184,8 +200,8 @@ class AgentTool(Delegate):
         )
 
     async def _placed(
-        self, wanted: Wanted, definition: Definition
-    ) -> tuple[Worktree | None, Wanted]:
+        self, wanted: ChildRequest, definition: AgentDefinition
+    ) -> tuple[AgentWorktree | None, ChildRequest]:
         """The copy that an isolated agent works in; none where nothing may be changed anyway.
 
         Trust comes before everything that reads the repository: git's settings are of a kind with
@@ -203,7 +219,7 @@ class AgentTool(Delegate):
         place = await add_worktree(home.runner, project, home.worktrees / wanted.child)
         return place, msgspec.structs.replace(wanted, project_path=place.project)
 
-    async def _cleared(self, place: Worktree | None) -> Worktree | None:
+    async def _cleared(self, place: AgentWorktree | None) -> AgentWorktree | None:
         """The copy, if it is kept because something was changed in it."""
         if place is None or await remove_if_unchanged(self._home.runner, place):
             return None
@@ -211,7 +227,9 @@ class AgentTool(Delegate):
 
     # -- beside the turns
 
-    async def _set_beside(self, errand: Errand, wanted: Wanted, place: Worktree | None) -> Outcome:
+    async def _set_beside(
+        self, errand: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+    ) -> ToolOutcome:
         """Have a background agent at work and return; its task is on its own record by then."""
         child = wanted.child
         if not self._home.family.is_at_work(child):
@@ -220,12 +238,14 @@ class AgentTool(Delegate):
             except WeftError as error:
                 return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), place)
             self._home.start(lambda: self._see_to_end(errand, wanted, place), f"agent {child}")
-        return Outcome(
+        return ToolOutcome(
             text=f"Started in the background as {child}. You will be told when it has ended; go on meanwhile.",
             data={"child": child},
         )
 
-    async def _see_to_end(self, errand: Errand, wanted: Wanted, place: Worktree | None) -> None:
+    async def _see_to_end(
+        self, errand: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+    ) -> None:
         """Follow a background agent, and tell the session of its end."""
         home, child = self._home, wanted.child
         end = await errand.run()
@@ -253,10 +273,10 @@ class AgentTool(Delegate):
     async def _go_on(self, child: SessionId) -> None:
         home = self._home
         about = home.state.children.known[child]
-        definition = home.definitions().found.get(about.name) or Definition(name=about.name)
-        wanted = Wanted(
+        definition = home.definitions().found.get(about.name) or AgentDefinition(name=about.name)
+        wanted = ChildRequest(
             child=child,
-            origin=Origin(session_id=home.session_id, node=about.node, call_uid=about.call_uid),
+            origin=CallOrigin(session_id=home.session_id, node=about.node, call_uid=about.call_uid),
             title=about.name,
             model=home.model,
             tools=definition.choose(home.tools),
@@ -267,7 +287,7 @@ class AgentTool(Delegate):
             place, wanted = await self._placed(wanted, definition)
         except WeftError:
             place = None  # its copy cannot be found any more; it will say so itself
-        await self._see_to_end(Errand(home, wanted, (), outlives_turn=True), wanted, place)
+        await self._see_to_end(ChildRun(home, wanted, (), outlives_turn=True), wanted, place)
 
 
 def depth_of(state: SessionState) -> int:
@@ -285,7 +305,7 @@ def _title(prompt: str) -> str:
     return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1] + "…"
 
 
-def _told(end: ChildEnd, place: Worktree | None) -> str:
+def _told(end: ChildEnd, place: AgentWorktree | None) -> str:
     """What the model reads of an agent's end."""
     text = end.text.strip()
     if end.reason == "stop":

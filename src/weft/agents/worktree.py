@@ -33,7 +33,7 @@ from weft.workspace import (
 _GITLINK = "160000 "
 
 
-class Worktree(msgspec.Struct, frozen=True, kw_only=True):
+class AgentWorktree(msgspec.Struct, frozen=True, kw_only=True):
     """One copy."""
 
     repository: str
@@ -44,7 +44,7 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
 
 
-async def add_worktree(runner: Runner, project: str, folder: Path) -> Worktree:
+async def add_worktree(runner: Runner, project: str, folder: Path) -> AgentWorktree:
     """Make a copy of the project's last commit at `folder`; one that is there is taken as it is.
 
     A cancel leaves nothing, or a copy that the next call makes anew.
@@ -64,7 +64,7 @@ async def add_worktree(runner: Runner, project: str, folder: Path) -> Worktree:
             )
         if await anyio.to_thread.run_sync(_clear_unfinished, folder, repository):
             await _check_out(git, folder, commit)
-    return Worktree(
+    return AgentWorktree(
         repository=project,
         top=str(folder),
         project=await anyio.to_thread.run_sync(_same_place, project, repository.top, folder),
@@ -72,7 +72,7 @@ async def add_worktree(runner: Runner, project: str, folder: Path) -> Worktree:
     )
 
 
-async def remove_if_unchanged(runner: Runner, place: Worktree) -> bool:
+async def remove_if_unchanged(runner: Runner, place: AgentWorktree) -> bool:
     """Remove a copy in which nothing was changed; False when it is kept."""
     folder = Path(place.top)
     try:
@@ -188,7 +188,7 @@ def _names_back(record: Path, folder: Path) -> bool:
     return named is not None and os.path.realpath(named) == f"{os.path.realpath(folder)}/.git"
 
 
-async def _is_changed(git: SafeGit, place: Worktree) -> bool:
+async def _is_changed(git: SafeGit, place: AgentWorktree) -> bool:
     """True when removing the copy would lose something."""
     head = await git.output("rev-parse", "--verify", "HEAD^{commit}")
     excludes = f"core.excludesFile={await git.user_excludes()}"
@@ -202,7 +202,7 @@ async def _is_changed(git: SafeGit, place: Worktree) -> bool:
     return head != place.commit and not await _is_commit_elsewhere(git, head)
 
 
-async def _has_submodules(git: SafeGit, place: Worktree) -> bool:
+async def _has_submodules(git: SafeGit, place: AgentWorktree) -> bool:
     """True when something is in the folder of a submodule.
 
     Whether it was changed cannot be known without the settings of the submodule's own repository.

@@ -11,7 +11,7 @@ from weft.api.manager import (
     SessionManager,
     SessionRecord,
 )
-from weft.api.model_query import Answer, Delta, Stream, query, stream
+from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
 from weft.api.reports import (
     BackgroundWork,
     ChildInfo,
@@ -26,6 +26,7 @@ from weft.session import Branch, RewindItem, RewindPlan
 
 __all__ = [
     "Answer",
+    "AnswerStream",
     "BackgroundWork",
     "Branch",
     "ChildInfo",
@@ -44,7 +45,6 @@ __all__ = [
     "SessionManager",
     "SessionMetadata",
     "SessionRecord",
-    "Stream",
     "UsageReport",
     "query",
     "stream",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from weft.api.handle import Handle, input_id_of
+from weft.api.handle import SessionHandle, input_id_of
 from weft.errors import UsageError
 from weft.ids import NodeId
 from weft.messages import Text
@@ -17,8 +17,8 @@ from weft.session import (
     DeleteBranch,
     EditNode,
     RenameBranch,
-    Rewind,
     RewindPlan,
+    RewindTo,
     SetCheckpoint,
     SwitchBranch,
     ToggleCollapse,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # as below
     from weft.api.tree_view import TreeView
 
 
-class Branching(Handle):
+class BranchCalls(SessionHandle):
     """Branches, checkpoints, rewinds and revisions."""
 
     async def tree(self) -> TreeView:
@@ -108,7 +108,7 @@ class Branching(Handle):
             UsageError: there is no such message, or `overwrite` names a path that is not in the plan.
         """
         node, checkpoint = await self._place(to)
-        command = Rewind(
+        command = RewindTo(
             to=node,
             checkpoint=checkpoint,
             files=files,

@@ -13,7 +13,7 @@ from anyio import to_thread
 from weft.errors import UsageError
 from weft.export import (
     LARGEST,
-    Restored,
+    RestoredFacts,
     gather,
     parse,
     restore,
@@ -46,7 +46,7 @@ async def export(
     return text
 
 
-async def read_export(path: str | os.PathLike[str]) -> Restored:
+async def read_export(path: str | os.PathLike[str]) -> RestoredFacts:
     """The facts of the export in a file.
 
     Raises:
@@ -54,7 +54,7 @@ async def read_export(path: str | os.PathLike[str]) -> Restored:
         TooNew, Corrupt: a newer program wrote it; it is damaged.
     """
 
-    def read() -> Restored:
+    def read() -> RestoredFacts:
         name = os.fspath(path)
         return restore(parse(_read(Path(path)), name), name)
 

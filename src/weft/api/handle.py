@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weft.errors import SessionStopped, UsageError
 from weft.ids import InputId, SessionId
 from weft.messages import ModelName
-from weft.project.skills import Skills
+from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
-from weft.runtime.port import UNLOADED, Port
-from weft.session import Attach, ChangeSetting, Command, Subscription
+from weft.runtime.port import UNLOADED, SessionPort
+from weft.session import AttachClient, ChangeSetting, Command, Subscription
 from weft.store import SessionRow
-from weft.tools import Shape
+from weft.tools import OutputSchema
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
-    from weft.project.agent_definitions import Definitions
-    from weft.project.markdown_commands import Ask, Expanded, MarkdownCommands
+    from weft.project.agent_definitions import AgentDefinitions
+    from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
 
 MESSAGE_OPTIONS = frozenset(
     {
@@ -41,10 +41,10 @@ MESSAGE_OPTIONS = frozenset(
 """What may be set for one message."""
 
 
-class Host(Protocol):
+class HandleHost(Protocol):
     """What a handle needs of the manager it came from."""
 
-    async def port(self, session_id: SessionId) -> Port:
+    async def port(self, session_id: SessionId) -> SessionPort:
         """The way to the session; starts a stored one, without calling a model."""
         ...
 
@@ -52,13 +52,13 @@ class Host(Protocol):
 
     def command_names(self) -> list[str]: ...
 
-    async def commands(self, project_path: str) -> MarkdownCommands: ...
+    async def commands(self, project_path: str) -> MarkdownCommandSet: ...
 
-    async def agents(self, project_path: str) -> Definitions: ...
+    async def agents(self, project_path: str) -> AgentDefinitions: ...
 
     async def expand_command(
         self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
-    ) -> Expanded: ...
+    ) -> ExpandedCommand: ...
 
     def now(self) -> float: ...
 
@@ -68,11 +68,11 @@ class Host(Protocol):
 
     def rotation(self) -> list[str]: ...
 
-    def skills(self, project_path: str) -> Skills: ...
+    def skills(self, project_path: str) -> SkillSet: ...
 
     async def keep_handover(self, session_id: SessionId, text: str) -> str: ...
 
-    def running(self, session_id: SessionId) -> Port | None:
+    def running(self, session_id: SessionId) -> SessionPort | None:
         """The way to a session that is open here; None when it is not."""
         ...
 
@@ -84,15 +84,17 @@ class Host(Protocol):
         """True while a background command of this name runs in this process."""
         ...
 
-    def shape(self, wanted: Any) -> Shape: ...
+    def shape(self, wanted: Any) -> OutputSchema: ...
 
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any: ...
 
 
-class Handle:
+class SessionHandle:
     """An id, and the way to the session that has it."""
 
-    def __init__(self, session_id: SessionId, host: Host, port: Port | None = None) -> None:
+    def __init__(
+        self, session_id: SessionId, host: HandleHost, port: SessionPort | None = None
+    ) -> None:
         self.id = session_id
         self._host = host
         self._port_now = port
@@ -115,12 +117,12 @@ class Handle:
         """Who sends a command, and under which id; one that comes again under its id is carried out once."""
         return {"client": self._client, "input_id": input_id_of(input_id)}
 
-    async def _port(self) -> Port:
+    async def _port(self) -> SessionPort:
         if self._port_now is None or not self._port_now.is_open:
             port = await self._host.port(self.id)
             if self._client:
                 # The session has come back without its clients: who watched before, watches again.
-                await port.call(Attach(role=self._role, client=self._client))
+                await port.call(AttachClient(role=self._role, client=self._client))
             self._port_now = port
         return self._port_now
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from weft.api.results import HistoryMessage
 from weft.ids import EntryId, NodeId
-from weft.loop import Entry as LineEntry
+from weft.loop import LineEntry
 from weft.messages import Node
-from weft.state import Entry, SessionState, combine_queue_entries_to_text
+from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 
 
 def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:
@@ -26,7 +26,7 @@ def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, H
 
 def _shown(node: Node) -> str:
     """What a message says, with pictures and files named."""
-    entry = Entry(entry_id=EntryId(""), delivery="steering", parts=node.parts)
+    entry = QueueEntry(entry_id=EntryId(""), delivery="steering", parts=node.parts)
     return combine_queue_entries_to_text([entry])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from weft.api.handle import Handle
+from weft.api.handle import SessionHandle
 from weft.api.history import history
 from weft.api.reports import (
     EditorSnapshot,
@@ -22,10 +22,10 @@ from weft.session import Subscription
 from weft.state import TouchedFile
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
-    from weft.project.markdown_commands import Ask, Expanded, MarkdownCommand
+    from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
 
 
-class Reading(Handle):
+class InspectionCalls(SessionHandle):
     """What a session tells of itself."""
 
     async def messages(self) -> list[HistoryMessage]:
@@ -93,7 +93,7 @@ class Reading(Handle):
         project = (await self._port()).state.about.project_path
         return list((await self._host.commands(project)).found.values())
 
-    async def expand_command(self, text: str, *, ask: Ask | None = None) -> Expanded:
+    async def expand_command(self, text: str, *, ask: Ask | None = None) -> ExpandedCommand:
         """What a line `/name arguments` stands for, for a command from a Markdown file: send its `content` with its `options`.
 
         `ask` is called for each shell command in it that needs leave, and says whether there is; without it such a command is

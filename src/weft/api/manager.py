@@ -17,16 +17,24 @@ from weft.api.results import HistoryMessage
 from weft.api.seed_messages import seed_facts
 from weft.api.session import Session
 from weft.errors import AmbiguousId, UsageError, WeftError
-from weft.events import ForkPoint, Origin, SessionCreated, Status, SystemNote
+from weft.events import CallOrigin, ForkPoint, SessionCreated, Status, SystemNote
 from weft.ids import SessionId, new_session_id
 from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
-from weft.runtime.port import LocalPort, Port
-from weft.runtime.session_host import Hosting
+from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import WantedStore
 from weft.runtime.tool_table import tool_table
-from weft.session import Abort, ChangeSetting, ContinueTurn, Leave, load_line, load_state, node_at
+from weft.session import (
+    AbortTurn,
+    ChangeSetting,
+    ContinueTurn,
+    GrantedPermissions,
+    load_line,
+    load_state,
+    node_at,
+)
 from weft.store import SessionRow
 from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
@@ -65,7 +73,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
 
 
-class SessionManager(Hosting):
+class SessionManager(SessionHost):
     """`app.sessions`."""
 
     # -- starting
@@ -84,7 +92,7 @@ class SessionManager(Hosting):
         store: WantedStore | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
-        parent: Origin | None = None,
+        parent: CallOrigin | None = None,
         asking: Literal["wait", "no"] = "wait",
         **settings: Any,
     ) -> Session:
@@ -138,7 +146,7 @@ class SessionManager(Hosting):
                 self._registry.asking[chosen] = "yes" if auto_approve else asking
                 if not is_known:
                     await self._refuse_missing(path)
-                    self._registry.leave[chosen] = Leave(trusted_mode=True)
+                    self._registry.leave[chosen] = GrantedPermissions(trusted_mode=True)
                     told = self._told_of_level(created, is_asked=bool(asked_level))
                     await self._registry.create(chosen, (created, *seeds, *told))
             if is_known:
@@ -355,7 +363,7 @@ class SessionManager(Hosting):
 
     async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
         """Stop a session that works for another, and see that its end is on the other's record."""
-        await (await self.port(child)).abort(Abort(reason="it was stopped"))
+        await (await self.port(child)).abort(AbortTurn(reason="it was stopped"))
         await self._registry.families.end_left_behind(
             session_id, child, await self._registry.usage_of(child)
         )
@@ -434,7 +442,7 @@ class SessionManager(Hosting):
         return unloaded
 
 
-def _info(port: Port) -> SessionInfo:
+def _info(port: SessionPort) -> SessionInfo:
     state = port.state
     return SessionInfo(
         id=port.session_id,

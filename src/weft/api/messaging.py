@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 import msgspec
 
-from weft.api.handle import Handle, input_id_of
+from weft.api.handle import SessionHandle, input_id_of
 from weft.api.reports import BackgroundWork, ChildInfo, child_info
 from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to
@@ -19,40 +19,40 @@ from weft.errors import UsageError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
 from weft.messages import Content, as_parts
-from weft.runtime.port import LocalPort, Port
+from weft.runtime.port import LocalPort, SessionPort
 from weft.session import (
-    Abort,
     AbortReceipt,
+    AbortTurn,
     Accepted,
     AddNote,
     AnswerQuestion,
-    Attach,
+    AttachClient,
     ContinueTurn,
     DecidePlan,
     DequeueSteering,
-    Detach,
+    DetachClient,
     EditPlan,
     EditQueued,
     MarkNode,
-    Queued,
+    QueuedMessages,
     RecallQueues,
     RemoveQueued,
     ReorderQueue,
     RespondToPermission,
-    Say,
+    SendPrompt,
     StopBackground,
 )
-from weft.state import BackgroundCommand, Entry, combine_queue_entries_to_text
+from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
 
 if TYPE_CHECKING:  # loaded when somebody looks at the agents
-    from weft.project.agent_definitions import Definition
+    from weft.project.agent_definitions import AgentDefinition
 
 
 KILL_SECONDS = 15.0
 """How long the end of a command that is killed is waited for."""
 
 
-class Talking(Handle):
+class MessagingCalls(SessionHandle):
     """What is said to a session, and answered."""
 
     async def send_message(
@@ -71,7 +71,7 @@ class Talking(Handle):
             SessionBusy: a turn runs and `queue` is False.
         """
         port = await self._port()
-        command = Say(
+        command = SendPrompt(
             parts=as_parts(content),
             when_busy="follow_up" if queue else "refuse",
             options=self._options(options),
@@ -113,7 +113,7 @@ class Talking(Handle):
         options: dict[str, Any],
     ) -> Accepted:
         answer = await self._call(
-            Say(
+            SendPrompt(
                 parts=as_parts(content),
                 when_busy=when_busy,
                 options=self._options(options),
@@ -123,7 +123,7 @@ class Talking(Handle):
         )
         return _accepted(answer)
 
-    async def get_queued_messages(self) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    async def get_queued_messages(self) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]:
         """Both queues (steering, follow-up), only to look at."""
         port = await self._port()
         queue = port.state.queue
@@ -132,22 +132,24 @@ class Talking(Handle):
 
     async def recall_queues(
         self, *, input_id: str | None = None
-    ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    ) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]:
         """Both queues, emptied."""
-        queued = msgspec.convert(await self._call(RecallQueues(**self._by(input_id))), Queued)
+        queued = msgspec.convert(
+            await self._call(RecallQueues(**self._by(input_id))), QueuedMessages
+        )
         return queued.steering, queued.follow_up
 
     async def clear_queues(self, *, input_id: str | None = None) -> None:
         """Empty both queues."""
         await self.recall_queues(input_id=input_id)
 
-    async def dequeue_steering(self, *, input_id: str | None = None) -> Entry | None:
+    async def dequeue_steering(self, *, input_id: str | None = None) -> QueueEntry | None:
         """Take back the next steering message; None when there is none."""
         answer = await self._call(DequeueSteering(**self._by(input_id)))
-        return None if answer is None else msgspec.convert(answer, Entry)
+        return None if answer is None else msgspec.convert(answer, QueueEntry)
 
     @staticmethod
-    def combine_queue_entries_to_text(entries: Sequence[Entry]) -> str:
+    def combine_queue_entries_to_text(entries: Sequence[QueueEntry]) -> str:
         """One string for showing entries or putting them back into an input box."""
         return combine_queue_entries_to_text(entries)
 
@@ -169,7 +171,7 @@ class Talking(Handle):
 
     async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
-        receipt = await (await self._port()).abort(Abort(reason=reason, **self._by(input_id)))
+        receipt = await (await self._port()).abort(AbortTurn(reason=reason, **self._by(input_id)))
         return msgspec.convert(receipt, AbortReceipt)
 
     async def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted:
@@ -186,14 +188,14 @@ class Talking(Handle):
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
         """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
         client = self._client or new_id("cli", self._host.now())
-        await self._call(Attach(role=role, client=client))
+        await self._call(AttachClient(role=role, client=client))
         self._client, self._role = client, role
         return client
 
     async def detach(self) -> None:
         """Go."""
         if self._client:
-            await self._call(Detach(client=self._client))
+            await self._call(DetachClient(client=self._client))
             self._client = ""
 
     async def claim_driver(self) -> None:
@@ -241,7 +243,7 @@ class Talking(Handle):
         commands = port.state.background.known.items()
         return [*agents, *(self._command(port, name, about) for name, about in commands)]
 
-    def _command(self, port: Port, name: str, about: BackgroundCommand) -> BackgroundWork:
+    def _command(self, port: SessionPort, name: str, about: BackgroundCommand) -> BackgroundWork:
         status: Literal["running", "exited", "interrupted"] = "running"
         if about.end is not None:
             status = "exited"
@@ -291,7 +293,7 @@ class Talking(Handle):
         port = self._host.running(child)
         return port.status if port is not None else elsewhere
 
-    async def list_agents(self) -> list[Definition]:
+    async def list_agents(self) -> list[AgentDefinition]:
         """The kinds of agents that this session may use, those of the project and of the person."""
         project = (await self._port()).state.about.project_path
         return list((await self._host.agents(project)).found.values())

@@ -21,9 +21,8 @@ from weft.actors import Supervisor
 from weft.clock import SystemClock
 from weft.context import estimate, estimate_text
 from weft.errors import BadArguments, ProviderError, ProviderUnavailable, SchemaFailed, UsageError
-from weft.loop import Answer as ModelAnswer
-from weft.loop import AnswerBuilder, Limits, wait_before_retry
-from weft.messages import NOTHING_USED, Content, Said, Text, Thinking, Usage, as_parts
+from weft.loop import AnswerBuilder, ModelAnswer, TurnLimits, wait_before_retry
+from weft.messages import NOTHING_USED, ChatMessage, Content, Text, Thinking, Usage, as_parts
 from weft.providers import (
     Model,
     ModelRequest,
@@ -33,7 +32,7 @@ from weft.providers import (
     ThinkingLevel,
     ThinkingPiece,
 )
-from weft.tools import Shape
+from weft.tools import OutputSchema
 
 REPAIRS: Final = 2
 """How often an answer that does not fit its schema may be made again."""
@@ -93,7 +92,7 @@ async def query(
         return await _Asking(found, question.at(effort), _silent).answer()
 
 
-class Counted:
+class CountedUsage:
     """What a question used so far, whatever becomes of it."""
 
     def __init__(self) -> None:
@@ -106,7 +105,7 @@ class Counted:
         self.is_estimated = self.is_estimated or estimated
 
 
-async def ask(text: str, *, model: Model, system: str, counted: Counted) -> Answer:
+async def ask(text: str, *, model: Model, system: str, counted: CountedUsage) -> Answer:
     """`query` for those who keep a ledger: `counted` holds what was used also when it fails or is cancelled."""
     question = _question(text, system, None, {"thinking": "off"})  # as for a compaction
     return await _Asking(model, question, _silent, counted).answer()
@@ -119,13 +118,13 @@ def stream(
     system: str | None = None,
     schema: Any = None,
     **options: Any,
-) -> Stream:
+) -> AnswerStream:
     """`query` as an async iterator of `Delta`s; when it has ended, `answer` holds the whole.  Leaving the loop at any point is safe.
 
     Raises:
         UsageError: the schema or an option is wrong; all else is raised while iterating, as by `query`.
     """
-    return Stream(model, _question(prompt, system, schema, options))
+    return AnswerStream(model, _question(prompt, system, schema, options))
 
 
 # --- the question ------------------------------------------------------------------------
@@ -136,13 +135,13 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     temperature: float | None = None
     thinking: ThinkingLevel | None = None
     stop: tuple[str, ...] = ()
-    retries: int = Limits().retries
+    retries: int = TurnLimits().retries
 
 
 class _Question(msgspec.Struct, frozen=True, kw_only=True):
     request: ModelRequest
-    shape: Shape | None
-    limits: Limits
+    shape: OutputSchema | None
+    limits: TurnLimits
     is_told: bool = False
     """The call itself says how hard to think."""
 
@@ -162,10 +161,10 @@ def _question(prompt: Content, system: str | None, schema: Any, options: Any) ->
         given = msgspec.convert(options, _Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"an option of the query is not right: {error}") from error
-    shape = Shape(schema) if schema is not None else None
+    shape = OutputSchema(schema) if schema is not None else None
     request = ModelRequest(
         model="",
-        messages=(Said(role="user", parts=parts),),
+        messages=(ChatMessage(role="user", parts=parts),),
         system=_system(system or "", shape),
         schema=shape.arguments if shape is not None and not shape.has_open_maps else None,
         max_output_tokens=given.max_output_tokens,
@@ -176,12 +175,12 @@ def _question(prompt: Content, system: str | None, schema: Any, options: Any) ->
     return _Question(
         request=request,
         shape=shape,
-        limits=Limits(retries=given.retries),
+        limits=TurnLimits(retries=given.retries),
         is_told=given.thinking is not None,
     )
 
 
-def _system(system: str, shape: Shape | None) -> str:
+def _system(system: str, shape: OutputSchema | None) -> str:
     """The system prompt; the schema is told in words too, for models without structured output of their own."""
     if shape is None:
         return system
@@ -224,7 +223,7 @@ class _Asking:
         model: Model,
         question: _Question,
         show: Callable[[Delta], Awaitable[None]],
-        counted: Counted | None = None,
+        counted: CountedUsage | None = None,
     ) -> None:
         self._model = model
         self._request = msgspec.structs.replace(question.request, model=model.info.name)
@@ -232,7 +231,7 @@ class _Asking:
         self._limits = question.limits
         self._show = show
         self._clock = SystemClock()
-        self._counted = counted or Counted()
+        self._counted = counted or CountedUsage()
 
     async def answer(self) -> Answer:
         """The answer that fits."""
@@ -267,8 +266,10 @@ class _Asking:
             self._request,
             messages=(
                 *self._request.messages,
-                Said(role="assistant", parts=(Text(text=text if text.strip() else "(nothing)"),)),
-                Said(role="user", parts=(Text(text=told),)),
+                ChatMessage(
+                    role="assistant", parts=(Text(text=text if text.strip() else "(nothing)"),)
+                ),
+                ChatMessage(role="user", parts=(Text(text=told),)),
             ),
         )
 
@@ -344,7 +345,7 @@ class _Outcome:
         self.error: Exception | None = None
 
 
-class Stream:
+class AnswerStream:
     """An answer on its way: an async iterator of `Delta`s.  An object, not a generator: leaving the loop at any point is safe.
 
     The question is asked when the first piece is wanted.  Dropping the stream, `aclose` or leaving `async with` closes the connection.

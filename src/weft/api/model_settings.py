@@ -8,24 +8,24 @@ from typing import Any
 import anyio
 import msgspec
 
-from weft.api.handle import Handle
-from weft.api.model_query import Answer, Counted, ask
+from weft.api.handle import SessionHandle
+from weft.api.model_query import Answer, CountedUsage, ask
 from weft.api.reports import CompactionReport
-from weft.api.summaries import Question, branch_summary, handover
+from weft.api.summaries import SummaryQuestion, branch_summary, handover
 from weft.api.turn_waiter import until_free
 from weft.errors import SessionBusy, SessionError, SessionStopped, UsageError, WeftError
 from weft.events import Compacted, ErrorRaised, Purpose, SessionRestarted, SessionStatus
 from weft.ids import NodeId
-from weft.loop import Limits, refusal
+from weft.loop import TurnLimits, refusal
 from weft.messages import Usage
-from weft.project.skills import Skill
-from weft.runtime.port import Port
+from weft.project.skills import SkillFile
+from weft.runtime.port import SessionPort
 from weft.session import (
     BeginCall,
     BringOver,
     ClearBoundary,
     Command,
-    Compact,
+    CompactNow,
     CycleModel,
     CycleThinking,
     RecordUsage,
@@ -35,13 +35,13 @@ from weft.session import (
     UndoCompaction,
     digest,
 )
-from weft.state import Boundary, SessionState
+from weft.state import EditBoundary, SessionState
 
 RECORD_SECONDS = 5.0
 """How long a summary that was given up may take to be counted."""
 
 
-class Steering(Handle):
+class SettingsCalls(SessionHandle):
     """Which model works, how, within what, and with what in mind."""
 
     async def update_model(self, model: Any, *, input_id: str | None = None) -> None:
@@ -113,13 +113,13 @@ class Steering(Handle):
         answer = await self._ask_beside(state, branch_summary(left, model))
         return str(await self._call(msgspec.structs.replace(wanted, text=answer.text)))
 
-    async def _ask_beside(self, state: SessionState, question: Question) -> Answer:
+    async def _ask_beside(self, state: SessionState, question: SummaryQuestion) -> Answer:
         """Ask the session's model beside its turns.  What it used is counted whatever becomes of it."""
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
         begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
         call = NodeId(await self._call(begun))
-        counted = Counted()
+        counted = CountedUsage()
         try:
             answer = await ask(
                 question.text, model=self._host.model(name), system=question.system, counted=counted
@@ -146,12 +146,12 @@ class Steering(Handle):
         """
         name = state.settings.model
         is_priced = self._host.model(name).info.cost(Usage()) is not None
-        limits = msgspec.convert(state.settings.get("budget") or {}, Limits)
+        limits = msgspec.convert(state.settings.get("budget") or {}, TurnLimits)
         why = refusal(limits, state.ledger.total, model=name, is_priced=is_priced)
         if why is not None:
             raise SessionError(f"the model was not asked: {why}")
 
-    async def list_skills(self) -> tuple[list[Skill], list[str]]:
+    async def list_skills(self) -> tuple[list[SkillFile], list[str]]:
         """Every skill of the project, and the names of those that are switched on."""
         state = (await self._port()).state
         known = self._host.skills(state.about.project_path).found
@@ -190,7 +190,7 @@ class Steering(Handle):
         """
         await self._call(SetBoundary(path=path, first=first, last=last, **self._by(input_id)))
 
-    async def boundary_for(self, path: str) -> Boundary | None:
+    async def boundary_for(self, path: str) -> EditBoundary | None:
         """The lines of a file that may be edited, as they were after the last edit; None when all may."""
         state = (await self._port()).state
         return state.boundaries.held.get(_name_in(state.about.project_path, path))
@@ -215,7 +215,7 @@ class Steering(Handle):
             SessionError: the model could not write the summary; nothing has changed.
         """
         port = await self._port()
-        command = Compact(focus=focus or "", **self._by(input_id))
+        command = CompactNow(focus=focus or "", **self._by(input_id))
         after = await (self._when_idle(port, command) if queue else port.call(command))
         async with port.subscribe(after=int(after), live="status") as events:
             async for event in events:
@@ -237,7 +237,7 @@ class Steering(Handle):
                         pass
         raise SessionStopped(self.id, await port.ended())
 
-    async def _when_idle(self, port: Port, command: Command) -> Any:
+    async def _when_idle(self, port: SessionPort, command: Command) -> Any:
         """Have a command carried out as soon as no turn runs."""
         async with port.subscribe(live="status") as events:
             while True:
@@ -251,7 +251,7 @@ class Steering(Handle):
         await self._call(UndoCompaction(**self._by(input_id)))
 
 
-def _used(model: str, purpose: Purpose, call: NodeId, counted: Counted) -> RecordUsage:
+def _used(model: str, purpose: Purpose, call: NodeId, counted: CountedUsage) -> RecordUsage:
     return RecordUsage(
         usage=counted.usage,
         model=model,
@@ -269,7 +269,11 @@ def _name_in(project: str, path: str) -> str:
 
 
 async def begin_with(
-    session: Steering, *, system_prompt: str = "", append_system_prompt: str = "", title: str = ""
+    session: SettingsCalls,
+    *,
+    system_prompt: str = "",
+    append_system_prompt: str = "",
+    title: str = "",
 ) -> None:
     """Set what is usually given when a session is started; from the next turn on.  What is empty
     stays as it is."""

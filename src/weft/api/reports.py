@@ -9,9 +9,9 @@ import msgspec
 from weft.events import PermissionRequest, Status
 from weft.ids import NodeId, SessionId
 from weft.messages import Usage
-from weft.runtime.port import Port
+from weft.runtime.port import SessionPort
 from weft.session import branches
-from weft.state import Child, Entry, PlanState, Request, SessionState
+from weft.state import ChildSession, PlanState, QueueEntry, Request, SessionState
 from weft.store import SessionRow
 
 
@@ -113,7 +113,7 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str
     draft_node: NodeId | None
     draft: str
-    queue: tuple[Entry, ...]
+    queue: tuple[QueueEntry, ...]
     steering_length: int
     follow_up_length: int
     requests: tuple[Request, ...]
@@ -128,7 +128,7 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     title: str
 
 
-async def snapshot_of(port: Port) -> EditorSnapshot:
+async def snapshot_of(port: SessionPort) -> EditorSnapshot:
     """What a screen needs to draw itself."""
     state = port.state
     node, text = port.draft or (None, "")
@@ -167,7 +167,7 @@ def _progress(plan: PlanState) -> PlanProgress | None:
     return PlanProgress(plan=plan.plan, approved=plan.approved, steps={**steps})
 
 
-def metadata_of(port: Port) -> SessionMetadata:
+def metadata_of(port: SessionPort) -> SessionMetadata:
     """What there is to say about a session in one line."""
     state, about = port.state, port.state.about
     origin = about.parent or about.fork
@@ -206,7 +206,7 @@ def usage_of(state: SessionState) -> UsageReport:
 
 
 def child_info(
-    child: SessionId, about: Child, row: SessionRow | None, *, running: Status
+    child: SessionId, about: ChildSession, row: SessionRow | None, *, running: Status
 ) -> ChildInfo:
     """A child at a glance; `running` is what it does if it is in a turn."""
     info = ChildInfo(

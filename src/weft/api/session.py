@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from weft.api.branches import Branching
-from weft.api.handle import Host
-from weft.api.inspection import Reading
-from weft.api.messaging import Talking
-from weft.api.model_settings import Steering
+from weft.api.branches import BranchCalls
+from weft.api.handle import HandleHost
+from weft.api.inspection import InspectionCalls
+from weft.api.messaging import MessagingCalls
+from weft.api.model_settings import SettingsCalls
 from weft.events import Replaced
 from weft.ids import SessionId
-from weft.runtime.port import Port
+from weft.runtime.port import SessionPort
 from weft.store import Store
 
 
-class SessionHost(Host, Protocol):
+class SessionHandleHost(HandleHost, Protocol):
     """What a whole session needs of the manager it came from: the others, too."""
 
     async def stop_session(self, session_id: str) -> None: ...
@@ -34,12 +34,14 @@ class SessionHost(Host, Protocol):
     def store_of(self, session_id: SessionId) -> Store: ...
 
 
-class Session(Talking, Reading, Steering, Branching):
+class Session(MessagingCalls, InspectionCalls, SettingsCalls, BranchCalls):
     """One session.  Every changing call is durable before it returns; cancelling a call undoes nothing."""
 
-    _host: SessionHost
+    _host: SessionHandleHost
 
-    def __init__(self, session_id: SessionId, host: SessionHost, port: Port | None = None) -> None:
+    def __init__(
+        self, session_id: SessionId, host: SessionHandleHost, port: SessionPort | None = None
+    ) -> None:
         super().__init__(session_id, host, port)
 
     async def wait(self) -> str:

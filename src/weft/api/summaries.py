@@ -13,7 +13,7 @@ import msgspec
 
 from weft.context import carried, estimate_text, room, transcript
 from weft.events import Purpose
-from weft.loop import Entry
+from weft.loop import LineEntry
 from weft.providers import Model
 from weft.state import SessionState
 
@@ -33,7 +33,7 @@ A line of work in a coding session was left for another one. Say in at most 200 
 know: what was tried, what came of it, what to avoid. Keep file paths, names and error messages as they are. No preamble."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class SummaryQuestion(msgspec.Struct, frozen=True):
     """What the model is asked."""
 
     text: str
@@ -46,18 +46,18 @@ class Question(msgspec.Struct, frozen=True):
         return estimate_text(len(self.text) + len(self.system))
 
 
-def handover(line: Sequence[Entry], state: SessionState, model: Model) -> Question:
+def handover(line: Sequence[LineEntry], state: SessionState, model: Model) -> SummaryQuestion:
     """What makes the handover document of a line."""
     told = _told(line, model)
     blocks = "\n\n".join(carried(state, line))
-    return Question(f"{told}\n\n{blocks}".strip(), HANDOVER, "summary")
+    return SummaryQuestion(f"{told}\n\n{blocks}".strip(), HANDOVER, "summary")
 
 
-def branch_summary(line: Sequence[Entry], model: Model) -> Question:
+def branch_summary(line: Sequence[LineEntry], model: Model) -> SummaryQuestion:
     """What makes a summary of a line that was left."""
-    return Question(_told(line, model), BRANCH, "branch")
+    return SummaryQuestion(_told(line, model), BRANCH, "branch")
 
 
-def _told(line: Sequence[Entry], model: Model) -> str:
+def _told(line: Sequence[LineEntry], model: Model) -> str:
     space = room(model.info.context_window, model.info.max_output_tokens) // 2
     return f"<conversation>\n{transcript(line, space)}\n</conversation>"

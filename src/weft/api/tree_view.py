@@ -15,10 +15,10 @@ from weft.ids import NodeId
 from weft.messages import File, Image, Part, Role, Text
 from weft.session import Branch, branches
 from weft.state import SessionState
-from weft.tree import Skeleton
+from weft.tree import NodeSkeleton
 
 if TYPE_CHECKING:
-    from weft.runtime.port import Port
+    from weft.runtime.port import SessionPort
 
 BEGINNING: Final = 200
 """Characters of a message that the tree shows."""
@@ -41,7 +41,7 @@ class TreeMessage(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was edited."""
 
 
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A named place."""
 
     name: str
@@ -55,12 +55,12 @@ class TreeView(msgspec.Struct, frozen=True, kw_only=True):
     head: NodeId | None
     """Where the conversation stands."""
     branches: tuple[Branch, ...]
-    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoints: tuple[CheckpointInfo, ...] = ()
     summarized_to: NodeId | None = None
     """What the model is told as a summary ends here; None when it is told everything."""
 
 
-async def tree_view(port: Port) -> TreeView:
+async def tree_view(port: SessionPort) -> TreeView:
     """The tree of a session."""
     state = port.state
     tree = state.tree
@@ -72,7 +72,7 @@ async def tree_view(port: Port) -> TreeView:
         head=tree.head,
         branches=tuple(branches(state)),
         checkpoints=tuple(
-            Checkpoint(name=name, node=ref.node)
+            CheckpointInfo(name=name, node=ref.node)
             for name, ref in tree.refs.items()
             if ref.ref == "checkpoint"
         ),
@@ -80,7 +80,7 @@ async def tree_view(port: Port) -> TreeView:
     )
 
 
-def _message(node: NodeId, held: Skeleton, text: str) -> TreeMessage:
+def _message(node: NodeId, held: NodeSkeleton, text: str) -> TreeMessage:
     return TreeMessage(
         id=node,
         parent=held.parent,
@@ -93,7 +93,9 @@ def _message(node: NodeId, held: Skeleton, text: str) -> TreeMessage:
     )
 
 
-async def _words(port: Port, state: SessionState, shown: Sequence[NodeId]) -> dict[NodeId, str]:
+async def _words(
+    port: SessionPort, state: SessionState, shown: Sequence[NodeId]
+) -> dict[NodeId, str]:
     line = await port.line() if state.tree.head is not None else []
     found = {entry.node.id: _beginning(entry.node.parts) for entry in line}
     others = [node for node in reversed(shown) if node not in found]

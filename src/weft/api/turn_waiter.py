@@ -7,12 +7,14 @@ import msgspec
 from weft.api.history import history, whole
 from weft.api.results import Reply, TurnTally
 from weft.errors import SessionInterrupted, SessionStopped, UsageError
-from weft.events import Event, FactBase, SessionStatus, Status, Unknown
-from weft.runtime.port import Port
+from weft.events import Event, FactBase, SessionStatus, Status, UnknownFact
+from weft.runtime.port import SessionPort
 from weft.session import Accepted, Subscription
 
 
-async def reply_to(port: Port, accepted: Accepted, continued_at: float | None = None) -> Reply:
+async def reply_to(
+    port: SessionPort, accepted: Accepted, continued_at: float | None = None
+) -> Reply:
     """Wait for the end of the turn that takes up what was accepted; `continued_at` is when one was gone on with.
 
     Raises:
@@ -37,7 +39,7 @@ async def reply_to(port: Port, accepted: Accepted, continued_at: float | None = 
     raise SessionStopped(port.session_id, await port.ended())
 
 
-def _refuse_if_stuck(port: Port, status: Status, accepted: Accepted) -> None:
+def _refuse_if_stuck(port: SessionPort, status: Status, accepted: Accepted) -> None:
     """Do not wait for a turn that nobody is working on."""
     if status not in ("interrupted", "error"):
         return
@@ -47,7 +49,7 @@ def _refuse_if_stuck(port: Port, status: Status, accepted: Accepted) -> None:
 
 
 def _take(tally: TurnTally, event: Event) -> Reply | None:
-    return tally.take(event) if isinstance(event, FactBase | Unknown) else None
+    return tally.take(event) if isinstance(event, FactBase | UnknownFact) else None
 
 
 async def until_free(events: Subscription) -> None:

@@ -19,20 +19,20 @@ import anyio.to_thread
 from weft.actors import Supervisor
 from weft.api.manager import SessionManager
 from weft.clock import Clock, SystemClock
-from weft.config.models import Models
-from weft.config.paths import Places, absolute, places
+from weft.config.models import ModelRegistry
+from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
 from weft.config.settings import Config, load_config
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.project.saved_rules import SavedRules
-from weft.project.system_prompt import MOST_PROBLEMS, Prompter
+from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
 from weft.providers import Provider
 from weft.redact import Redactor
-from weft.runtime.file_history import FileWork, HistoryPlaces
-from weft.runtime.port import Hooking
-from weft.runtime.services import Equipment
-from weft.runtime.stores import Closing, Stores, WantedStore, open_place, place_of
+from weft.runtime.file_history import FileHistoryRunner, HistoryPlaces
+from weft.runtime.port import HookProvider
+from weft.runtime.services import Services
+from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
 from weft.store import Store
 from weft.workspace import Runner, Workspace
 from weft.workspace.local import LocalWorkspace
@@ -41,9 +41,9 @@ from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
     from weft.hooks.config import HookBook
-    from weft.project.trust import ProjectFiles, Trust, TrustQuestion
+    from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.hooked_port import HookSource
-    from weft.runtime.sandbox import Confinement
+    from weft.runtime.sandbox import SandboxFactory
     from weft.workspace.sandbox.runner import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
@@ -75,7 +75,7 @@ class App:
         """
         self._more_hooks = hooks
         self._environ = dict(os.environ if environ is None else environ)
-        self.places: Places = places(self._environ)
+        self.places: WeftPaths = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
         self._given = dict(config or {})
         self._seen: ProjectFiles | None = None
@@ -91,15 +91,15 @@ class App:
         self._workspaces: dict[str, Workspace] = {}
         self._supervisor = Supervisor()
         self._store: Store | None = None
-        self._stores: Stores | None = None
+        self._stores: StoreRegistry | None = None
         self._store_files: list[Path] = []
         """Where conversations are kept, as far as we know: commands do not see that."""
         self._redact = Redactor(secret_values(self._environ))
-        self._prompter = Prompter(self.places.config, self.places.user, self._redact)
+        self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
         self._sessions: SessionManager | None = None
-        self._socket: Closing | None = None
-        self._models: Models | None = None
-        self._confinement: Confinement | None = None
+        self._socket: AsyncCloseable | None = None
+        self._models: ModelRegistry | None = None
+        self._confinement: SandboxFactory | None = None
 
     # -- what programs use
 
@@ -156,10 +156,10 @@ class App:
         return was_trusted
 
     @property
-    def _trust(self) -> Trust:
-        from weft.project.trust import Trust
+    def _trust(self) -> TrustStore:
+        from weft.project.trust import TrustStore
 
-        return Trust(self.places.config)
+        return TrustStore(self.places.config)
 
     async def project_problems(self) -> tuple[str, ...]:
         """What this project (or the user) brings along that is left out, and why: a sentence each.
@@ -220,7 +220,7 @@ class App:
 
         return look(self.project_path)
 
-    def _session_hooks(self, session_id: SessionId, project: str) -> Hooking | None:
+    def _session_hooks(self, session_id: SessionId, project: str) -> HookProvider | None:
         """The hooks of a session; None, and nothing is loaded, where no hook is configured and no
         program may hand one over."""
         is_configured = any(layer.value for layer in self.config.layers("hooks"))
@@ -238,9 +238,9 @@ class App:
 
     async def probe_sandbox(self) -> SandboxReport:
         """Try the sandbox on this project as its settings want it, whether or not the app is open."""
-        from weft.runtime.sandbox import Confinement  # only for those who ask
+        from weft.runtime.sandbox import SandboxFactory  # only for those who ask
 
-        confinement = Confinement(self.config, environ=self._environ, places=self.places)
+        confinement = SandboxFactory(self.config, environ=self._environ, places=self.places)
         try:
             return await confinement.probe(self.project_path)
         finally:
@@ -293,15 +293,15 @@ class App:
             self._store = wanted
         if self._store.run_folder is not None:
             self._hide([self._store.run_folder])
-        self._stores = Stores(
+        self._stores = StoreRegistry(
             self._store, place, places=self.places, listen=self._listen, hide=self._hide
         )
-        self._models = Models(
+        self._models = ModelRegistry(
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
         self._check_models()
         self._sessions = SessionManager(
-            Equipment(
+            Services(
                 stores=self._stores,
                 supervisor=self._supervisor,
                 config=self.config,
@@ -336,7 +336,7 @@ class App:
         await anyio.sleep(self._listen_after)
         self._socket = await self._listen(self.store)
 
-    async def _listen(self, store: Store) -> Closing | None:
+    async def _listen(self, store: Store) -> AsyncCloseable | None:
         """Let other processes drive our sessions of a store; None where no other process can have it, or no socket can be had."""
         if store.run_folder is None:
             return None
@@ -367,14 +367,14 @@ class App:
             self._workspaces[path] = LocalWorkspace(path, self._added, kept_bytes=kept)
         return self._workspaces[path]
 
-    def _confine(self) -> Confinement | None:
+    def _confine(self) -> SandboxFactory | None:
         """The sandbox of this application; None where it is switched off, or a runner was handed in."""
         if self._runner is not None or self.config.get("sandbox.mode") == "off":
             return None
         if self._confinement is None:
-            from weft.runtime.sandbox import Confinement  # with the first command
+            from weft.runtime.sandbox import SandboxFactory  # with the first command
 
-            self._confinement = Confinement(
+            self._confinement = SandboxFactory(
                 self.config,
                 environ=self._environ,
                 places=self.places,
@@ -389,7 +389,7 @@ class App:
         if self._confinement is not None:
             self._confinement.hide(files)
 
-    def _files(self, path: str, runner: Runner, store: Store) -> FileWork:
+    def _files(self, path: str, runner: Runner, store: Store) -> FileHistoryRunner:
         is_lasting = store.run_folder is not None
         places = HistoryPlaces(
             quota=max(0, int(self.config.get("history.quota"))),
@@ -399,7 +399,7 @@ class App:
             # Nobody means a whole home folder, and nobody has the room for it.
             unwatched=f"{path} is no project" if _holds_a_home(path, self.places.user) else "",
         )
-        return FileWork(path, self._added, runner, places)
+        return FileHistoryRunner(path, self._added, runner, places)
 
 
 def _holds_a_home(path: str, home: Path) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.api.results import Result
 from weft.app import App
-from weft.cli.exit_codes import FAILED, Exit
+from weft.cli.exit_codes import FAILED, CommandExit
 from weft.errors import UsageError
 from weft.events import Event, FinishReason, NewMessage
 from weft.messages import Text
@@ -119,4 +119,6 @@ def write_file(path: str, text: str) -> None:
         with open(os.path.expanduser(path), "w", encoding="utf-8") as file:
             file.write(text if text.endswith("\n") or not text else f"{text}\n")
     except OSError as error:
-        raise Exit(FAILED, f"cannot write the answer to {path!r}: {error.strerror}") from error
+        raise CommandExit(
+            FAILED, f"cannot write the answer to {path!r}: {error.strerror}"
+        ) from error

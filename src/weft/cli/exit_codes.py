@@ -33,7 +33,7 @@ MEANINGS: dict[int, str] = {
 """Every exit code there is."""
 
 
-class Exit(Exception):
+class CommandExit(Exception):
     """Leave with this code, after this sentence (if any) on standard error."""
 
     def __init__(self, code: int, sentence: str = "") -> None:
@@ -45,7 +45,7 @@ class Exit(Exception):
 def code_of(error: BaseException) -> int:
     """The exit code of a failure."""
     match error:
-        case Exit(code=code):
+        case CommandExit(code=code):
             return code
         case UsageError() | SessionNotFound() | AmbiguousId():
             return USAGE
@@ -60,7 +60,7 @@ def code_of(error: BaseException) -> int:
 def sentence_of(error: BaseException) -> str:
     """One sentence for people: what went wrong, and what to do."""
     match error:
-        case Exit(sentence=sentence):
+        case CommandExit(sentence=sentence):
             return sentence
         case SessionNotFound(session_id=session_id):
             return f"there is no session {session_id!r}; `weft session list --all` shows those there are"

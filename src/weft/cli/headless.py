@@ -16,10 +16,10 @@ from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
 from weft.cli.answers import GOOD, answer_text, read_schema, write_file
-from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, Exit, first_of, sentence_of
+from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, CommandExit, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.output_formats import make_sink
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import Said, compose, read_piped
 from weft.cli.session_options import (
     chosen_id,
@@ -29,8 +29,8 @@ from weft.cli.session_options import (
     open_session,
     wanted_of,
 )
-from weft.cli.signals import Stop
-from weft.cli.turn_driver import Talk
+from weft.cli.signals import StopSignal
+from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookBook
 
 
-def run_print(arguments: Arguments) -> int:
+def run_print(arguments: ParsedArguments) -> int:
     """Answer, and return the exit code."""
     output.check_output(has_file=arguments.text("output_last_message") is not None)
     streams_in = arguments.text("input_format") == "stream-json"
@@ -68,7 +68,7 @@ def _hooks_to_come() -> HookBook:
     return HookBook()
 
 
-def _said(arguments: Arguments, app: App) -> Said:
+def _said(arguments: ParsedArguments, app: App) -> Said:
     piped = read_piped(has_prompt=bool(arguments.words))
     images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
     said = compose(arguments.words, piped=piped, images=images, folder=app.project_path)
@@ -84,7 +84,7 @@ class _Run:
 
     def __init__(
         self,
-        arguments: Arguments,
+        arguments: ParsedArguments,
         app: App,
         said: Said,
         schema: dict[str, Any] | None,
@@ -98,7 +98,7 @@ class _Run:
         asks = arguments.text("permission_prompt_tool") is not None
         self._wanted = wanted_of(arguments, headless=not asks)
         self._sink = make_sink(arguments, app.project_path)
-        self._stop = Stop()
+        self._stop = StopSignal()
         self._session: Session | None = None
         self._is_new = True
 
@@ -112,7 +112,7 @@ class _Run:
                     collect_garbage_again()
                     code = await self._in_app(await self._open())
                 group.cancel_scope.cancel()
-        except* (WeftError, Exit, OSError) as errors:
+        except* (WeftError, CommandExit, OSError) as errors:
             if not self._stop.signal:
                 self._fail(first_of(errors))
         return self._stop.code or code
@@ -204,17 +204,19 @@ class _Run:
         if self._schema is not None:
             options["schema"] = self._schema
         if self._hooks is not None:
-            from weft.cli.agent_sdk.stream_input import Dialogue  # only where a program drives us
+            from weft.cli.agent_sdk.stream_input import (
+                StreamInputSession,  # only where a program drives us
+            )
 
             asks = self._arguments.text("permission_prompt_tool") is not None
-            dialogue = Dialogue(
+            dialogue = StreamInputSession(
                 self._app, session, self._sink, options, hooks=self._hooks, asks=asks
             )
             return await dialogue.run()
         return await self._one_turn(session, options)
 
     async def _one_turn(self, session: Session, options: dict[str, Any]) -> int:
-        talk = Talk(self._app, session, self._sink)
+        talk = TurnDriver(self._app, session, self._sink)
         async with anyio.create_task_group() as group:
             await group.start(talk.follow)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from weft.cli.exit_codes import MEANINGS
-from weft.cli.options import RUN, VERBS, Option, Verb, find_verb, options_of
+from weft.cli.options import RUN, VERBS, CommandOption, CommandSpec, find_verb, options_of
 from weft.errors import UsageError
 
 _INTRO = """\
@@ -72,7 +72,7 @@ def verb_help(words: tuple[str, ...], width: int | None = None) -> str:
     return "\n".join(_verb_lines(verb, " ".join(named), width))
 
 
-def _verb_lines(verb: Verb, name: str, width: int) -> list[str]:
+def _verb_lines(verb: CommandSpec, name: str, width: int) -> list[str]:
     if verb.is_run:
         lines = [f"weft {name} [options] {verb.words}", "", *_wrapped(verb.about, width, 2)]
         return [*lines, "", "It takes every option of `weft --help`."]
@@ -89,15 +89,15 @@ def _verb_lines(verb: Verb, name: str, width: int) -> list[str]:
     return [*lines, "", "Options:", *_option_rows(options_of(verb), width)]
 
 
-def _default(verb: Verb, of: Verb) -> str:
+def _default(verb: CommandSpec, of: CommandSpec) -> str:
     return " (the default)" if verb.name == of.default else ""
 
 
-def _option_rows(options: tuple[Option, ...], width: int) -> list[str]:
+def _option_rows(options: tuple[CommandOption, ...], width: int) -> list[str]:
     return _rows([(_shown(option), option.about) for option in options], width)
 
 
-def _shown(option: Option) -> str:
+def _shown(option: CommandOption) -> str:
     shown = ", ".join(option.names)
     return f"{shown} {option.metavar}" if option.metavar else shown
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.app import App
-from weft.cli.session_options import Wanted
+from weft.cli.session_options import SessionOptions
 from weft.cli.stdio import tell
 from weft.config.local_weights import missing_weights, pull_weights, size_of
 
 
-def notice(app: App, wanted: Wanted) -> str:
+def notice(app: App, wanted: SessionOptions) -> str:
     """What to tell somebody who has no key and named no model; empty for everybody else."""
     if wanted.model is not None or app.config.get("model.default"):
         return ""

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import sys
 
-from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, Exit, code_of, first_of, sentence_of
+from weft.cli.exit_codes import (
+    FAILED,
+    NOBODY_READS,
+    OK,
+    CommandExit,
+    code_of,
+    first_of,
+    sentence_of,
+)
 from weft.cli.gc import wait_with_garbage
-from weft.cli.parse import Arguments, parse
+from weft.cli.parse import ParsedArguments, parse
 from weft.errors import UsageError, WeftError
 
 _MODULES = {
@@ -33,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except (WeftError, Exit, OSError, KeyboardInterrupt) as error:
+    except (WeftError, CommandExit, OSError, KeyboardInterrupt) as error:
         return _failed(error)
     except Exception as error:  # the last handler there is: no traceback ever reaches the person
         from weft.cli.logs import log_crash
@@ -89,7 +97,7 @@ def _run(argv: list[str]) -> int:
     return run_chat(arguments)
 
 
-def _help(arguments: Arguments) -> int:
+def _help(arguments: ParsedArguments) -> int:
     from weft.cli.help import topic_help, verb_help
 
     if arguments.verb == "help":
@@ -105,7 +113,7 @@ def _say(text: str) -> int:
     return OK
 
 
-def _command(arguments: Arguments) -> int:
+def _command(arguments: ParsedArguments) -> int:
     from importlib import import_module
 
     code: int = import_module(_MODULES[arguments.verb.split()[0]]).run(arguments)

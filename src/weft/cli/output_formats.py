@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weft.api.results import Result
 from weft.cli import stdio as output
 from weft.cli.answers import GOOD, answer_text, describe_call, why_it_stopped
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.events import (
     ArchitectPlan,
     ArchitectStep,
@@ -25,10 +25,10 @@ from weft.events import (
 )
 
 if TYPE_CHECKING:  # loaded where JSON is spoken: it costs start-up time
-    from weft.protocol.agent_sdk_dialect import Dialect
+    from weft.protocol.agent_sdk_dialect import ToolDialect
 
 
-class Sink(Protocol):
+class OutputSink(Protocol):
     """Takes a run in, as it happens."""
 
     wants_signals: bool
@@ -51,10 +51,12 @@ class Sink(Protocol):
         ...
 
 
-def make_sink(arguments: Arguments, root: str) -> Sink:
+def make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
     """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
     format_ = arguments.text("output_format") or "text"
-    narrator = Narrator() if arguments.flag("verbose") and format_ != "stream-json" else None
+    narrator = (
+        ProgressNarrator() if arguments.flag("verbose") and format_ != "stream-json" else None
+    )
     if format_ == "text":
         return TextSink(narrator)
     from weft.protocol.agent_sdk_dialect import dialect_of  # only where JSON is spoken
@@ -65,7 +67,7 @@ def make_sink(arguments: Arguments, root: str) -> Sink:
     return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
 
 
-def dialect_name(arguments: Arguments) -> str:
+def dialect_name(arguments: ParsedArguments) -> str:
     """Whose names are spoken: the SDK's to a program that drives us as it does, without `-p`."""
     if (given := arguments.text("dialect")) is not None:
         return given
@@ -73,10 +75,10 @@ def dialect_name(arguments: Arguments) -> str:
     return "claude" if streams_in and not arguments.flag("print") and not arguments.verb else "weft"
 
 
-class TextSink(Sink):
+class TextSink(OutputSink):
     """The last answer.  On a terminal, text as it arrives."""
 
-    def __init__(self, narrator: Narrator | None) -> None:
+    def __init__(self, narrator: ProgressNarrator | None) -> None:
         self._narrator = narrator
         self._is_live = sys.stdout is not None and sys.stdout.isatty()
         self.wants_signals = self._is_live or narrator is not None
@@ -102,11 +104,11 @@ class TextSink(Sink):
                 pass
 
     def _write_live(self, node_id: str, text: str) -> None:
-        from weft.cli.sanitize import Sanitizer  # only for terminals
+        from weft.cli.sanitize import TerminalSanitizer  # only for terminals
 
         if node_id != self._written:
             output.write("\n" if self._written else "")
-            self._written, self._cleaner = node_id, Sanitizer()
+            self._written, self._cleaner = node_id, TerminalSanitizer()
         output.write(self._cleaner.feed(text))
 
     def finish(self, result: Result) -> None:
@@ -120,12 +122,12 @@ class TextSink(Sink):
         return
 
 
-class JsonSink(Sink):
+class JsonSink(OutputSink):
     """One object at the end."""
 
     wants_signals = False
 
-    def __init__(self, narrator: Narrator | None, dialect: Dialect) -> None:
+    def __init__(self, narrator: ProgressNarrator | None, dialect: ToolDialect) -> None:
         self._narrator = narrator
         self._dialect = dialect
         self._encoder: Any = None
@@ -145,12 +147,12 @@ class JsonSink(Sink):
         output.write_json((self._encoder or _encoder("")).failure(sentence))
 
 
-class StreamSink(Sink):
+class StreamSink(OutputSink):
     """One object a line, as it happens."""
 
     wants_signals = True
 
-    def __init__(self, *, partials: bool, dialect: Dialect) -> None:
+    def __init__(self, *, partials: bool, dialect: ToolDialect) -> None:
         self._partials = partials
         self.dialect = dialect
         self._encoder: Any = None
@@ -194,13 +196,13 @@ class StreamSink(Sink):
         output.write_json(self._encoder.ask_plan(event))
 
 
-def _encoder(session_id: str, *, partials: bool = False, dialect: Dialect | None = None) -> Any:
-    from weft.protocol.stream_json import Encoder  # only where JSON is spoken
+def _encoder(session_id: str, *, partials: bool = False, dialect: ToolDialect | None = None) -> Any:
+    from weft.protocol.stream_json import StreamJsonEncoder  # only where JSON is spoken
 
-    return Encoder(session_id, partials=partials, dialect=dialect)
+    return StreamJsonEncoder(session_id, partials=partials, dialect=dialect)
 
 
-class Narrator:
+class ProgressNarrator:
     """Says on standard error what is being done."""
 
     def __init__(self) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from weft.cli.options import Option, Verb, find_verb, options_of, run_options
+from weft.cli.options import CommandOption, CommandSpec, find_verb, options_of, run_options
 from weft.errors import UsageError
 
 
-class Arguments(NamedTuple):
+class ParsedArguments(NamedTuple):
     """What was asked for."""
 
     verb: str
@@ -40,14 +40,14 @@ class Arguments(NamedTuple):
         return tuple(self.values.get(key, ()))
 
 
-def parse(argv: list[str]) -> Arguments:
+def parse(argv: list[str]) -> ParsedArguments:
     """Understand a command line.
 
     Raises:
         UsageError: an option is unknown (the nearest one is named), lacks its value or has a wrong one.
     """
     reader = _Reader(argv, run_options())
-    verb: Verb | None = None
+    verb: CommandSpec | None = None
     named: list[str] = []
     while (word := reader.next_word()) is not None:
         if not reader.words and not reader.is_literal and not reader.values.get("print"):
@@ -61,10 +61,10 @@ def parse(argv: list[str]) -> Arguments:
         reader.words.append(word)
     name = _full_name(verb, named, reader)
     _check_values(reader.values, options_of(verb) if verb is not None else run_options(), name)
-    return Arguments(name, tuple(reader.words), reader.values)
+    return ParsedArguments(name, tuple(reader.words), reader.values)
 
 
-def _full_name(verb: Verb | None, named: list[str], reader: _Reader) -> str:
+def _full_name(verb: CommandSpec | None, named: list[str], reader: _Reader) -> str:
     if verb is None or not verb.verbs or reader.values.get("help"):
         return " ".join(named)
     if reader.words:
@@ -76,7 +76,7 @@ def _no_such(word: str, known: list[str], verb: str) -> str:
     return f"there is no `{verb} {word}`{_nearest(word, known)}; it has {', '.join(known)}"
 
 
-def _check_values(values: dict[str, Any], allowed: tuple[Option, ...], verb: str) -> None:
+def _check_values(values: dict[str, Any], allowed: tuple[CommandOption, ...], verb: str) -> None:
     """Options that stood before the command must be the command's, too."""
     keys = {option.key for option in allowed}
     for key in values:
@@ -87,7 +87,7 @@ def _check_values(values: dict[str, Any], allowed: tuple[Option, ...], verb: str
 class _Reader:
     """Takes words off the command line; options go into `values`."""
 
-    def __init__(self, argv: list[str], options: tuple[Option, ...]) -> None:
+    def __init__(self, argv: list[str], options: tuple[CommandOption, ...]) -> None:
         self._left = list(reversed(argv))
         self.options = options
         self.words: list[str] = []
@@ -127,7 +127,7 @@ class _Reader:
                 return
             self._take(option, name, None)
 
-    def _find(self, name: str, word: str = "") -> Option:
+    def _find(self, name: str, word: str = "") -> CommandOption:
         for option in self.options:
             if name in option.names or name in option.hidden:
                 return option
@@ -135,7 +135,7 @@ class _Reader:
         shown = word or name
         raise UsageError(f"there is no option {shown!r}{_nearest(shown, known)}")
 
-    def _take(self, option: Option, name: str, value: str | None) -> None:
+    def _take(self, option: CommandOption, name: str, value: str | None) -> None:
         key = option.key
         if option.kind == "flag":
             self.values[key] = True
@@ -152,7 +152,7 @@ class _Reader:
         else:
             self.values[key] = _converted(option, name, value)
 
-    def _value(self, option: Option, name: str) -> str:
+    def _value(self, option: CommandOption, name: str) -> str:
         follows = self._left[-1] if self._left else None
         if option.kind == "maybe":
             return "" if follows is None or follows.startswith("-") else self._left.pop()
@@ -161,7 +161,7 @@ class _Reader:
         return self._left.pop()
 
 
-def _converted(option: Option, name: str, value: str) -> Any:
+def _converted(option: CommandOption, name: str, value: str) -> Any:
     if option.kind not in ("whole", "number"):
         return value
     try:

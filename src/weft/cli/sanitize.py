@@ -1,6 +1,6 @@
 """The one place where foreign text is made fit for a terminal.
 
-Whatever a model, a tool, a file name or a provider says is text, never a command to the terminal.  `Sanitizer` takes it in pieces, cut
+Whatever a model, a tool, a file name or a provider says is text, never a command to the terminal.  `TerminalSanitizer` takes it in pieces, cut
 anywhere, and gives back text of which a terminal makes exactly what it reads:
 
 - escape sequences (`ESC …`, and their one-character forms U+0080 to U+009F) are dropped whole, with their parameters: colours, cursor moves,
@@ -40,7 +40,7 @@ _many_spaces = re.compile(r"[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]
 _many_lines = re.compile(r"\n([ ]*\n){3,}")
 
 
-class Sanitizer:
+class TerminalSanitizer:
     """Cleans text that arrives in pieces; it does not matter where they are cut."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Sanitizer:
 
 def clean(text: str) -> str:
     """Foreign text as it may be shown."""
-    return Sanitizer().feed(text)
+    return TerminalSanitizer().feed(text)
 
 
 def clean_line(text: str) -> str:

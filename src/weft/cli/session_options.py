@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weft.api.manager import ExportFormat
 from weft.api.session import Session
 from weft.app import App, open_app
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, UsageError
 from weft.ids import SessionId
 from weft.messages import parse_model_name
@@ -23,7 +23,7 @@ EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 _MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
 
 
-class Wanted(NamedTuple):
+class SessionOptions(NamedTuple):
     """How the session should be, as far as it was said."""
 
     model: str | None
@@ -44,7 +44,7 @@ LISTEN_AFTER_SECONDS = 1.0
 """When other processes may begin to drive our session: not before the first request is on its way."""
 
 
-def project_folder(arguments: Arguments) -> str:
+def project_folder(arguments: ParsedArguments) -> str:
     """The folder to work in.
 
     Raises:
@@ -62,7 +62,7 @@ def project_folder(arguments: Arguments) -> str:
     return folder
 
 
-def make_app(arguments: Arguments, hooks: HookBook | None = None) -> App:
+def make_app(arguments: ParsedArguments, hooks: HookBook | None = None) -> App:
     """The application, not yet open; `hooks` are those of a program that drives us.
 
     Raises:
@@ -111,7 +111,7 @@ def _rules(given: Iterable[str]) -> list[str]:
     return [rule for text in given for rule in _split_rules(text)]
 
 
-def _restrictions(arguments: Arguments) -> list[str]:
+def _restrictions(arguments: ParsedArguments) -> list[str]:
     """The rules of --disallowedTools.
 
     Raises:
@@ -137,7 +137,7 @@ def _split_rules(text: str) -> list[str]:
     return [each for each in [*rules, rule] if each]
 
 
-def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
+def wanted_of(arguments: ParsedArguments, *, headless: bool) -> SessionOptions:
     """What was said about the session.
 
     Raises:
@@ -158,7 +158,7 @@ def wanted_of(arguments: Arguments, *, headless: bool) -> Wanted:
         "plan_model": arguments.text("plan_model"),
         "edit_model": arguments.text("edit_model"),
     }
-    return Wanted(
+    return SessionOptions(
         model=model,
         effort=arguments.text("effort") or effort,
         permission_mode=_MODES.get(mode, mode) if mode else None,
@@ -182,7 +182,7 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
     return (named.name, named.effort) if named.effort is not None else (given, None)
 
 
-def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: bool) -> str:
+def note_of_level(app: App, wanted: SessionOptions, model: str, level: str, *, begins: bool) -> str:
     """What to say of the level that a session begins with, or was just given; empty when it has it.
 
     The session's own note is written before the command line subscribes.  A configured level is meant
@@ -196,7 +196,7 @@ def note_of_level(app: App, wanted: Wanted, model: str, level: str, *, begins: b
     return level_note(model, named, levels if levels or wanted.effort is not None else None)
 
 
-def _tools(arguments: Arguments) -> list[str] | None:
+def _tools(arguments: ParsedArguments) -> list[str] | None:
     """The tools that the model has; None for all of them."""
     given = arguments.many("tools")
     denied = {name for rule in _restrictions(arguments) for name in taken_away(rule)}
@@ -211,7 +211,7 @@ def _tools(arguments: Arguments) -> list[str] | None:
     return [name for name in names if name not in denied]
 
 
-def _text_or_file(arguments: Arguments, key: str) -> str | None:
+def _text_or_file(arguments: ParsedArguments, key: str) -> str | None:
     text, path = arguments.text(key), arguments.text(f"{key}_file")
     if text is not None and path is not None:
         name = key.replace("_", "-")
@@ -228,7 +228,7 @@ def _text_or_file(arguments: Arguments, key: str) -> str | None:
 # --- which session ---------------------------------------------------------------------
 
 
-async def chosen_id(app: App, arguments: Arguments) -> SessionId | None:
+async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
     """The stored session that the arguments name; None for a new one.
 
     Raises:
@@ -288,7 +288,7 @@ async def _titled(app: App, given: str) -> list[SessionId]:
 
 async def open_session(
     app: App,
-    wanted: Wanted,
+    wanted: SessionOptions,
     *,
     existing: SessionId | None,
     fork: bool = False,
@@ -325,7 +325,7 @@ async def open_session(
     return session
 
 
-def _settings(wanted: Wanted) -> dict[str, Any]:
+def _settings(wanted: SessionOptions) -> dict[str, Any]:
     given = {
         "thinking": wanted.effort,
         "append_system_prompt": wanted.append_system_prompt,
@@ -334,7 +334,7 @@ def _settings(wanted: Wanted) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-async def apply_settings(session: Session, wanted: Wanted) -> None:
+async def apply_settings(session: Session, wanted: SessionOptions) -> None:
     """Change a session that exists to what was said."""
     if wanted.model:
         await session.update_model(wanted.model)
@@ -346,7 +346,7 @@ async def apply_settings(session: Session, wanted: Wanted) -> None:
         await session.set_mode("architect")
 
 
-def message_options(wanted: Wanted, *, existing: bool) -> dict[str, Any]:
+def message_options(wanted: SessionOptions, *, existing: bool) -> dict[str, Any]:
     """What goes along with each message: the limits, and for a stored session the tools."""
     options = dict(wanted.limits)
     if existing and wanted.tools is not None:

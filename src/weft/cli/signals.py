@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 
 
-class Stop:
+class StopSignal:
     """Whether somebody wants us gone, and what is done about it."""
 
     def __init__(self) -> None:

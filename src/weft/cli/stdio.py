@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.exit_codes import FAILED, Exit
+from weft.cli.exit_codes import FAILED, CommandExit
 from weft.cli.sanitize import HIDDEN, clean
 
 _encoder = msgspec.json.Encoder()
@@ -57,7 +57,7 @@ def complain(text: str) -> None:
         return
     try:
         _write(sys.stderr, f"weft: {clean(text)}\n".encode("utf-8", "replace"))
-    except (OSError, Exit, ValueError):
+    except (OSError, CommandExit, ValueError):
         return
 
 
@@ -67,7 +67,7 @@ def tell(text: str) -> None:
         return
     try:
         _write(sys.stderr, f"{clean(text)}\n".encode("utf-8", "replace"))
-    except (OSError, Exit, ValueError):
+    except (OSError, CommandExit, ValueError):
         return
 
 
@@ -87,7 +87,7 @@ def check_output(has_file: bool) -> None:
         Exit: standard output was closed from the start and no file takes the answer.
     """
     if sys.stdout is None and not has_file:
-        raise Exit(
+        raise CommandExit(
             FAILED, "standard output is closed; leave it open, or take the answer with -o FILE"
         )
 
@@ -111,7 +111,7 @@ def _write(stream: Any, data: bytes) -> None:
     except OSError as error:
         if stream is sys.stdout:
             forget_output()
-        raise Exit(FAILED, f"cannot write the output: {error.strerror}") from error
+        raise CommandExit(FAILED, f"cannot write the output: {error.strerror}") from error
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.answers import whole, with_whole_text
-from weft.cli.output_formats import Sink
+from weft.cli.output_formats import OutputSink
 from weft.events import (
     ArchitectPlan,
     Event,
@@ -27,7 +27,7 @@ from weft.events import (
 DENIED = "nobody is there to ask: this is a run without a person"
 
 
-class Asker(Protocol):
+class RequestAsker(Protocol):
     """Puts to somebody what a session asks; the answer comes later, as a command."""
 
     async def ask(self, request: PermissionRequest) -> None:
@@ -47,10 +47,12 @@ class Asker(Protocol):
         ...
 
 
-class Talk:
+class TurnDriver:
     """One session, its events handed to a sink, its questions answered."""
 
-    def __init__(self, app: App, session: Session, sink: Sink, asker: Asker | None = None) -> None:
+    def __init__(
+        self, app: App, session: Session, sink: OutputSink, asker: RequestAsker | None = None
+    ) -> None:
         """Without an `asker` nobody is there, and the answer is no."""
         self._app = app
         self.session = session

@@ -4,6 +4,6 @@ that they name.
 Reads values and checks them; opens no session and starts nothing.
 """
 
-from weft.config.settings import KEYS, Config, Key
+from weft.config.settings import KEYS, Config, SettingKey
 
-__all__ = ["KEYS", "Config", "Key"]
+__all__ = ["KEYS", "Config", "SettingKey"]

@@ -16,7 +16,7 @@ from weft.errors import UsageError
 NAME = "auth.json"
 
 
-class Login(msgspec.Struct, frozen=True):
+class SavedKey(msgspec.Struct, frozen=True):
     """What is kept for one provider."""
 
     key: str
@@ -46,7 +46,7 @@ class KeyFile:
         Raises:
             UsageError: the file cannot be written.
         """
-        self._write({**self._logins(), provider: Login(key)})
+        self._write({**self._logins(), provider: SavedKey(key)})
 
     def forget(self, provider: str) -> bool:
         """Forget the key of a provider; False when there was none."""
@@ -63,7 +63,7 @@ class KeyFile:
         except OSError:
             return True
 
-    def _logins(self) -> dict[str, Login]:
+    def _logins(self) -> dict[str, SavedKey]:
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -71,14 +71,14 @@ class KeyFile:
         except OSError as error:
             raise UsageError(f"cannot read the keys in {self.path}: {error.strerror}") from error
         try:
-            return msgspec.json.decode(data, type=dict[str, Login])
+            return msgspec.json.decode(data, type=dict[str, SavedKey])
         except msgspec.DecodeError as error:
             # Without the content: the sentence ends up on screens.
             raise UsageError(
                 f"the keys in {self.path} are damaged; remove the file and log in again"
             ) from error
 
-    def _write(self, logins: dict[str, Login]) -> None:
+    def _write(self, logins: dict[str, SavedKey]) -> None:
         """Replace the file as a whole; it is private from its first byte on."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -8,7 +8,7 @@ from pathlib import Path
 from weft.config.paths import places
 from weft.config.providers import proxies_of
 from weft.providers.local.weights import KNOWN, pull
-from weft.transport import Client
+from weft.transport import HttpClient
 
 FOLDER = "models"
 
@@ -42,7 +42,7 @@ async def pull_weights(
         UsageError: no such model is known.
         ProviderUnavailable: they could not be fetched, or are not what they should be.
     """
-    client = Client(proxies=proxies_of(environ))
+    client = HttpClient(proxies=proxies_of(environ))
     try:
         return await pull(name, _folder(environ), client, progress=progress)
     finally:

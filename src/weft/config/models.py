@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from weft.config.providers import Providers, default_providers
+from weft.config.providers import ProviderTable, default_providers
 from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
@@ -14,7 +14,7 @@ from weft.thinking import KnownLevels
 FALLBACK = "anthropic:claude-sonnet-5-5"
 
 
-class Models:
+class ModelRegistry:
     """The providers of one application, and the model objects that programs handed in."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
@@ -61,7 +61,7 @@ class Models:
 
     def default(self) -> str:
         """The model to take where none is configured: of the provider that has a key here, else the embedded one."""
-        if isinstance(self._providers, Providers):
+        if isinstance(self._providers, ProviderTable):
             return self._providers.default_model()
         return FALLBACK
 
@@ -94,13 +94,13 @@ class Models:
 
     async def aclose(self) -> None:
         """Close the providers that were used."""
-        if isinstance(self._providers, Providers):
+        if isinstance(self._providers, ProviderTable):
             await self._providers.aclose()
             return
         for provider in self._providers.values():
             await provider.aclose()
 
 
-def environment_models() -> Models:
+def environment_models() -> ModelRegistry:
     """Every model that the environment and the user's settings give a key for."""
-    return Models(default_providers(os.environ))
+    return ModelRegistry(default_providers(os.environ))

@@ -11,7 +11,7 @@ import msgspec
 from weft.workspace import project_folders
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of one installation."""
 
     home: Path
@@ -26,13 +26,13 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "weft.db"
 
 
-def places(environ: Mapping[str, str]) -> Places:
+def places(environ: Mapping[str, str]) -> WeftPaths:
     """Where this environment keeps things."""
     user = Path(environ.get("HOME") or "~").expanduser()
     data = Path(environ.get("XDG_DATA_HOME") or user / ".local" / "share")
     config = Path(environ.get("XDG_CONFIG_HOME") or user / ".config")
     home = environ.get("WEFT_HOME")
-    return Places(
+    return WeftPaths(
         user=user, home=Path(home).expanduser() if home else data / "weft", config=config / "weft"
     )
 

@@ -14,15 +14,15 @@ from weft.config.paths import places
 from weft.config.settings import Config, load_config
 from weft.providers import Provider
 from weft.providers.catalogue import shipped
-from weft.providers.credentials import Access
+from weft.providers.credentials import ProviderAccess
 from weft.providers.vendors import ADAPTERS, access_from, make_provider
-from weft.transport import Client, Proxies
+from weft.transport import HttpClient, ProxySettings
 
 PREFERRED: Final = ("anthropic", "openai", "google")
 """Whose key is looked for first, where no model is configured."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CustomEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A provider as the settings name it: `[providers.NAME]`."""
 
     base_url: str = ""
@@ -31,7 +31,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     headers: dict[str, str] = {}
 
 
-class Providers(Mapping[str, Provider]):
+class ProviderTable(Mapping[str, Provider]):
     """Every provider by name, made on demand."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Providers(Mapping[str, Provider]):
         *,
         environ: Mapping[str, str],
         keys: Mapping[str, str],
-        endpoints: Mapping[str, Endpoint],
+        endpoints: Mapping[str, CustomEndpoint],
         home: Path,
         clock: Clock,
     ) -> None:
@@ -48,7 +48,7 @@ class Providers(Mapping[str, Provider]):
         self._endpoints = endpoints
         self._home = home
         self._clock = clock
-        self._client: Client | None = None
+        self._client: HttpClient | None = None
         self._made: dict[str, Provider] = {}
 
     def __getitem__(self, name: str) -> Provider:
@@ -107,10 +107,10 @@ class Providers(Mapping[str, Provider]):
         return self._home / "models"
 
     @property
-    def client(self) -> Client:
+    def client(self) -> HttpClient:
         """The one HTTP client of the application."""
         if self._client is None:
-            self._client = Client(proxies=proxies_of(self._environ))
+            self._client = HttpClient(proxies=proxies_of(self._environ))
         return self._client
 
     def default_model(self) -> str:
@@ -120,29 +120,29 @@ class Providers(Mapping[str, Provider]):
                 return f"{name}:{shipped().default(name)}"
         return f"local:{shipped().default('local')}"
 
-    def _given(self, name: str) -> Access:
+    def _given(self, name: str) -> ProviderAccess:
         """What the settings and the private file of keys say."""
-        endpoint = self._endpoints.get(name, Endpoint())
+        endpoint = self._endpoints.get(name, CustomEndpoint())
         key = self._environ.get(endpoint.key_env, "") if endpoint.key_env else ""
-        return Access(
+        return ProviderAccess(
             key=key or self._keys.get(name, ""),
             base_url=endpoint.base_url,
             headers=tuple(endpoint.headers.items()),
         )
 
 
-def endpoints_of(value: Mapping[str, Any]) -> dict[str, Endpoint]:
+def endpoints_of(value: Mapping[str, Any]) -> dict[str, CustomEndpoint]:
     """The `providers` setting, typed."""
-    return msgspec.convert(value, dict[str, Endpoint])
+    return msgspec.convert(value, dict[str, CustomEndpoint])
 
 
-def proxies_of(environ: Mapping[str, str]) -> Proxies:
+def proxies_of(environ: Mapping[str, str]) -> ProxySettings:
     """The proxies that the environment names, in either spelling."""
 
     def value(name: str) -> str:
         return environ.get(name) or environ.get(name.upper(), "")
 
-    return Proxies(
+    return ProxySettings(
         https=value("https_proxy") or value("all_proxy"),
         http=value("http_proxy") or value("all_proxy"),
         no_proxy=value("no_proxy"),
@@ -151,11 +151,11 @@ def proxies_of(environ: Mapping[str, str]) -> Proxies:
 
 def default_providers(
     environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
-) -> Providers:
+) -> ProviderTable:
     """Every provider, with the keys and addresses that environment, settings and the private file name."""
     where = places(environ)
     settings = config or load_config(user=where.config, environ=environ)
-    return Providers(
+    return ProviderTable(
         environ=environ,
         keys=KeyFile(where.config).keys(),
         endpoints=endpoints_of(settings.get("providers")),

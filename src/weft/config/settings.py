@@ -34,7 +34,7 @@ LARGEST_PROJECT_FILE: Final = 256 * 1024
 _LONGEST_NAME: Final = 60
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
+class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
     """One setting."""
 
     kind: Any
@@ -48,121 +48,121 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """What a project sets is added to what the person has set."""
 
 
-KEYS: dict[str, Key] = {
-    "model.default": Key(
+KEYS: dict[str, SettingKey] = {
+    "model.default": SettingKey(
         kind=str,
         default="",
         about="The model of new sessions, as provider:model[:effort]; "
         "empty takes the provider whose key is there, else local.",
         safe=True,
     ),
-    "model.effort": Key(
+    "model.effort": SettingKey(
         kind=ThinkingLevel,
         default="default",
         about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, "
         "high, xhigh or max; an effort named with a model goes before it.",
         safe=True,
     ),
-    "model.rotation": Key(
+    "model.rotation": SettingKey(
         kind=list[str],
         default=[],
         about="Models that cycle_model goes through, as provider:model[:effort].",
         safe=True,
     ),
-    "model.architect": Key(
+    "model.architect": SettingKey(
         kind=str,
         default="",
         about="The model that plans in architect mode; empty for the session's own.",
         safe=True,
     ),
-    "model.editor": Key(
+    "model.editor": SettingKey(
         kind=str,
         default="",
         about="The model that carries out the steps in architect mode; empty for the session's own.",
         safe=True,
     ),
-    "agents.max_depth": Key(
+    "agents.max_depth": SettingKey(
         kind=int,
         default=2,
         about="How deep agents may have agents of their own; 0 for none at all.",
     ),
-    "agents.max_parallel": Key(
+    "agents.max_parallel": SettingKey(
         kind=int, default=8, about="Agents of one session, and of its agents, that work at once."
     ),
-    "agents.max_total": Key(
+    "agents.max_total": SettingKey(
         kind=int, default=50, about="Agents that one turn may start, those of its agents included."
     ),
-    "agents.step_turns": Key(
+    "agents.step_turns": SettingKey(
         kind=int, default=30, about="Answers of the model for one step of a plan in architect mode."
     ),
-    "history.quota": Key(
+    "history.quota": SettingKey(
         kind=int,
         default=1024 * 1024 * 1024,
         about="Bytes of file history that a project may have; the oldest goes first. 0 keeps none of what commands change.",
     ),
-    "history.max_file": Key(
+    "history.max_file": SettingKey(
         kind=int,
         default=4 * 1024 * 1024,
         about="Bytes of a file beyond which the file history does not keep its content.",
     ),
-    "sandbox.mode": Key(
+    "sandbox.mode": SettingKey(
         kind=Literal["auto", "on", "off"],
         default="auto",
         about="Commands run in a sandbox: auto where this machine has one, on never without, off never in one.",
     ),
-    "sandbox.network": Key(
+    "sandbox.network": SettingKey(
         kind=bool, default=False, about="Whether commands in the sandbox have the network."
     ),
-    "sandbox.unix_sockets": Key(
+    "sandbox.unix_sockets": SettingKey(
         kind=bool,
         default=False,
         about="Whether commands in the sandbox may use unix sockets, which reach servers outside it.",
     ),
-    "sandbox.show": Key(
+    "sandbox.show": SettingKey(
         kind=list[str],
         default=[],
         about="Files and folders with secrets that commands in the sandbox may read all the same, by path or by name.",
     ),
-    "session.idle_unload": Key(
+    "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,
         about="Seconds after which an idle session that nobody watches is unloaded.",
     ),
-    "session.max_turns": Key(
+    "session.max_turns": SettingKey(
         kind=Annotated[int, Meta(ge=1)],
         default=100,
         about="Answers of the model in one turn.",
         safe=True,
     ),
-    "permissions.mode": Key(
+    "permissions.mode": SettingKey(
         kind=str,
         default="default",
         about="Permission mode of new sessions: plan, default, accept_edits, auto or bypass.",
     ),
-    "permissions.allow": Key(
+    "permissions.allow": SettingKey(
         kind=list[str],
         default=[],
         about="Rules, Tool or Tool(pattern), that are allowed.",
         joins=True,
     ),
-    "permissions.ask": Key(
+    "permissions.ask": SettingKey(
         kind=list[str], default=[], about="Rules that always ask.", safe=True, joins=True
     ),
-    "permissions.deny": Key(
+    "permissions.deny": SettingKey(
         kind=list[str], default=[], about="Rules that are never allowed.", safe=True, joins=True
     ),
-    "permissions.ask_timeout": Key(
+    "permissions.ask_timeout": SettingKey(
         kind=float,
         default=0.0,
         about="Seconds after which a request for leave that nobody answered counts as denied; 0 waits for ever.",
     ),
-    "hooks": Key(
+    "hooks": SettingKey(
         kind=dict[str, list[dict[str, Any]]],
         default={},
         about="Programs that are run at certain moments: matcher, command and timeout of each [[hooks.EVENT]].",
         joins=True,
     ),
-    "providers": Key(
+    "providers": SettingKey(
         kind=dict[str, dict[str, Any]],
         default={},
         about="Providers by name: base_url, key_env and headers of [providers.NAME].",
@@ -172,7 +172,7 @@ KEYS: dict[str, Key] = {
 }
 
 
-class Value(msgspec.Struct, frozen=True):
+class SettingValue(msgspec.Struct, frozen=True):
     """A setting's value, and where it came from."""
 
     value: Any
@@ -184,9 +184,9 @@ class Config:
 
     def __init__(
         self,
-        layers: Mapping[str, Sequence[Value]],
+        layers: Mapping[str, Sequence[SettingValue]],
         problems: Sequence[str] = (),
-        replaced: Mapping[str, Sequence[Value]] | None = None,
+        replaced: Mapping[str, Sequence[SettingValue]] | None = None,
     ) -> None:
         """`replaced`: what counts where the value of an untrusted project is left out later."""
         self._layers = dict(layers)
@@ -202,20 +202,20 @@ class Config:
         """
         return self.lookup(name).value
 
-    def lookup(self, name: str) -> Value:
+    def lookup(self, name: str) -> SettingValue:
         """The value of a setting and its source; of one that is joined, all values and all sources."""
         layers = self.layers(name)
         if len(layers) == 1:
             return layers[0]
         sources = ", ".join(layer.source for layer in layers)
-        return Value(_joined([layer.value for layer in layers]), sources)
+        return SettingValue(_joined([layer.value for layer in layers]), sources)
 
-    def layers(self, name: str) -> Sequence[Value]:
+    def layers(self, name: str) -> Sequence[SettingValue]:
         """What each source says that counts, weakest first; one unless the setting is joined."""
         key = known(name)
-        return self._layers.get(name) or (Value(key.default, "default"),)
+        return self._layers.get(name) or (SettingValue(key.default, "default"),)
 
-    def all(self) -> dict[str, Value]:
+    def all(self) -> dict[str, SettingValue]:
         """Every setting."""
         return {name: self.lookup(name) for name in KEYS}
 
@@ -231,12 +231,12 @@ class Config:
         self.problems = (*self.problems, why)
 
     @property
-    def untrusted(self) -> Mapping[str, Value]:
+    def untrusted(self) -> Mapping[str, SettingValue]:
         """The settings in force that an untrusted project has set."""
         return {name: self._layers[name][-1] for name in self._replaced if not KEYS[name].joins}
 
 
-def known(name: str) -> Key:
+def known(name: str) -> SettingKey:
     """The key called `name`.
 
     Raises:
@@ -265,13 +265,13 @@ def load_config(
     Raises:
         UsageError: the user's own settings, or those of a trusted project, are not right.
     """
-    layers: dict[str, list[Value]] = {}
+    layers: dict[str, list[SettingValue]] = {}
     problems: list[str] = []
     _add(layers, _from_user(user))
     _add(layers, _hooks_beside(user))
     if is_trusted:
         _add(layers, _from_trusted(files or {}, project))
-        unsure: dict[str, Value] = {}
+        unsure: dict[str, SettingValue] = {}
     else:
         unsure = _from_untrusted(files or {}, project, problems)
     replaced = {name: [*layers.get(name, ())] for name in unsure}
@@ -283,7 +283,7 @@ def load_config(
     return Config(layers, problems, replaced)
 
 
-def _add(layers: dict[str, list[Value]], found: Mapping[str, Value]) -> None:
+def _add(layers: dict[str, list[SettingValue]], found: Mapping[str, SettingValue]) -> None:
     for name, value in found.items():
         if KEYS[name].joins:
             layers.setdefault(name, []).append(value)
@@ -350,26 +350,26 @@ def check_project(files: Mapping[str, bytes], project: str) -> None:
     _from_trusted(files, project)
 
 
-def _from_trusted(files: Mapping[str, bytes], project: str) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+def _from_trusted(files: Mapping[str, bytes], project: str) -> dict[str, SettingValue]:
+    found: dict[str, SettingValue] = {}
     if (settings := files.get(PROJECT_SETTINGS)) is not None:
         found.update(_values(settings, f"{project}/{PROJECT_SETTINGS}", _is_for_projects))
     if (hooks := files.get(PROJECT_HOOKS)) is not None:
         source = f"{project}/{PROJECT_HOOKS}"
         more = hooks_of_json(hooks, source)
         both = [found["hooks"].value, more] if "hooks" in found else [more]
-        found["hooks"] = Value(_converted("hooks", _joined(both), source), source)
+        found["hooks"] = SettingValue(_converted("hooks", _joined(both), source), source)
     return found
 
 
 def _from_untrusted(
     files: Mapping[str, bytes], project: str, problems: list[str]
-) -> dict[str, Value]:
+) -> dict[str, SettingValue]:
     """The safe settings of a project, each by itself.
 
     A mistake in one leaves the others in force, above all a `deny`.
     """
-    found: dict[str, Value] = {}
+    found: dict[str, SettingValue] = {}
     data = files.get(PROJECT_SETTINGS)
     if data is None:
         return found
@@ -394,7 +394,7 @@ def _from_untrusted(
     return found
 
 
-def _from_user(folder: Path) -> dict[str, Value]:
+def _from_user(folder: Path) -> dict[str, SettingValue]:
     """The user's `config.toml`."""
     found = read_small_file(user_folder(folder), "config.toml", LARGEST_FILE)
     if found is None:
@@ -402,13 +402,17 @@ def _from_user(folder: Path) -> dict[str, Value]:
     return _values(found.data, str(folder / "config.toml"), lambda name, value: True)
 
 
-def _hooks_beside(folder: Path) -> dict[str, Value]:
+def _hooks_beside(folder: Path) -> dict[str, SettingValue]:
     """The user's `hooks.json`."""
     found = read_small_file(user_folder(folder), "hooks.json", LARGEST_FILE)
     if found is None:
         return {}
     source = str(folder / "hooks.json")
-    return {"hooks": Value(_converted("hooks", hooks_of_json(found.data, source), source), source)}
+    return {
+        "hooks": SettingValue(
+            _converted("hooks", hooks_of_json(found.data, source), source), source
+        )
+    }
 
 
 def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
@@ -424,7 +428,9 @@ def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
     return inner
 
 
-def _values(data: bytes, source: str, may_set: Callable[[str, Any], bool]) -> dict[str, Value]:
+def _values(
+    data: bytes, source: str, may_set: Callable[[str, Any], bool]
+) -> dict[str, SettingValue]:
     return {
         name: setting
         for name, value in _flattened(read_toml(data, source))
@@ -434,7 +440,7 @@ def _values(data: bytes, source: str, may_set: Callable[[str, Any], bool]) -> di
 
 def _value(
     name: str, value: Any, source: str, data: bytes, may_set: Callable[[str, Any], bool]
-) -> Value | None:
+) -> SettingValue | None:
     """A setting of a file; None where that file may not set it.
 
     Raises:
@@ -442,7 +448,7 @@ def _value(
     """
     try:
         if may_set(name, value):
-            return Value(_fitted(known(name), value), source)
+            return SettingValue(_fitted(known(name), value), source)
     except msgspec.ValidationError as error:
         why = f"{name} in {source}{_line_of(name, data)} is not right: {error}"
         raise UsageError(why) from error
@@ -460,20 +466,20 @@ def _line_of(name: str, data: bytes) -> str:
     return f", line {data.count(bytes([10]), 0, found[0].end()) + 1}"
 
 
-def _from_caller(given: Mapping[str, Any]) -> dict[str, Value]:
+def _from_caller(given: Mapping[str, Any]) -> dict[str, SettingValue]:
     return {
-        name: Value(_converted(name, value, "the caller"), "caller")
+        name: SettingValue(_converted(name, value, "the caller"), "caller")
         for name, value in given.items()
     }
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+def _from_environment(environ: Mapping[str, str]) -> dict[str, SettingValue]:
+    found: dict[str, SettingValue] = {}
     for name in KEYS:
         variable = "WEFT_" + name.upper().replace(".", "_")
         if variable in environ:
             value = _converted(name, environ[variable], variable)
-            found[name] = Value(value, variable)
+            found[name] = SettingValue(value, variable)
     return found
 
 
@@ -506,7 +512,7 @@ def _choices(name: str) -> str:
     return f"; there are {', '.join(words)}" if words else ""
 
 
-def _fitted(key: Key, value: Any) -> Any:
+def _fitted(key: SettingKey, value: Any) -> Any:
     if key.kind == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     return msgspec.convert(value, key.kind, strict=False)

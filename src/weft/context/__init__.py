@@ -7,10 +7,10 @@ from weft.context.build import (
     CUT_OFF,
     GO_ON,
     NO_RESULT,
-    Composed,
-    Composer,
-    Entry,
-    Target,
+    ComposedMessages,
+    ContextTarget,
+    LineEntry,
+    MessageComposer,
     build,
     notes_for_model,
     render,
@@ -27,7 +27,7 @@ from weft.context.compaction import (
     room,
     transcript,
 )
-from weft.context.prefix import Prefix, PrefixTool, RenderedPrefix, load_prefix, render_prefix
+from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
 from weft.context.sizes import estimate, estimate_text
 
 __all__ = [
@@ -36,13 +36,13 @@ __all__ = [
     "INSTRUCTIONS",
     "KEPT_SHARE",
     "NO_RESULT",
-    "Composed",
-    "Composer",
-    "Entry",
-    "Prefix",
+    "ComposedMessages",
+    "ContextTarget",
+    "LineEntry",
+    "MessageComposer",
     "PrefixTool",
+    "PromptPrefix",
     "RenderedPrefix",
-    "Target",
     "as_message",
     "build",
     "carried",

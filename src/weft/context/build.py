@@ -1,7 +1,7 @@
 """What the model sees: a pure function of a line of the tree.
 
 Whatever happened before (a crash, an abort, a switch of model, a broken stream), the messages that come out are legal: each call
-of an assistant message is answered exactly once by the `Results` behind it, in call order; nothing is empty; the first message is the
+of an assistant message is answered exactly once by the `CallResults` behind it, in call order; nothing is empty; the first message is the
 user's and so is the last, unless results stand there; reasoning is shown only to the model that signed it.  The log is
 never repaired for this: legality is made here, from the tree, every time.
 """
@@ -16,20 +16,20 @@ import msgspec
 from weft.context.sizes import estimate
 from weft.ids import CallUid, NodeId
 from weft.messages import (
+    CallResult,
+    CallResults,
+    ChatMessage,
     File,
     Image,
     Message,
     Node,
     Part,
-    Result,
-    Results,
-    Said,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
 )
-from weft.tree import Tree
+from weft.tree import ConversationTree
 
 NO_RESULT: Final = (
     "No result of this call is on record: the turn ended before it was settled. "
@@ -40,42 +40,42 @@ GO_ON: Final = "[Go on from where you stopped.]"
 BEGINNING: Final = "[The conversation begins here.]"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One node of the line with its words, and the results that hang on it."""
 
     node: Node
     results: Mapping[CallUid, ToolResult] = {}
 
 
-class Target(msgspec.Struct, frozen=True):
+class ContextTarget(msgspec.Struct, frozen=True):
     """Whom the messages are for."""
 
     provider: str
     model: str
 
 
-class Composed(msgspec.Struct, frozen=True):
+class ComposedMessages(msgspec.Struct, frozen=True):
     """The messages of a request, and about how many tokens they are."""
 
     messages: tuple[Message, ...]
     tokens: int
 
 
-class Composer:
+class MessageComposer:
     """Builds the messages for one target again and again, and renders each entry of a growing line only once."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ContextTarget) -> None:
         self._target = target
-        self._rendered: dict[NodeId, tuple[Entry, list[Message], int]] = {}
+        self._rendered: dict[NodeId, tuple[LineEntry, list[Message], int]] = {}
 
     def compose(
         self,
-        line: Sequence[Entry],
+        line: Sequence[LineEntry],
         *,
         summary: str = "",
         upto: NodeId | None = None,
         notes: Mapping[NodeId | None, Sequence[str]] | None = None,
-    ) -> Composed:
+    ) -> ComposedMessages:
         """The summary of what was compacted (`upto` there), then the line, with the notes where they were said.
 
         What was noted at the very place where the summary ends is told behind it: it may have been said after the summary was made.
@@ -94,9 +94,9 @@ class Composer:
                 noted = [_user(text) for text in notes[entry.node.id]]
                 said += noted
                 tokens += estimate(noted)
-        return Composed(_with_legal_ends(said), tokens)
+        return ComposedMessages(_with_legal_ends(said), tokens)
 
-    def _render(self, entry: Entry) -> tuple[list[Message], int]:
+    def _render(self, entry: LineEntry) -> tuple[list[Message], int]:
         known = self._rendered.get(entry.node.id)
         if known is None or known[0] is not entry:
             messages = render(entry, self._target)
@@ -105,18 +105,18 @@ class Composer:
 
 
 def build(
-    line: Sequence[Entry],
-    target: Target,
+    line: Sequence[LineEntry],
+    target: ContextTarget,
     *,
     summary: str = "",
     upto: NodeId | None = None,
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
 ) -> tuple[Message, ...]:
     """The messages for `target`: the summary of what was compacted, then the line."""
-    return Composer(target).compose(line, summary=summary, upto=upto, notes=notes).messages
+    return MessageComposer(target).compose(line, summary=summary, upto=upto, notes=notes).messages
 
 
-def notes_for_model(tree: Tree) -> dict[NodeId | None, list[str]]:
+def notes_for_model(tree: ConversationTree) -> dict[NodeId | None, list[str]]:
     """What the system said to the model too, by the node that it was said after."""
     notes: dict[NodeId | None, list[str]] = {}
     for note in tree.notes:
@@ -127,15 +127,15 @@ def notes_for_model(tree: Tree) -> dict[NodeId | None, list[str]]:
 
 def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:
     """The first message is the user's, and so is the last, unless results stand there."""
-    if not said or (isinstance(said[0], Said) and said[0].role == "assistant"):
+    if not said or (isinstance(said[0], ChatMessage) and said[0].role == "assistant"):
         said.insert(0, _user(BEGINNING))
     last = said[-1]
-    if isinstance(last, Said) and last.role == "assistant":
+    if isinstance(last, ChatMessage) and last.role == "assistant":
         said.append(_user(GO_ON))
     return tuple(said)
 
 
-def render(entry: Entry, target: Target) -> list[Message]:
+def render(entry: LineEntry, target: ContextTarget) -> list[Message]:
     """The messages that one node gives: none, one, or an answer with its results."""
     node = entry.node
     if node.role == "assistant":
@@ -143,26 +143,26 @@ def render(entry: Entry, target: Target) -> list[Message]:
     parts = tuple(part for part in node.parts if _has_content(part))
     if not parts:
         return []
-    return [Said(role="user", parts=parts)]
+    return [ChatMessage(role="user", parts=parts)]
 
 
-def _render_answer(entry: Entry, target: Target) -> list[Message]:
+def _render_answer(entry: LineEntry, target: ContextTarget) -> list[Message]:
     node = entry.node
     parts = tuple(part for part in node.parts if _may_be_shown(part, node, target))
     calls = tuple(part for part in parts if isinstance(part, ToolCall))
     rendered: list[Message] = []
     if any(not isinstance(part, Thinking) for part in parts):
-        rendered.append(Said(role="assistant", parts=parts, model=node.model))
+        rendered.append(ChatMessage(role="assistant", parts=parts, model=node.model))
     if calls:
         rendered.append(
-            Results(results=tuple(_result(call, entry.results, target) for call in calls))
+            CallResults(results=tuple(_result(call, entry.results, target) for call in calls))
         )
     if node.is_partial and rendered and not calls:
         rendered.append(_user(CUT_OFF))
     return rendered
 
 
-def _may_be_shown(part: Part, node: Node, target: Target) -> bool:
+def _may_be_shown(part: Part, node: Node, target: ContextTarget) -> bool:
     if isinstance(part, Thinking):
         signed_by_target = part.provider == target.provider and part.model == target.model
         return signed_by_target and not node.is_partial and bool(part.signature or part.redacted)
@@ -181,18 +181,20 @@ def _has_content(part: Part) -> bool:
             return True
 
 
-def _result(call: ToolCall, results: Mapping[CallUid, ToolResult], target: Target) -> Result:
+def _result(
+    call: ToolCall, results: Mapping[CallUid, ToolResult], target: ContextTarget
+) -> CallResult:
     provider_id = call.provider_id if call.provider == target.provider else ""
     result = results.get(call.call_uid)
     if result is None:
-        return Result(
+        return CallResult(
             call_uid=call.call_uid,
             provider_id=provider_id,
             tool_name=call.name,
             text=NO_RESULT,
             is_error=True,
         )
-    return Result(
+    return CallResult(
         call_uid=call.call_uid,
         provider_id=provider_id,
         tool_name=call.name,
@@ -202,5 +204,5 @@ def _result(call: ToolCall, results: Mapping[CallUid, ToolResult], target: Targe
     )
 
 
-def _user(text: str) -> Said:
-    return Said(role="user", parts=(Text(text=text),))
+def _user(text: str) -> ChatMessage:
+    return ChatMessage(role="user", parts=(Text(text=text),))

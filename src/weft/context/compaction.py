@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from weft.context.build import Entry, Target, render
+from weft.context.build import ContextTarget, LineEntry, render
 from weft.context.sizes import CHARACTERS_PER_TOKEN, estimate
 from weft.ids import NodeId
 from weft.messages import File, Image, Node, ToolCall, ToolResult
@@ -57,12 +57,12 @@ def is_full(tokens: int, window: int, most_output: int) -> bool:
     return tokens > room(window, most_output) * SHARE
 
 
-def choose_cut(line: Sequence[Entry], keep_tokens: int) -> int:
+def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
     """How many entries from the start are to be summarised: all but the newest that fit, and never the very last.
 
     Prefers to cut just before something the person said.  0: there is nothing to cut, because all but the last fits.
     """
-    target = Target("", "")
+    target = ContextTarget("", "")
     kept = 0
     cut = len(line) - 1
     while cut > 0:
@@ -73,7 +73,7 @@ def choose_cut(line: Sequence[Entry], keep_tokens: int) -> int:
     return _at_a_person(line, cut) if cut > 0 else 0
 
 
-def _at_a_person(line: Sequence[Entry], cut: int) -> int:
+def _at_a_person(line: Sequence[LineEntry], cut: int) -> int:
     """The next place at or after `cut` where the kept part begins with the person, if there is one before the end."""
     for place in range(cut, len(line)):
         if line[place].node.role == "user":
@@ -82,7 +82,7 @@ def _at_a_person(line: Sequence[Entry], cut: int) -> int:
 
 
 def transcript(
-    line: Sequence[Entry],
+    line: Sequence[LineEntry],
     most_tokens: int,
     before: str = "",
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
@@ -102,7 +102,7 @@ def transcript(
 
 
 def _told(
-    line: Sequence[Entry],
+    line: Sequence[LineEntry],
     kept: int,
     unique: bool,
     before: str,
@@ -154,18 +154,18 @@ def _cut(text: str, kept: int) -> str:
     return text if len(text) <= kept else f"{text[:kept]} [… {len(text) - kept} more characters]"
 
 
-def pinned(state: SessionState, line: Sequence[Entry]) -> tuple[Entry, ...]:
+def pinned(state: SessionState, line: Sequence[LineEntry]) -> tuple[LineEntry, ...]:
     """What is pinned on a line."""
     nodes = state.tree.nodes
     return tuple(e for e in line if e.node.id in nodes and nodes[e.node.id].marks.get("pin"))
 
 
-def pin_block(entry: Entry) -> str:
+def pin_block(entry: LineEntry) -> str:
     """A pinned message as it is carried."""
     return f"[Pinned, said by the {entry.node.role}:]\n{entry.node.text}"
 
 
-def carried(state: SessionState, line: Sequence[Entry]) -> tuple[str, ...]:
+def carried(state: SessionState, line: Sequence[LineEntry]) -> tuple[str, ...]:
     """What is kept by structure: pinned messages of the part that goes, changed files, open tasks."""
     blocks = [pin_block(entry) for entry in pinned(state, line)]
     if files := state.files.newest_first():

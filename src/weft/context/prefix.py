@@ -22,7 +22,7 @@ class PrefixTool(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Any]
 
 
-class Prefix(msgspec.Struct, frozen=True, kw_only=True):
+class PromptPrefix(msgspec.Struct, frozen=True, kw_only=True):
     """System prompt and tools."""
 
     system: str = ""
@@ -32,17 +32,17 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True):
 class RenderedPrefix(msgspec.Struct, frozen=True, kw_only=True):
     """A prefix with its bytes and its name."""
 
-    prefix: Prefix
+    prefix: PromptPrefix
     data: bytes
     id: BlobId
 
 
-def render_prefix(prefix: Prefix) -> RenderedPrefix:
+def render_prefix(prefix: PromptPrefix) -> RenderedPrefix:
     """Encode a prefix and name it by its content."""
     data = msgspec.json.encode(prefix)
     return RenderedPrefix(prefix=prefix, data=data, id=BlobId(hashlib.sha256(data).hexdigest()))
 
 
-def load_prefix(data: bytes) -> Prefix:
+def load_prefix(data: bytes) -> PromptPrefix:
     """A prefix from its blob."""
-    return msgspec.json.decode(data, type=Prefix)
+    return msgspec.json.decode(data, type=PromptPrefix)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from weft.messages import File, Image, Message, Part, Results, Text, Thinking, ToolCall
+from weft.messages import CallResults, File, Image, Message, Part, Text, Thinking, ToolCall
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Good within a third for code and English, and too low for other scripts and for dense data.
@@ -27,7 +27,7 @@ def estimate(messages: Iterable[Message]) -> int:
     characters = 0
     images = 0
     for message in messages:
-        if isinstance(message, Results):
+        if isinstance(message, CallResults):
             characters += sum(len(result.text) for result in message.results)
             images += sum(len(result.images) for result in message.results)
             continue

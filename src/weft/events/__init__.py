@@ -3,13 +3,13 @@
 Pure.  This folder knows what was said (`messages`), not who stores or folds it.
 """
 
-from weft.events.base import Cause, FactBase, SignalBase
+from weft.events.base import CommandCause, FactBase, SignalBase
 from weft.events.codec import (
     FACTS,
     SIGNALS,
     AnyFact,
     Event,
-    Unknown,
+    UnknownFact,
     decode,
     decode_event,
     encode,
@@ -19,6 +19,7 @@ from weft.events.facts import (
     ArchitectPlan,
     ArchitectStep,
     BoundaryChanged,
+    CallOrigin,
     ChildFinished,
     ChildStarted,
     CommandEnd,
@@ -46,7 +47,6 @@ from weft.events.facts import (
     NewMessage,
     NodeEdited,
     NodeMarked,
-    Origin,
     PermissionAction,
     PermissionRequest,
     PermissionResolved,
@@ -102,10 +102,11 @@ __all__ = [
     "ArchitectPlan",
     "ArchitectStep",
     "BoundaryChanged",
-    "Cause",
+    "CallOrigin",
     "ChildFinished",
     "ChildStarted",
     "ClientAttached",
+    "CommandCause",
     "CommandEnd",
     "Compacted",
     "CompactionUndone",
@@ -136,7 +137,6 @@ __all__ = [
     "NewMessage",
     "NodeEdited",
     "NodeMarked",
-    "Origin",
     "PermissionAction",
     "PermissionRequest",
     "PermissionResolved",
@@ -173,7 +173,7 @@ __all__ = [
     "ToolOutput",
     "TurnFinished",
     "TurnStarted",
-    "Unknown",
+    "UnknownFact",
     "UsageRecorded",
     "decode",
     "decode_event",

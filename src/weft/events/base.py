@@ -9,7 +9,7 @@ import msgspec
 from weft.ids import InputId, SessionId
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CommandCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The command that an append came from; kept on the first fact of the append, so that a repeat is recognised for ever."""
 
     input_id: InputId
@@ -27,7 +27,7 @@ class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit
     """Its place in the stream: 1, 2, 3, … with no gap and no repeat."""
     at: float = 0.0
     """Wall-clock seconds; for showing, never for ordering."""
-    cause: Cause | None = None
+    cause: CommandCause | None = None
 
 
 class SignalBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):

@@ -1,6 +1,6 @@
 """Facts and signals to bytes and back.
 
-A fact of an unknown kind comes from a newer program: it is kept byte for byte as `Unknown`, counts for its `seq`, and means
+A fact of an unknown kind comes from a newer program: it is kept byte for byte as `UnknownFact`, counts for its `seq`, and means
 nothing to any fold.  A fact of a known kind whose content does not fit is damage, and raises.
 """
 
@@ -18,7 +18,7 @@ from weft.events.upcast import UPCASTERS, upcast
 from weft.ids import SessionId
 
 
-class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+class UnknownFact(msgspec.Struct, frozen=True, kw_only=True):
     """A fact of a kind that this program does not know, exactly as it was stored."""
 
     kind: str
@@ -28,8 +28,8 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes
 
 
-AnyFact: TypeAlias = Fact | Unknown
-Event: TypeAlias = Fact | Unknown | Signal
+AnyFact: TypeAlias = Fact | UnknownFact
+Event: TypeAlias = Fact | UnknownFact | Signal
 
 
 class _Head(msgspec.Struct):
@@ -64,12 +64,12 @@ def _events() -> msgspec.json.Decoder[Fact | Signal]:
 
 def encode(event: Event) -> bytes:
     """The stored (and wire) form of a fact or signal."""
-    return event.raw if isinstance(event, Unknown) else _encoder.encode(event)
+    return event.raw if isinstance(event, UnknownFact) else _encoder.encode(event)
 
 
 def kind_of(event: Event) -> str:
     """The stored name of the event's kind."""
-    if isinstance(event, Unknown):
+    if isinstance(event, UnknownFact):
         return event.kind
     return str(event.__struct_config__.tag)
 
@@ -87,7 +87,7 @@ def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyF
 
 
 def decode_event(body: bytes) -> Event:
-    """A fact or signal from the wire; an unknown kind with a `seq` is kept as `Unknown`."""
+    """A fact or signal from the wire; an unknown kind with a `seq` is kept as `UnknownFact`."""
     try:
         return _events().decode(body)
     except _DAMAGE as error:
@@ -105,7 +105,7 @@ def _decode_old_or_unknown(
         raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error
     if head.kind in UPCASTERS:
         return _decode_old(body, head)
-    return Unknown(
+    return UnknownFact(
         kind=head.kind,
         session_id=SessionId(head.session_id),
         seq=head.seq,

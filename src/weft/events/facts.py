@@ -13,7 +13,7 @@ import msgspec
 from weft.events.base import FactBase
 from weft.ids import BlobId, CallUid, EntryId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Node, Part, ToolResult, Usage
-from weft.permissions import Rule
+from weft.permissions import PermissionRule
 
 Delivery: TypeAlias = Literal["steering", "follow_up"]
 Effect: TypeAlias = Literal["pure", "checkable", "unknown"]
@@ -39,7 +39,7 @@ PermissionAction: TypeAlias = Literal["allow_once", "allow_turn", "allow_always"
 # --- the session -----------------------------------------------------------------------
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CallOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The call a child session works for."""
 
     session_id: SessionId
@@ -64,7 +64,7 @@ class SessionCreated(FactBase, frozen=True, tag="session_created"):
     model: str = ""
     settings: dict[str, Any] = {}
     """Settings the session starts with, by name."""
-    parent: Origin | None = None
+    parent: CallOrigin | None = None
     fork: ForkPoint | None = None
     imported: bool = False
 
@@ -393,7 +393,7 @@ class PermissionResolved(FactBase, frozen=True, tag="permission_resolved"):
     instead: dict[str, Any] | None = None
     """Of a `deny`: another input that the call may run with, once it has been judged like any
     other."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     """What the answer allows, asks or denies from now on, for the session in this process."""
 
 

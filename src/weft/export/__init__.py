@@ -4,20 +4,20 @@ Owns the export format (`docs/formats/export.md`) and both ways through it.  Rea
 no session and trusts no document.
 """
 
-from weft.export.codec import LARGEST, Parsed, parse, to_json, to_jsonl, too_large
+from weft.export.codec import LARGEST, ParsedDocument, parse, to_json, to_jsonl, too_large
 from weft.export.collect import gather
-from weft.export.document import FORMAT, VERSION, Export
+from weft.export.document import FORMAT, VERSION, ExportDocument
 from weft.export.html import to_html
 from weft.export.markdown import to_md
-from weft.export.restore import Restored, restore
+from weft.export.restore import RestoredFacts, restore
 
 __all__ = [
     "FORMAT",
     "LARGEST",
     "VERSION",
-    "Export",
-    "Parsed",
-    "Restored",
+    "ExportDocument",
+    "ParsedDocument",
+    "RestoredFacts",
     "gather",
     "parse",
     "restore",

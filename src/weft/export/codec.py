@@ -16,23 +16,23 @@ from weft.export.document import (
     FORMAT,
     TRANSCRIPT,
     VERSION,
-    Compaction,
-    Export,
-    Node,
-    Note,
-    Ref,
-    Turn,
+    ExportDocument,
+    ExportedCompaction,
+    ExportedNode,
+    ExportedNote,
+    ExportedRef,
+    ExportedTurn,
 )
 
 LARGEST: Final = 256 * 1024 * 1024
 """Bytes of an export that may be imported; it is held in memory whole."""
 
 _ITEMS: dict[str, tuple[str, Any]] = {
-    "node": ("nodes", Node),
-    "ref": ("refs", Ref),
-    "note": ("notes", Note),
-    "compaction": ("compactions", Compaction),
-    "turn": ("turns", Turn),
+    "node": ("nodes", ExportedNode),
+    "ref": ("refs", ExportedRef),
+    "note": ("notes", ExportedNote),
+    "compaction": ("compactions", ExportedCompaction),
+    "turn": ("turns", ExportedTurn),
     "todo": ("todos", Todo),
 }
 """Type of a line → the field of the document it belongs to, and its class."""
@@ -43,10 +43,10 @@ _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedDocument(msgspec.Struct, frozen=True):
     """A document that was read, and what the file held besides."""
 
-    document: Export
+    document: ExportDocument
     others: tuple[str, ...]
     """Names of sections that are no conversation; they are not read."""
 
@@ -54,12 +54,12 @@ class Parsed(msgspec.Struct, frozen=True):
 # --- writing -----------------------------------------------------------------------------
 
 
-def to_json(document: Export) -> str:
+def to_json(document: ExportDocument) -> str:
     """One readable JSON value."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def to_jsonl(document: Export) -> str:
+def to_jsonl(document: ExportDocument) -> str:
     """A header, one line for each node, ref, note, compaction, turn and task, and an end that tells whether all are there."""
     header = msgspec.to_builtins(document)
     lines = [
@@ -74,7 +74,7 @@ def to_jsonl(document: Export) -> str:
 # --- reading -----------------------------------------------------------------------------
 
 
-def parse(data: bytes, name: str) -> Parsed:
+def parse(data: bytes, name: str) -> ParsedDocument:
     """The document in a file called `name`.
 
     Raises:
@@ -89,9 +89,9 @@ def parse(data: bytes, name: str) -> Parsed:
     _check_head(raw, name)
     for version in range(raw["version"], VERSION):
         raw = _UPGRADES[version](raw)
-    others = tuple(sorted(set(raw) - set(Export.__struct_fields__)))
+    others = tuple(sorted(set(raw) - set(ExportDocument.__struct_fields__)))
     try:
-        return Parsed(msgspec.convert(raw, Export), others)
+        return ParsedDocument(msgspec.convert(raw, ExportDocument), others)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Corrupt(name, str(error)) from error
 

@@ -31,28 +31,28 @@ from weft.events import (
     ToolComplete,
     TurnFinished,
     TurnStarted,
-    Unknown,
+    UnknownFact,
     decode,
 )
 from weft.export.document import (
     FORMAT,
     VERSION,
-    About,
-    Compaction,
-    Export,
-    Node,
-    Note,
-    Ref,
-    Result,
-    Revision,
-    Turn,
+    ExportDocument,
+    ExportedCompaction,
+    ExportedNode,
+    ExportedNote,
+    ExportedRef,
+    ExportedResult,
+    ExportedRevision,
+    ExportedSession,
+    ExportedTurn,
     kept_data,
 )
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import File, Image, Part, Text
 from weft.state import SessionState
 from weft.store import Store
-from weft.tree import Place
+from weft.tree import LogPosition
 
 PAGE: Final = 2_000
 DEEPEST_FORK: Final = 1_000
@@ -73,7 +73,7 @@ _NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_w
 """Settings that are neither written nor missed."""
 
 
-async def gather(session_id: SessionId, store: Store) -> Export:
+async def gather(session_id: SessionId, store: Store) -> ExportDocument:
     """The whole conversation of a stored session.
 
     Raises:
@@ -133,9 +133,9 @@ class _Gathered:
         self._edits: dict[NodeId, list[NodeEdited]] = {}
         self._results: dict[CallUid, ToolComplete] = {}
         self._notes: list[SystemNote] = []
-        self._compactions: dict[Place, Compacted] = {}
+        self._compactions: dict[LogPosition, Compacted] = {}
         self._started: dict[TurnId, TurnStarted] = {}
-        self._turns: list[Turn] = []
+        self._turns: list[ExportedTurn] = []
         self._others: Counter[str] = Counter()
 
     def take(self, fact: AnyFact) -> None:
@@ -151,7 +151,7 @@ class _Gathered:
             case SystemNote():
                 self._notes.append(fact)
             case Compacted():
-                self._compactions[Place(fact.session_id, fact.seq)] = fact
+                self._compactions[LogPosition(fact.session_id, fact.seq)] = fact
             case TurnStarted(turn_id=turn_id):
                 self._started[turn_id] = fact
             case TurnFinished():
@@ -159,7 +159,7 @@ class _Gathered:
             case PermissionResolved(pattern=pattern, session_id=log):
                 # A fork has none of the grants that were given before it.
                 self._others["grants"] += bool(pattern) and log == self._state.session_id
-            case Unknown():
+            case UnknownFact():
                 self._others["unknown_facts"] += 1
             case _:
                 if (name := _COUNTED.get(type(fact))) is not None:
@@ -170,7 +170,7 @@ class _Gathered:
         if started is None:
             return
         self._turns.append(
-            Turn(
+            ExportedTurn(
                 id=finished.turn_id,
                 reason=finished.reason,
                 at=started.at,
@@ -184,13 +184,13 @@ class _Gathered:
             )
         )
 
-    def document(self) -> Export:
+    def document(self) -> ExportDocument:
         """The document, long parts still as blobs."""
         state, tree = self._state, self._state.tree
-        return Export(
+        return ExportDocument(
             format=FORMAT,
             version=VERSION,
-            session=About(
+            session=ExportedSession(
                 id=state.session_id,
                 title=state.settings.title,
                 model=state.settings.model,
@@ -199,7 +199,9 @@ class _Gathered:
             ),
             head=tree.head,
             nodes=tuple(self._node(fact) for fact in self._nodes.values()),
-            refs=tuple(Ref(name=name, node=r.node, ref=r.ref) for name, r in tree.refs.items()),
+            refs=tuple(
+                ExportedRef(name=name, node=r.node, ref=r.ref) for name, r in tree.refs.items()
+            ),
             deleted=tuple(tree.deleted),
             notes=tuple(_note(fact) for fact in self._notes),
             compactions=tuple(_compaction(self._compactions[c.at]) for c in tree.compactions),
@@ -212,15 +214,15 @@ class _Gathered:
         level = self._state.settings.thinking
         return "" if level == "default" else level
 
-    def _node(self, fact: NewMessage) -> Node:
+    def _node(self, fact: NewMessage) -> ExportedNode:
         node = fact.node
-        first = Revision(number=node.revision, at=fact.at, parts=node.parts)
+        first = ExportedRevision(number=node.revision, at=fact.at, parts=node.parts)
         later = (
-            Revision(number=edit.revision, at=edit.at, parts=edit.parts)
+            ExportedRevision(number=edit.revision, at=edit.at, parts=edit.parts)
             for edit in self._edits.get(node.id, ())
         )
         answered = (self._results.get(call.call_uid) for call in node.calls)
-        return Node(
+        return ExportedNode(
             id=node.id,
             role=node.role,
             revisions=(first, *later),
@@ -249,10 +251,10 @@ class _Gathered:
         return {name: counted[name] for name in sorted(counted) if counted[name]}
 
 
-def _result(fact: ToolComplete) -> Result:
+def _result(fact: ToolComplete) -> ExportedResult:
     """The result; `full_text` still names the blob."""
     result = fact.result
-    return Result(
+    return ExportedResult(
         call_uid=fact.call_uid,
         at=fact.at,
         text=result.text,
@@ -265,14 +267,14 @@ def _result(fact: ToolComplete) -> Result:
     )
 
 
-def _note(fact: SystemNote) -> Note:
-    return Note(
+def _note(fact: SystemNote) -> ExportedNote:
+    return ExportedNote(
         text=fact.text, at=fact.at, node=fact.node, level=fact.level, to_model=fact.to_model
     )
 
 
-def _compaction(fact: Compacted) -> Compaction:
-    return Compaction(
+def _compaction(fact: Compacted) -> ExportedCompaction:
+    return ExportedCompaction(
         upto=fact.upto,
         summary=fact.summary,
         at=fact.at,
@@ -285,12 +287,12 @@ def _compaction(fact: Compacted) -> Compaction:
 # --- blobs -------------------------------------------------------------------------------
 
 
-async def _with_blobs(document: Export, store: Store) -> Export:
+async def _with_blobs(document: ExportDocument, store: Store) -> ExportDocument:
     nodes = tuple([await _node_with_blobs(node, store) for node in document.nodes])
     return msgspec.structs.replace(document, nodes=nodes)
 
 
-async def _node_with_blobs(node: Node, store: Store) -> Node:
+async def _node_with_blobs(node: ExportedNode, store: Store) -> ExportedNode:
     revisions = tuple(
         [
             msgspec.structs.replace(each, parts=await _parts_in_full(each.parts, store))
@@ -317,7 +319,7 @@ async def _part_in_full(part: Part, store: Store) -> Part:
             return part
 
 
-async def _result_in_full(result: Result, store: Store) -> Result:
+async def _result_in_full(result: ExportedResult, store: Store) -> ExportedResult:
     images = tuple([await _part_in_full(image, store) for image in result.images])
     result = msgspec.structs.replace(result, images=images)
     if result.full_text is None:

@@ -27,7 +27,7 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all parts of the document share: fields at their default are not written."""
 
 
-class About(_Value, frozen=True):
+class ExportedSession(_Value, frozen=True):
     """The session itself.  No path: where the exporter's project lay is nobody's business."""
 
     id: SessionId
@@ -37,7 +37,7 @@ class About(_Value, frozen=True):
     created: float = 0.0
 
 
-class Revision(_Value, frozen=True):
+class ExportedRevision(_Value, frozen=True):
     """The words of a node at one time."""
 
     number: int = 0
@@ -45,7 +45,7 @@ class Revision(_Value, frozen=True):
     parts: tuple[Part, ...] = ()
 
 
-class Result(_Value, frozen=True):
+class ExportedResult(_Value, frozen=True):
     """What a tool answered to one call of the node."""
 
     call_uid: CallUid
@@ -67,22 +67,22 @@ def kept_data(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name != "background"}
 
 
-class Node(_Value, frozen=True):
+class ExportedNode(_Value, frozen=True):
     """One position of the tree, with all its revisions (oldest first) and the results of its calls."""
 
     id: NodeId
     role: Role
-    revisions: tuple[Revision, ...]
+    revisions: tuple[ExportedRevision, ...]
     parent: NodeId | None = None
     parent_revision: int = 0
     model: str = ""
     usage: Usage | None = None
     metadata: dict[str, Any] = {}
     """Marks as they are now: bookmark, pin, label, rating, partial, …"""
-    results: tuple[Result, ...] = ()
+    results: tuple[ExportedResult, ...] = ()
 
 
-class Ref(_Value, frozen=True):
+class ExportedRef(_Value, frozen=True):
     """A name for a node."""
 
     name: str
@@ -90,7 +90,7 @@ class Ref(_Value, frozen=True):
     ref: Literal["branch", "checkpoint"] = "branch"
 
 
-class Note(_Value, frozen=True):
+class ExportedNote(_Value, frozen=True):
     """A line of the system's, said after `node`."""
 
     text: str
@@ -100,7 +100,7 @@ class Note(_Value, frozen=True):
     to_model: bool = False
 
 
-class Compaction(_Value, frozen=True):
+class ExportedCompaction(_Value, frozen=True):
     """A summary that the model is told in place of the line up to `upto`."""
 
     upto: NodeId
@@ -111,7 +111,7 @@ class Compaction(_Value, frozen=True):
     tokens_after: int = 0
 
 
-class Turn(_Value, frozen=True):
+class ExportedTurn(_Value, frozen=True):
     """One turn, from its start to its end."""
 
     id: TurnId
@@ -126,21 +126,21 @@ class Turn(_Value, frozen=True):
     deliverable: Any = None
 
 
-class Export(_Value, frozen=True, kw_only=True):
+class ExportDocument(_Value, frozen=True, kw_only=True):
     """A whole conversation."""
 
     format: str = ""
     version: int = 0
-    session: About
+    session: ExportedSession
     head: NodeId | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[ExportedNode, ...] = ()
     """A node comes after its parent."""
-    refs: tuple[Ref, ...] = ()
+    refs: tuple[ExportedRef, ...] = ()
     deleted: tuple[NodeId, ...] = ()
     """Tops of hidden subtrees; their nodes are in `nodes`."""
-    notes: tuple[Note, ...] = ()
-    compactions: tuple[Compaction, ...] = ()
-    turns: tuple[Turn, ...] = ()
+    notes: tuple[ExportedNote, ...] = ()
+    compactions: tuple[ExportedCompaction, ...] = ()
+    turns: tuple[ExportedTurn, ...] = ()
     todos: tuple[Todo, ...] = ()
     left_out: dict[str, int] = {}
     """What the session had besides, by name, and how much of it."""

@@ -15,11 +15,17 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from weft.export.document import TRANSCRIPT, Compaction, Export, Note, Result
+from weft.export.document import (
+    TRANSCRIPT,
+    ExportDocument,
+    ExportedCompaction,
+    ExportedNote,
+    ExportedResult,
+)
 from weft.export.markdown_html import to_prose
 from weft.export.transcript import (
     Item,
-    Spoken,
+    TranscriptEntry,
     arguments,
     call_summary,
     diff_of,
@@ -38,7 +44,7 @@ FOLDED_OVER: Final = 12_000
 """Characters of a message beyond which it is folded away below its beginning."""
 
 
-def to_html(document: Export) -> str:
+def to_html(document: ExportDocument) -> str:
     """The present line as a page."""
     told = transcript(document)
     title = escape(plain(told.title))
@@ -86,8 +92,8 @@ def _items(items: Sequence[Item]) -> str:
 def _goes_on(earlier: Item | None, item: Item) -> bool:
     """True when the same model goes on speaking."""
     return (
-        isinstance(earlier, Spoken)
-        and isinstance(item, Spoken)
+        isinstance(earlier, TranscriptEntry)
+        and isinstance(item, TranscriptEntry)
         and earlier.node.role == item.node.role == "assistant"
         and earlier.node.model == item.node.model
     )
@@ -95,16 +101,16 @@ def _goes_on(earlier: Item | None, item: Item) -> bool:
 
 def _item(item: Item, *, goes_on: bool) -> str:
     match item:
-        case Note(text=text, level=level):
+        case ExportedNote(text=text, level=level):
             return f'<p class="note {level}" dir="auto">{escape(plain(text))}</p>\n'
-        case Compaction(summary=summary):
+        case ExportedCompaction(summary=summary):
             words = "What came before was told to the model as a summary"
             return _details("thought", f"<span>{words}</span>", _prose(summary)) + "\n"
-        case Spoken():
+        case TranscriptEntry():
             return _spoken(item, goes_on=goes_on)
 
 
-def _spoken(item: Spoken, *, goes_on: bool) -> str:
+def _spoken(item: TranscriptEntry, *, goes_on: bool) -> str:
     body = "\n".join(filter(None, (_part(part, item) for part in item.parts)))
     more = " more" if goes_on else ""
     head = "" if goes_on and not _is_cut(item) else f'<div class="who">{_who(item)}</div>\n'
@@ -114,11 +120,11 @@ def _spoken(item: Spoken, *, goes_on: bool) -> str:
     )
 
 
-def _is_cut(item: Spoken) -> bool:
+def _is_cut(item: TranscriptEntry) -> bool:
     return bool(item.node.metadata.get("partial"))
 
 
-def _who(item: Spoken) -> str:
+def _who(item: TranscriptEntry) -> str:
     words = [f"<b>{speaker(item)}</b>"]
     if item.node.role == "assistant" and item.node.model:
         words.append(f"<span>{escape(plain(item.node.model))}</span>")
@@ -131,7 +137,7 @@ def _who(item: Spoken) -> str:
     return " ".join(words)
 
 
-def _part(part: Part, item: Spoken) -> str:
+def _part(part: Part, item: TranscriptEntry) -> str:
     match part:
         case Text(text=text):
             return _prose(text) if text.strip() else ""
@@ -170,7 +176,7 @@ def _picture(image: Image) -> str:
 # --- tool calls --------------------------------------------------------------------------
 
 
-def _call(call: ToolCall, result: Result | None) -> str:
+def _call(call: ToolCall, result: ExportedResult | None) -> str:
     ended = outcome(result)
     head = (
         f'<span class="tool">{escape(plain(call.name))}</span>'
@@ -180,7 +186,7 @@ def _call(call: ToolCall, result: Result | None) -> str:
     return _details("call", head, _call_inside(call, result))
 
 
-def _call_inside(call: ToolCall, result: Result | None) -> str:
+def _call_inside(call: ToolCall, result: ExportedResult | None) -> str:
     diff = diff_of(result.data) if result is not None else ""
     blocks: list[str] = []
     if diff:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from weft.export.document import TRANSCRIPT, Compaction, Export, Note, Result
+from weft.export.document import (
+    TRANSCRIPT,
+    ExportDocument,
+    ExportedCompaction,
+    ExportedNote,
+    ExportedResult,
+)
 from weft.export.transcript import (
     Item,
-    Spoken,
+    TranscriptEntry,
     arguments,
     call_summary,
     diff_of,
@@ -27,7 +33,7 @@ SHOWN: Final = 4_000
 _TICKS = re.compile(r"`+")
 
 
-def to_md(document: Export) -> str:
+def to_md(document: ExportDocument) -> str:
     """The present line as Markdown."""
     told = transcript(document)
     blocks = [
@@ -42,16 +48,16 @@ def to_md(document: Export) -> str:
 
 def _item(item: Item) -> list[str]:
     match item:
-        case Note(text=text, level=level):
+        case ExportedNote(text=text, level=level):
             return [_quoted(f"**{level.capitalize()}:** {plain(text)}")]
-        case Compaction(summary=summary):
+        case ExportedCompaction(summary=summary):
             told = "**What came before was told to the model as this summary:**\n\n"
             return ["---", _quoted(told + plain(summary)), "---"]
-        case Spoken():
+        case TranscriptEntry():
             return _spoken(item)
 
 
-def _spoken(item: Spoken) -> list[str]:
+def _spoken(item: TranscriptEntry) -> list[str]:
     who = f"**{speaker(item)}**"
     about = [item.node.model if item.node.role == "assistant" else "", shown_time(item.at)]
     if item.node.metadata.get("partial"):
@@ -60,7 +66,7 @@ def _spoken(item: Spoken) -> list[str]:
     return [head, *(block for part in item.parts for block in _part(part, item))]
 
 
-def _part(part: Part, item: Spoken) -> list[str]:
+def _part(part: Part, item: TranscriptEntry) -> list[str]:
     match part:
         case Text(text=text):
             return [plain(text).strip("\n")]
@@ -74,7 +80,7 @@ def _part(part: Part, item: Spoken) -> list[str]:
             return _call(part, item.results.get(part.call_uid))
 
 
-def _call(call: ToolCall, result: Result | None) -> list[str]:
+def _call(call: ToolCall, result: ExportedResult | None) -> list[str]:
     head = f"**{_inline(call.name)}** {_code(call_summary(call))} *({outcome(result)})*"
     diff = diff_of(result.data) if result is not None else ""
     blocks = [head]

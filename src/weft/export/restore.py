@@ -31,8 +31,14 @@ from weft.events import (
     TurnFinished,
     TurnStarted,
 )
-from weft.export.codec import Parsed
-from weft.export.document import Export, Node, Result, Revision, kept_data
+from weft.export.codec import ParsedDocument
+from weft.export.document import (
+    ExportDocument,
+    ExportedNode,
+    ExportedResult,
+    ExportedRevision,
+    kept_data,
+)
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import File, Image, Part, Text, ToolCall, ToolResult
 from weft.messages import Node as MessageNode
@@ -44,7 +50,7 @@ _END_OF_TIME: Final = 253_402_300_800
 """The year 10000, in seconds since 1970."""
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What an import appends behind `SessionCreated`."""
 
     facts: tuple[Fact, ...]
@@ -56,7 +62,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it."""
 
 
-def restore(parsed: Parsed, name: str) -> Restored:
+def restore(parsed: ParsedDocument, name: str) -> RestoredFacts:
     """The facts that make the conversation anew; `name` is the file's, for the sentence that refuses it.
 
     Raises:
@@ -71,7 +77,7 @@ def restore(parsed: Parsed, name: str) -> Restored:
     facts += _other_facts(document)
     dropped = _dropped(document, parsed.others)
     facts.append(SettingChanged(name="imported_without", value=dropped))
-    return Restored(
+    return RestoredFacts(
         facts=tuple(facts),
         blobs=blobs,
         title=document.session.title,
@@ -81,7 +87,7 @@ def restore(parsed: Parsed, name: str) -> Restored:
     )
 
 
-def _dropped(document: Export, others: Sequence[str]) -> dict[str, int]:
+def _dropped(document: ExportDocument, others: Sequence[str]) -> dict[str, int]:
     named = {name[:60]: count for name, count in document.left_out.items() if count > 0}
     named |= {name[:60]: named.get(name[:60], 1) for name in others}
     return dict(sorted(named.items())[:_MOST_NAMES])
@@ -90,7 +96,7 @@ def _dropped(document: Export, others: Sequence[str]) -> dict[str, int]:
 # --- facts -------------------------------------------------------------------------------
 
 
-def _node_facts(node: Node, blobs: dict[BlobId, bytes]) -> list[Fact]:
+def _node_facts(node: ExportedNode, blobs: dict[BlobId, bytes]) -> list[Fact]:
     first, *later = node.revisions
     made = MessageNode(
         id=node.id,
@@ -109,11 +115,11 @@ def _node_facts(node: Node, blobs: dict[BlobId, bytes]) -> list[Fact]:
     return facts
 
 
-def _edited(node: NodeId, revision: Revision) -> NodeEdited:
+def _edited(node: NodeId, revision: ExportedRevision) -> NodeEdited:
     return NodeEdited(node=node, revision=revision.number, parts=revision.parts, at=revision.at)
 
 
-def _completed(node: NodeId, result: Result, blobs: dict[BlobId, bytes]) -> ToolComplete:
+def _completed(node: NodeId, result: ExportedResult, blobs: dict[BlobId, bytes]) -> ToolComplete:
     return ToolComplete(
         call_uid=result.call_uid,
         node=node,
@@ -132,7 +138,7 @@ def _completed(node: NodeId, result: Result, blobs: dict[BlobId, bytes]) -> Tool
     )
 
 
-def _full(result: Result) -> bytes | None:
+def _full(result: ExportedResult) -> bytes | None:
     if result.full_base64 is not None:
         return base64.b64decode(result.full_base64)
     return result.full_text.encode() if result.full_text is not None else None
@@ -146,7 +152,7 @@ def _keep(data: bytes | None, blobs: dict[BlobId, bytes]) -> BlobId | None:
     return blob_id
 
 
-def _other_facts(document: Export) -> list[Fact]:
+def _other_facts(document: ExportDocument) -> list[Fact]:
     """Everything that hangs on the nodes; the head moves last."""
     facts: list[Fact] = [
         SystemNote(text=n.text, level=n.level, to_model=n.to_model, node=n.node, at=n.at)
@@ -174,7 +180,7 @@ def _other_facts(document: Export) -> list[Fact]:
     return facts
 
 
-def _turn_facts(document: Export) -> list[Fact]:
+def _turn_facts(document: ExportDocument) -> list[Fact]:
     facts: list[Fact] = []
     for turn in document.turns:
         facts += [
@@ -198,7 +204,7 @@ def _turn_facts(document: Export) -> list[Fact]:
 class _Checks:
     """Whether the parts of a document fit together."""
 
-    def __init__(self, document: Export, name: str) -> None:
+    def __init__(self, document: ExportDocument, name: str) -> None:
         self._document = document
         self._name = name
         self._nodes: set[NodeId] = set()
@@ -236,7 +242,7 @@ class _Checks:
             if not 0 <= time < _END_OF_TIME:
                 raise self._bad(f"{time} is no time")
 
-    def _check_node(self, node: Node) -> None:
+    def _check_node(self, node: ExportedNode) -> None:
         self._check_id(node.id)
         if node.id in self._nodes:
             raise self._bad(f"the node {node.id!r} is there twice")
@@ -256,7 +262,7 @@ class _Checks:
         for revision in node.revisions:
             self._check_parts(revision.parts)
 
-    def _check_results(self, node: Node) -> None:
+    def _check_results(self, node: ExportedNode) -> None:
         waiting = {call.call_uid for call in _calls(node.revisions[0].parts)}
         for result in node.results:
             if result.call_uid not in waiting:

@@ -8,7 +8,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.export.document import Compaction, Export, Node, Note, Result
+from weft.export.document import (
+    ExportDocument,
+    ExportedCompaction,
+    ExportedNode,
+    ExportedNote,
+    ExportedResult,
+)
 from weft.ids import CallUid, NodeId
 from weft.messages import Part, ToolCall, Usage
 
@@ -20,16 +26,16 @@ _SUMMARY_KEYS = ("command", "pattern", "query", "url", "path", "name")
 _SUMMARY_LENGTH = 100
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What was said at one node, with the results of its calls."""
 
-    node: Node
+    node: ExportedNode
     parts: tuple[Part, ...]
     at: float
-    results: dict[CallUid, Result]
+    results: dict[CallUid, ExportedResult]
 
 
-Item: TypeAlias = Spoken | Note | Compaction
+Item: TypeAlias = TranscriptEntry | ExportedNote | ExportedCompaction
 
 
 class Transcript(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +49,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     """Of the line, where it is known."""
 
 
-def transcript(document: Export) -> Transcript:
+def transcript(document: ExportDocument) -> Transcript:
     """The line that ends at the head: messages, the system's lines behind the message they followed, and where it was compacted."""
     behind: dict[NodeId | None, list[Item]] = {}
     for note in document.notes:
@@ -55,7 +61,7 @@ def transcript(document: Export) -> Transcript:
     for node in line:
         newest = node.revisions[-1]
         items.append(
-            Spoken(
+            TranscriptEntry(
                 node=node,
                 parts=newest.parts,
                 at=newest.at,
@@ -72,9 +78,9 @@ def transcript(document: Export) -> Transcript:
     )
 
 
-def _line(document: Export) -> list[Node]:
+def _line(document: ExportDocument) -> list[ExportedNode]:
     nodes = {node.id: node for node in document.nodes}
-    found: list[Node] = []
+    found: list[ExportedNode] = []
     seen: set[NodeId] = set()
     node = nodes.get(document.head) if document.head is not None else None
     while node is not None and node.id not in seen:
@@ -84,7 +90,7 @@ def _line(document: Export) -> list[Node]:
     return list(reversed(found))
 
 
-def _usage(line: list[Node]) -> Usage | None:
+def _usage(line: list[ExportedNode]) -> Usage | None:
     total: Usage | None = None
     for node in line:
         if node.usage is not None:
@@ -102,8 +108,8 @@ def shown_time(at: float) -> str:
 
 def facts_line(told: Transcript) -> str:
     """Model, date, size and cost in one line."""
-    spoken = sum(isinstance(item, Spoken) for item in told.items)
-    calls = sum(len(item.results) for item in told.items if isinstance(item, Spoken))
+    spoken = sum(isinstance(item, TranscriptEntry) for item in told.items)
+    calls = sum(len(item.results) for item in told.items if isinstance(item, TranscriptEntry))
     words = [told.model, shown_time(told.created), _counted(spoken, "message")]
     if calls:
         words.append(_counted(calls, "tool call"))
@@ -118,7 +124,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def speaker(item: Spoken) -> str:
+def speaker(item: TranscriptEntry) -> str:
     """Who speaks."""
     return {"user": "You", "assistant": "Assistant", "system": "System"}[item.node.role]
 
@@ -149,7 +155,7 @@ def diff_of(data: dict[str, Any]) -> str:
     return diff if isinstance(diff, str) else ""
 
 
-def outcome(result: Result | None) -> str:
+def outcome(result: ExportedResult | None) -> str:
     """How a call ended, in one word."""
     if result is None:
         return "no result"

@@ -16,43 +16,45 @@ import anyio
 import msgspec
 
 from weft.errors import WeftError
-from weft.hooks.config import Callback, Hook
-from weft.hooks.process import Output, Said, short_output
+from weft.hooks.config import Callback, HookCommand
+from weft.hooks.process import HookOutput, HookResult, short_output
 
 _PARTS = ("hookSpecificOutput", "decision")
 
 logger = logging.getLogger(__name__)
 
 
-async def call_back(hook: Hook, callback: Callback, payload: Mapping[str, Any]) -> Said:
+async def call_back(
+    hook: HookCommand, callback: Callback, payload: Mapping[str, Any]
+) -> HookResult:
     """Call a hook, and wait for its answer or the end of its time.  A cancel gives the call up."""
     try:
         with anyio.fail_after(hook.timeout_seconds):
             answer = await callback(payload)
     except TimeoutError:
-        return Said(end="broken", reason=f"it took longer than {hook.timeout_seconds:g} s")
+        return HookResult(end="broken", reason=f"it took longer than {hook.timeout_seconds:g} s")
     except (WeftError, OSError) as error:
-        return Said(end="broken", reason=str(error))
+        return HookResult(end="broken", reason=str(error))
     except Exception as error:
         # A program's own code may fail in any way; none of them may look like an answer.
         logger.exception("a hook callback failed", extra={"event": hook.event})
-        return Said(end="broken", reason=f"it failed: {type(error).__name__}")
+        return HookResult(end="broken", reason=f"it failed: {type(error).__name__}")
     return read_answer(answer)
 
 
-def read_answer(answer: Any) -> Said:
+def read_answer(answer: Any) -> HookResult:
     """What a program answered."""
     if not isinstance(answer, Mapping):
-        return Said(end="broken", reason="it gave no answer")
+        return HookResult(end="broken", reason="it gave no answer")
     try:
-        output = msgspec.convert(_without_nulls(answer), Output)
+        output = msgspec.convert(_without_nulls(answer), HookOutput)
     except msgspec.ValidationError as error:
-        return Said(end="broken", reason=f"its answer cannot be read: {error}")
+        return HookResult(end="broken", reason=f"its answer cannot be read: {error}")
     if output.specific.permission_decision == "defer":
         # There it ends the run with the call preserved; here it would be no opinion, and the call
         # would run.
-        return Said(end="broken", reason="its answer 'defer' is not supported here")
-    return Said(end="fine", output=short_output(output))
+        return HookResult(end="broken", reason="its answer 'defer' is not supported here")
+    return HookResult(end="fine", output=short_output(output))
 
 
 def _without_nulls(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ _PLAIN_NAMES: Final = re.compile(r"[\w|]*")
 _Seconds = Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)]
 
 
-class Hook(msgspec.Struct, frozen=True, kw_only=True):
+class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One program for one moment."""
 
     event: str
@@ -112,13 +112,13 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hooks: tuple[_Program, ...] = ()
 
 
-def read_hooks(table: Mapping[str, Any], source: str) -> list[Hook]:
+def read_hooks(table: Mapping[str, Any], source: str) -> list[HookCommand]:
     """The hooks that a settings file names, in its order.
 
     Raises:
         UsageError: an event is unknown, an entry is not right, or a matcher is no regular expression.
     """
-    found: list[Hook] = []
+    found: list[HookCommand] = []
     for event, entries in table.items():
         _check_event(event, source)
         found += _of_event(event, entries, source)
@@ -134,14 +134,14 @@ class _Callbacks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def read_callbacks(
     table: Mapping[str, Any], source: str, call: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-) -> list[Hook]:
+) -> list[HookCommand]:
     """The hooks that a program hands over; `call` is given the id of one and what it is to be told.
 
     Raises:
         UsageError: an event is not supported, an entry is not right, or a matcher is no regular
             expression.
     """
-    found: list[Hook] = []
+    found: list[HookCommand] = []
     for event, entries in table.items():
         _check_event(event, source)
         try:
@@ -160,8 +160,8 @@ def _callback_hook(
     callback_id: str,
     source: str,
     call: Callable[[str, Mapping[str, Any]], Awaitable[Any]],
-) -> Hook:
-    return Hook(
+) -> HookCommand:
+    return HookCommand(
         event=event,
         command=callback_id,
         matcher=entry.matcher or "",
@@ -180,7 +180,7 @@ def _check_event(event: str, source: str) -> None:
         )
 
 
-def _of_event(event: str, entries: Any, source: str) -> Iterator[Hook]:
+def _of_event(event: str, entries: Any, source: str) -> Iterator[HookCommand]:
     try:
         read = msgspec.convert(entries, tuple[_Entry, ...])
     except msgspec.ValidationError as error:
@@ -191,7 +191,7 @@ def _of_event(event: str, entries: Any, source: str) -> Iterator[Hook]:
         for program in programs:
             if not program.command.strip():
                 raise UsageError(f"{source}: a hook of hooks.{event} has no command")
-            yield Hook(
+            yield HookCommand(
                 event=event,
                 command=program.command,
                 matcher=entry.matcher,
@@ -215,13 +215,13 @@ def _check_matcher(matcher: str, event: str, source: str) -> None:
 class HookBook:
     """All hooks that are in force, by their moments."""
 
-    def __init__(self, hooks: Iterable[Hook] = (), *, more: HookBook | None = None) -> None:
+    def __init__(self, hooks: Iterable[HookCommand] = (), *, more: HookBook | None = None) -> None:
         """`more` are those of another book, which come after these; it may still grow."""
-        self._by_event: dict[str, list[Hook]] = {}
+        self._by_event: dict[str, list[HookCommand]] = {}
         self._more = more
         self.add(hooks)
 
-    def add(self, hooks: Iterable[Hook]) -> None:
+    def add(self, hooks: Iterable[HookCommand]) -> None:
         """From now on, have these run too."""
         for hook in hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
@@ -229,14 +229,14 @@ class HookBook:
     def __bool__(self) -> bool:
         return bool(self._by_event) or bool(self._more)
 
-    def all(self) -> list[Hook]:
+    def all(self) -> list[HookCommand]:
         """Every hook, in the order of the moments."""
         return [hook for event in EVENTS for hook in self._at(event)]
 
-    def of(self, event: str, subject: str = "") -> list[Hook]:
+    def of(self, event: str, subject: str = "") -> list[HookCommand]:
         """The hooks to run, in the order in which they are written down."""
         return [hook for hook in self._at(event) if hook.matches(subject)]
 
-    def _at(self, event: str) -> list[Hook]:
+    def _at(self, event: str) -> list[HookCommand]:
         own = self._by_event.get(event, [])
         return own if self._more is None else [*own, *self._more._at(event)]

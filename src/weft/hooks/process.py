@@ -14,10 +14,10 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import ToolError
-from weft.hooks.config import Hook
+from weft.hooks.config import HookCommand
 from weft.hooks.scripts import UNREADABLE, script_hash
 from weft.messages import clean_text
-from weft.workspace import Command, Runner, RunResult, project_folders
+from weft.workspace import ProcessCommand, Runner, RunResult, project_folders
 
 LONGEST_REASON: Final = 4_000
 LONGEST_CONTEXT: Final = 20_000
@@ -44,7 +44,7 @@ class PermissionDecision(msgspec.Struct, frozen=True, rename="camel"):
         return self.behavior == "allow" and bool(self.updated_permissions)
 
 
-class Specific(msgspec.Struct, frozen=True, rename="camel"):
+class HookSpecificOutput(msgspec.Struct, frozen=True, rename="camel"):
     """`hookSpecificOutput`."""
 
     permission_decision: Literal["allow", "deny", "ask", "defer"] | None = None
@@ -62,7 +62,7 @@ class Specific(msgspec.Struct, frozen=True, rename="camel"):
         return any(each is not None and each is not msgspec.UNSET for each in given)
 
 
-class Output(msgspec.Struct, frozen=True):
+class HookOutput(msgspec.Struct, frozen=True):
     """What a hook may say on its standard output."""
 
     goes_on: bool = msgspec.field(name="continue", default=True)
@@ -70,25 +70,29 @@ class Output(msgspec.Struct, frozen=True):
     system_message: str = msgspec.field(name="systemMessage", default="")
     decision: Literal["block", "approve", "allow", "deny"] | None = None
     reason: str = ""
-    specific: Specific = msgspec.field(name="hookSpecificOutput", default=Specific())
+    specific: HookSpecificOutput = msgspec.field(
+        name="hookSpecificOutput", default=HookSpecificOutput()
+    )
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class HookResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one run of a hook came to."""
 
     end: Literal["fine", "blocked", "failed", "broken"]
     """`failed` blocks nothing; `broken` blocks where the hook can veto."""
     reason: str = ""
-    output: Output = Output()
+    output: HookOutput = HookOutput()
     text: str = ""
     """Standard output that is no JSON object."""
 
 
-async def run_hook(hook: Hook, payload: Mapping[str, Any], *, runner: Runner, project: str) -> Said:
+async def run_hook(
+    hook: HookCommand, payload: Mapping[str, Any], *, runner: Runner, project: str
+) -> HookResult:
     """Run a hook to its end, or to the end of its time.  A cancel kills it with everything it started."""
     if (why := await _changed_script(hook, project)) is not None:
-        return Said(end="broken", reason=why)
-    command = Command(
+        return HookResult(end="broken", reason=why)
+    command = ProcessCommand(
         argv=(runner.which("bash", not_below=project) or "sh", "-c", hook.command),
         cwd=project,
         # Both names: hooks that were written for other agents find their scripts by the second.
@@ -100,45 +104,45 @@ async def run_hook(hook: Hook, payload: Mapping[str, Any], *, runner: Runner, pr
     try:
         result = await runner.run(command)
     except ToolError as error:
-        return Said(end="broken", reason=f"it could not be started: {error}")
+        return HookResult(end="broken", reason=f"it could not be started: {error}")
     return judged(hook, result)
 
 
-def judged(hook: Hook, result: RunResult) -> Said:
+def judged(hook: HookCommand, result: RunResult) -> HookResult:
     """What the end of a hook means."""
     errors = _short(result.errors.strip(), LONGEST_REASON)
     code = result.exit_code
     if result.timed_out:
-        return Said(
+        return HookResult(
             end="broken", reason=f"it took longer than {hook.timeout_seconds:g} s and was killed"
         )
     if code < 0 or code > _SIGNALLED:
         number = -code if code < 0 else code - _SIGNALLED
-        return Said(end="broken", reason=_joined(f"it died of signal {number}", errors))
+        return HookResult(end="broken", reason=_joined(f"it died of signal {number}", errors))
     if code in _NOT_STARTED:
-        return Said(end="broken", reason=_joined(_NOT_STARTED[code], errors))
+        return HookResult(end="broken", reason=_joined(_NOT_STARTED[code], errors))
     if code == 2:
         reason = errors or _short(result.output.strip(), LONGEST_REASON) or "it gave no reason"
-        return Said(end="blocked", reason=reason)
+        return HookResult(end="blocked", reason=reason)
     if code:
         end: Literal["broken", "failed"] = "broken" if hook.must_succeed else "failed"
-        return Said(end=end, reason=_joined(f"it ended with exit code {code}", errors))
+        return HookResult(end=end, reason=_joined(f"it ended with exit code {code}", errors))
     return _answer(result)
 
 
-def _answer(result: RunResult) -> Said:
+def _answer(result: RunResult) -> HookResult:
     text = clean_text(result.output.strip())
     if not text.startswith("{"):
-        return Said(end="fine", text=_short(text, LONGEST_CONTEXT))
+        return HookResult(end="fine", text=_short(text, LONGEST_CONTEXT))
     whole = result.full_output if result.full_output is not None else text.encode()
     try:
-        output = msgspec.json.decode(whole.strip(), type=Output)
+        output = msgspec.json.decode(whole.strip(), type=HookOutput)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        return Said(end="broken", reason=f"its answer cannot be read: {error}")
-    return Said(end="fine", output=short_output(output))
+        return HookResult(end="broken", reason=f"its answer cannot be read: {error}")
+    return HookResult(end="fine", output=short_output(output))
 
 
-def short_output(output: Output) -> Output:
+def short_output(output: HookOutput) -> HookOutput:
     """An answer whose words for the model have the length that they may have."""
     specific = output.specific
     context = _short(specific.additional_context, LONGEST_CONTEXT)
@@ -163,7 +167,7 @@ def _short(text: str, most: int) -> str:
 # --- scripts of the project --------------------------------------------------------------
 
 
-async def _changed_script(hook: Hook, project: str) -> str | None:
+async def _changed_script(hook: HookCommand, project: str) -> str | None:
     """What is wrong with a script of the project; None when all are what the user trusted."""
     if not hook.scripts:
         return None

@@ -14,9 +14,9 @@ import msgspec
 
 from weft.events import ErrorRaised, Fact, SystemNote
 from weft.hooks.callback import call_back
-from weft.hooks.config import Hook, HookBook
-from weft.hooks.process import Said, run_hook
-from weft.loop import Hooks, Ruling, Trigger
+from weft.hooks.config import HookBook, HookCommand
+from weft.hooks.process import HookResult, run_hook
+from weft.loop import HookRuling, Trigger, TurnHooks
 from weft.messages import ToolCall, ToolResult
 from weft.permissions import Verdict
 from weft.workspace import Runner
@@ -32,7 +32,7 @@ NOT_REPLACED: Final = (
 _SEVERITY: Final[dict[Verdict | None, int]] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
 
-class SessionHooks(Hooks):
+class SessionHooks(TurnHooks):
     """Runs the hooks of one session."""
 
     def __init__(
@@ -59,20 +59,20 @@ class SessionHooks(Hooks):
 
     # -- a turn's moments
 
-    async def before_tool(self, call: ToolCall) -> Ruling:
+    async def before_tool(self, call: ToolCall) -> HookRuling:
         hooks = self._book.of("PreToolUse", call.name)
         if not hooks:
-            return Ruling()
+            return HookRuling()
         return await _Round(self, hooks, call).ruling()
 
-    async def before_asking(self, call: ToolCall, reason: str) -> Ruling:
+    async def before_asking(self, call: ToolCall, reason: str) -> HookRuling:
         return await self._consult("PermissionRequest", call.name, _call(call) | {"reason": reason})
 
     def wants_result(self, call: ToolCall) -> bool:
         book = self._book
         return bool(book.of("PostToolUse", call.name) or book.of("PostToolUseFailure", call.name))
 
-    async def after_tool(self, call: ToolCall, result: ToolResult) -> Ruling:
+    async def after_tool(self, call: ToolCall, result: ToolResult) -> HookRuling:
         response = {"text": result.text, "is_error": result.is_error, "status": result.status}
         hooks = self._book.of("PostToolUse", call.name)
         payload = _call(call) | {"tool_response": response}
@@ -92,24 +92,24 @@ class SessionHooks(Hooks):
     def _stop(self) -> str:
         return "SubagentStop" if self.agent else "Stop"
 
-    async def before_stop(self, text: str, *, held_back: int) -> Ruling:
+    async def before_stop(self, text: str, *, held_back: int) -> HookRuling:
         payload = {"stop_hook_active": held_back > 0, "last_assistant_message": text}
         return await self._consult(self._stop, self.agent, payload)
 
-    async def before_compaction(self, trigger: Trigger, focus: str) -> Ruling:
+    async def before_compaction(self, trigger: Trigger, focus: str) -> HookRuling:
         payload = {"trigger": trigger, "custom_instructions": focus}
         return await self._consult("PreCompact", trigger, payload)
 
-    async def after_compaction(self, trigger: Trigger, summary: str) -> Ruling:
+    async def after_compaction(self, trigger: Trigger, summary: str) -> HookRuling:
         return await self._consult("PostCompact", trigger, {"trigger": trigger, "summary": summary})
 
     # -- a session's moments
 
-    async def on_prompt(self, prompt: str) -> Ruling:
+    async def on_prompt(self, prompt: str) -> HookRuling:
         """Something was said to the session and is not accepted yet; `deny` keeps it out."""
         return await self._consult("UserPromptSubmit", "", {"prompt": prompt})
 
-    async def on_start(self, source: str) -> Ruling:
+    async def on_start(self, source: str) -> HookRuling:
         """The session is spoken to for the first time in this process: `startup` or `resume`."""
         return await self._consult("SessionStart", source, {"source": source})
 
@@ -117,7 +117,7 @@ class SessionHooks(Hooks):
         """The session's life in this process is over; nothing can be put on record any more."""
         await self._consult("SessionEnd", reason, {"reason": reason}, at_most=ENDING_SECONDS)
 
-    async def on_agent_start(self, prompt: str) -> Ruling:
+    async def on_agent_start(self, prompt: str) -> HookRuling:
         """The session was given the task that it works on for another; what hooks add is for it to read."""
         return await self._consult("SubagentStart", self.agent, {"prompt": prompt})
 
@@ -125,13 +125,13 @@ class SessionHooks(Hooks):
 
     async def _consult(
         self, event: str, subject: str, payload: Mapping[str, Any], *, at_most: float | None = None
-    ) -> Ruling:
+    ) -> HookRuling:
         """Run the hooks of a moment, to the first that says no."""
         return await self._consult_all(self._book.of(event, subject), payload, at_most=at_most)
 
     async def _consult_all(
-        self, hooks: list[Hook], payload: Mapping[str, Any], *, at_most: float | None = None
-    ) -> Ruling:
+        self, hooks: list[HookCommand], payload: Mapping[str, Any], *, at_most: float | None = None
+    ) -> HookRuling:
         words: list[_Word] = []
         for hook in hooks:
             words.append(await self.run(hook, payload, at_most=at_most))
@@ -140,7 +140,7 @@ class SessionHooks(Hooks):
         return _together(words)
 
     async def run(
-        self, hook: Hook, payload: Mapping[str, Any], *, at_most: float | None = None
+        self, hook: HookCommand, payload: Mapping[str, Any], *, at_most: float | None = None
     ) -> _Word:
         """Run one hook, and take its word."""
         if at_most is not None and hook.timeout_seconds > at_most:
@@ -159,7 +159,7 @@ class SessionHooks(Hooks):
         said = await run_hook(hook, told, runner=self._runner, project=self._project)
         return self._word(hook, said)
 
-    def _word(self, hook: Hook, said: Said) -> _Word:
+    def _word(self, hook: HookCommand, said: HookResult) -> _Word:
         if said.end == "fine":
             return self._fine(hook, said)
         reason = self._redact(said.reason).rstrip(".")
@@ -174,10 +174,12 @@ class SessionHooks(Hooks):
             facts=facts,
         )
 
-    def _fine(self, hook: Hook, said: Said) -> _Word:
+    def _fine(self, hook: HookCommand, said: HookResult) -> _Word:
         output, specific = said.output, said.output.specific
         if specific.decision is not None and specific.decision.wants_more:
-            unread = Said(end="broken", reason="updatedPermissions of a hook are not supported")
+            unread = HookResult(
+                end="broken", reason="updatedPermissions of a hook are not supported"
+            )
             return self._word(hook, unread)
         if specific.replaces_result:
             return _Word(verdict="deny", reason=NOT_REPLACED, halts=True)
@@ -207,7 +209,7 @@ class SessionHooks(Hooks):
             facts=tuple(facts),
         )
 
-    def _told_once(self, hook: Hook, end: str, reason: str) -> tuple[Fact, ...]:
+    def _told_once(self, hook: HookCommand, end: str, reason: str) -> tuple[Fact, ...]:
         failure = (hook.event, hook.command, end)
         if failure in self._told:
             return ()
@@ -230,7 +232,7 @@ class _Word(msgspec.Struct, frozen=True, kw_only=True):
 class _Round:
     """The hooks before one call, until each has judged what will really run, or one says no."""
 
-    def __init__(self, session: SessionHooks, hooks: list[Hook], call: ToolCall) -> None:
+    def __init__(self, session: SessionHooks, hooks: list[HookCommand], call: ToolCall) -> None:
         self._session = session
         self._hooks = hooks
         self._call = call
@@ -239,7 +241,7 @@ class _Round:
         self._judged: dict[int, dict[str, Any]] = {}
         """The input that each hook has judged last, or made itself."""
 
-    async def ruling(self) -> Ruling:
+    async def ruling(self) -> HookRuling:
         for number in range(len(self._hooks)):
             word = await self._ask(number)
             if word.verdict == "deny":
@@ -265,17 +267,17 @@ class _Round:
         self._words[number] = word
         return word
 
-    def _told(self) -> Ruling:
+    def _told(self) -> HookRuling:
         ruling = _together(list(self._words.values()))
         return msgspec.structs.replace(ruling, args=self._args)
 
 
-def _together(words: list[_Word]) -> Ruling:
+def _together(words: list[_Word]) -> HookRuling:
     """The strictest word counts; what is to be said and kept is everybody's."""
     if not words:
-        return Ruling()
+        return HookRuling()
     strictest = max(words, key=lambda word: _SEVERITY[word.verdict])
-    return Ruling(
+    return HookRuling(
         verdict=strictest.verdict,
         reason=strictest.reason,
         args=next((word.args for word in reversed(words) if word.args is not None), None),
@@ -285,7 +287,7 @@ def _together(words: list[_Word]) -> Ruling:
     )
 
 
-def _verdict(said: Said) -> Verdict | None:
+def _verdict(said: HookResult) -> Verdict | None:
     output, specific = said.output, said.output.specific
     if specific.decision is not None:
         return specific.decision.behavior
@@ -301,5 +303,5 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"tool_name": call.name, "tool_input": call.args, "tool_use_id": call.call_uid}
 
 
-def _name(hook: Hook) -> str:
+def _name(hook: HookCommand) -> str:
     return hook.command if len(hook.command) <= 80 else f"{hook.command[:80]}…"

@@ -1,30 +1,30 @@
 """One turn: ask the model, get leave, run tools, again.
 
 Split by step: `asking` asks (`request` is one call with its retries), `batch` gets leave and runs, `spending` counts and limits,
-`handing_in` takes a structured result, `turn` joins them, `recovery` settles what a dead process left open.  Writes only through the `Journal` it is handed; knows no store and no actor.
+`handing_in` takes a structured result, `turn` joins them, `recovery` settles what a dead process left open.  Writes only through the `TurnJournal` it is handed; knows no store and no actor.
 """
 
-from weft.context import Entry, as_message, pin_block, pinned
-from weft.loop.answer import Answer, AnswerBuilder
+from weft.context import LineEntry, as_message, pin_block, pinned
+from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import (
     Build,
     Commit,
     ContextLine,
-    Gate,
-    Journal,
-    Limits,
-    Purse,
+    PermissionGate,
+    SessionWork,
+    SharedBudget,
     TurnEnvironment,
-    Work,
+    TurnJournal,
+    TurnLimits,
 )
 from weft.loop.budget import refusal
-from weft.loop.compaction import Compaction
-from weft.loop.hooks import Hooks, Ruling, Trigger
+from weft.loop.compaction import CompactionWork
+from weft.loop.hooks import HookRuling, Trigger, TurnHooks
 from weft.loop.model_request import wait_before_retry
 from weft.loop.recovery import (
-    Evidence,
-    Leftover,
-    Remains,
+    PartialDraft,
+    RecoveredCall,
+    RecoveryEvidence,
     child_finished,
     children_wanted,
     command_ends,
@@ -39,26 +39,26 @@ from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
 
 __all__ = [
-    "Answer",
     "AnswerBuilder",
     "Build",
     "Commit",
-    "Compaction",
+    "CompactionWork",
     "ContextLine",
-    "Entry",
-    "Evidence",
-    "Gate",
-    "Hooks",
-    "Journal",
-    "Leftover",
-    "Limits",
-    "Purse",
-    "Remains",
-    "Ruling",
+    "HookRuling",
+    "LineEntry",
+    "ModelAnswer",
+    "PartialDraft",
+    "PermissionGate",
+    "RecoveredCall",
+    "RecoveryEvidence",
+    "SessionWork",
+    "SharedBudget",
     "Trigger",
     "Turn",
     "TurnEnvironment",
-    "Work",
+    "TurnHooks",
+    "TurnJournal",
+    "TurnLimits",
     "as_message",
     "call_started",
     "child_finished",

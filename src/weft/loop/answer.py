@@ -11,9 +11,9 @@ from weft.messages import Part, Text, Thinking, ToolCall, Usage, clean_text
 from weft.providers import (
     CallArgs,
     CallStarted,
-    Finished,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -34,7 +34,7 @@ RAW_KEPT: Final = 2_000
 """Characters of malformed arguments that are kept to show the model."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A finished (or broken off) answer."""
 
     parts: tuple[Part, ...]
@@ -74,7 +74,7 @@ class AnswerBuilder:
         self._open_kind: str | None = None
         self._calls: dict[int, _Call] = {}
         self.usage: Usage | None = None
-        self.finished: Finished | None = None
+        self.finished: StreamFinished | None = None
         self.text_length = 0
         self.thinking_length = 0
 
@@ -98,7 +98,7 @@ class AnswerBuilder:
                 self._add_args(index, text)
             case UsageSeen(usage=usage):
                 self.usage = usage
-            case Finished():
+            case StreamFinished():
                 self.finished = event
 
     @property
@@ -116,11 +116,11 @@ class AnswerBuilder:
         """The name of the `index`-th call, for showing."""
         return self._calls[index].started.name if index in self._calls else ""
 
-    def answer(self, now: float) -> Answer:
+    def answer(self, now: float) -> ModelAnswer:
         """The whole answer."""
         self._close()
         finished = self.finished
-        return Answer(
+        return ModelAnswer(
             parts=tuple(self._part(block, now) for block in self._blocks),
             usage=self.usage,
             stop=finished.reason if finished is not None else None,

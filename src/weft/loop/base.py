@@ -10,16 +10,16 @@ import msgspec
 from msgspec import Meta
 
 from weft.clock import Clock
-from weft.context import Entry, RenderedPrefix
+from weft.context import LineEntry, RenderedPrefix
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
-from weft.loop.hooks import Hooks
+from weft.loop.hooks import TurnHooks
 from weft.messages import Usage
-from weft.permissions import Action, Decision
+from weft.permissions import PolicyDecision, ToolAction
 from weft.providers import Model
 from weft.state import SessionState
 from weft.thinking import ThinkingLevel
-from weft.tools import SubmitTool, Tool, ToolContext, Touched
+from weft.tools import ChangedFile, SubmitTool, Tool, ToolContext
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +37,15 @@ Build: TypeAlias = Callable[[SessionState], Commit]
 class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line as the model is to see it: what was compacted as one text, and the entries after it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LineEntry, ...]
     summary: str = ""
     upto: NodeId | None = None
     """The last node that the summary stands for."""
-    pinned: tuple[Entry, ...] = ()
+    pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that the summary stands for."""
 
 
-class Work(Protocol):
+class SessionWork(Protocol):
     """What runs in a session, one at a time: a turn, a compaction, a plan that is carried out."""
 
     turn_id: TurnId
@@ -62,7 +62,7 @@ class Work(Protocol):
         ...
 
 
-class Journal(Protocol):
+class TurnJournal(Protocol):
     """The turn's way to the log, the readers and the people."""
 
     @property
@@ -109,10 +109,10 @@ class Journal(Protocol):
         ...
 
 
-class Gate(Protocol):
+class PermissionGate(Protocol):
     """Who says whether an action may happen."""
 
-    def decide(self, action: Action) -> Decision:
+    def decide(self, action: ToolAction) -> PolicyDecision:
         """Judge one action by mode, rules and grants."""
         ...
 
@@ -122,7 +122,7 @@ class Gate(Protocol):
         ...
 
 
-class Purse(Protocol):
+class SharedBudget(Protocol):
     """The money and tokens that a session shares with the ones it works for, counted in one place."""
 
     @property
@@ -143,7 +143,7 @@ class Purse(Protocol):
         ...
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Where a turn stops by itself."""
 
     max_turns: Annotated[int, Meta(ge=1)] = 100
@@ -173,27 +173,27 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a turn works with."""
 
-    journal: Journal
+    journal: TurnJournal
     model: Model
     model_name: str
     """`provider:model`, as the log has it."""
     prefix: RenderedPrefix
     tools: Mapping[str, Tool]
     tool_context: Callable[[CallUid], ToolContext]
-    gate: Gate
+    gate: PermissionGate
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     beside: Callable[[], Commit] = lambda: Commit(facts=())
     """What the door has to record besides a result that was just obtained, such as ranges that moved with an edit."""
-    unclaimed: Callable[[], tuple[Touched, ...]] = lambda: ()
+    unclaimed: Callable[[], tuple[ChangedFile, ...]] = lambda: ()
     """What commands changed that were cancelled before they could tell; told once."""
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
-    limits: Limits = Limits()
+    limits: TurnLimits = TurnLimits()
     thinking: ThinkingLevel = "default"
     submit: SubmitTool | None = None
     """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
-    purse: Purse | None = None
+    purse: SharedBudget | None = None
     renewed: Callable[[TurnEnvironment], TurnEnvironment] = lambda environment: environment
     """The same environment if model, thinking and limits are still what the settings say, else one with those that they say now.
 
@@ -201,5 +201,5 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """
     handed_in: Callable[[SessionState, Any], Sequence[Fact]] | None = None
     """Where a result that is handed in is not the end of the turn: the facts that stand in the place of the end."""
-    hooks: Hooks | None = None
+    hooks: TurnHooks | None = None
     """The person's own programs that have a say; None where there are none."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from weft.events import Fact, SettingChanged, SystemNote
-from weft.loop.base import Limits
+from weft.loop.base import TurnLimits
 from weft.messages import Usage
 from weft.state import SessionState
 
@@ -20,7 +20,7 @@ TOLD: Final = "budget_told"
 """The setting that holds which budgets the person was told of."""
 
 
-def refusal(limits: Limits, total: Usage, *, model: str, is_priced: bool) -> str | None:
+def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) -> str | None:
     """Why no further call may be made; None when one may.  A price that is not known is not taken for nothing."""
     if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
         return f"the limit of {limits.max_tokens} tokens is reached"
@@ -37,7 +37,7 @@ def refusal(limits: Limits, total: Usage, *, model: str, is_priced: bool) -> str
 
 
 def warnings(
-    limits: Limits, total: Usage, state: SessionState, noted: Sequence[Fact]
+    limits: TurnLimits, total: Usage, state: SessionState, noted: Sequence[Fact]
 ) -> list[Fact]:
     """The facts that tell the person, once, that most of a budget is used; none when there is nothing to tell."""
     told = _told(state, noted)

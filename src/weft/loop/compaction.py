@@ -16,8 +16,8 @@ import msgspec
 from weft.context import (
     INSTRUCTIONS,
     KEPT_SHARE,
-    Entry,
-    Target,
+    ContextTarget,
+    LineEntry,
     carried,
     choose_cut,
     estimate,
@@ -29,19 +29,19 @@ from weft.context import (
 )
 from weft.errors import ContextTooLong
 from weft.events import Compacted, ErrorRaised, Fact, ModelCallStarted, UsageRecorded
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId, new_id, new_node_id
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.base import Commit, ContextLine, TurnEnvironment
 from weft.loop.budget import refusal
-from weft.loop.hooks import Hooks, Trigger
-from weft.loop.model_request import BrokenAnswer, Request
-from weft.loop.pending_facts import Notebook
-from weft.messages import NOTHING_USED, Said, Text, Usage
+from weft.loop.hooks import Trigger, TurnHooks
+from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
+from weft.loop.pending_facts import PendingFacts
+from weft.messages import NOTHING_USED, ChatMessage, Text, Usage
 from weft.providers import ModelRequest
 from weft.state import SessionState
 
-_COMPACT = Boundary("loop.compact")
+_COMPACT = FailPointPair("loop.compact")
 
 
 Need: TypeAlias = Literal["full", "overflow", "wish", "all"]
@@ -52,22 +52,22 @@ LEAST_GAIN: Final = 50
 """Tokens (and the share of the room) that must go for a compaction that nobody asked for; less is not worth a model call."""
 
 
-UNANSWERED: Final = Answer(parts=(), usage=NOTHING_USED, stop=None)
+UNANSWERED: Final = ModelAnswer(parts=(), usage=NOTHING_USED, stop=None)
 """What comes of a call that brought nothing: it used nothing that anybody has told us of, and is over."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be summarised, and up to where."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LineEntry, ...]
     upto: NodeId
     before: str
     """The summary that stands there already."""
-    pinned: tuple[Entry, ...] = ()
+    pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that `before` stands for."""
 
 
-def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Plan | None:
+def plan(line: ContextLine, window: int, most_output: int, need: Need) -> CompactionPlan | None:
     """What to compact of a line; None when there is nothing (new) to gain.
 
     `window` is what the prefix leaves of the model's.
@@ -77,10 +77,12 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Plan |
     entries = tuple(line.entries[:cut])
     if not entries or (need == "full" and _tokens(entries) < _least_gain(space)):
         return None
-    return Plan(entries=entries, upto=entries[-1].node.id, before=line.summary, pinned=line.pinned)
+    return CompactionPlan(
+        entries=entries, upto=entries[-1].node.id, before=line.summary, pinned=line.pinned
+    )
 
 
-def _cut(entries: Sequence[Entry], space: int, need: Need) -> int:
+def _cut(entries: Sequence[LineEntry], space: int, need: Need) -> int:
     if need == "all":
         return len(entries)
     keep = int(space * KEPT_SHARE)
@@ -90,8 +92,8 @@ def _cut(entries: Sequence[Entry], space: int, need: Need) -> int:
     return choose_cut(entries, keep)
 
 
-def _tokens(entries: Sequence[Entry]) -> int:
-    return sum(estimate(render(entry, Target("", ""))) for entry in entries)
+def _tokens(entries: Sequence[LineEntry]) -> int:
+    return sum(estimate(render(entry, ContextTarget("", ""))) for entry in entries)
 
 
 def _least_gain(space: int) -> int:
@@ -105,7 +107,7 @@ def window_left(environment: TurnEnvironment) -> int:
 
 
 async def agreed(
-    hooks: Hooks | None, trigger: Trigger, focus: str = ""
+    hooks: TurnHooks | None, trigger: Trigger, focus: str = ""
 ) -> tuple[str, Sequence[Fact]]:
     """Ask the hooks: why there is to be no compaction (empty when there may be one), and what they want on record."""
     if hooks is None:
@@ -120,7 +122,7 @@ class NotSummarised(Exception):
 
 async def summarise(
     environment: TurnEnvironment,
-    wanted: Plan,
+    wanted: CompactionPlan,
     focus: str,
     turn_id: TurnId | None,
     *,
@@ -170,7 +172,7 @@ async def _ask(
     turn_id: TurnId | None,
     note: Callable[[Fact], None],
     begin: Callable[[], Awaitable[object]],
-) -> Answer:
+) -> ModelAnswer:
     """Ask for the summary once; whatever comes of it, what it used is noted."""
     started = ModelCallStarted(
         turn_id=turn_id or TurnId(""),
@@ -181,8 +183,8 @@ async def _ask(
     )
     note(started)
     await begin()
-    request = Request(environment, started.node, is_quiet=True)
-    answer: Answer | None = None
+    request = ModelCallAttempts(environment, started.node, is_quiet=True)
+    answer: ModelAnswer | None = None
     try:
         answer = await request.answer(_model_request(environment, told, focus))
         return answer
@@ -193,7 +195,7 @@ async def _ask(
             note(_used(environment, each, started))
 
 
-async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
+async def _shown(hooks: TurnHooks | None, trigger: Trigger, compacted: Compacted) -> list[Fact]:
     """Show the summary to the hooks; what they add is carried with it."""
     if hooks is None:
         return [compacted]
@@ -204,7 +206,9 @@ async def _shown(hooks: Hooks | None, trigger: Trigger, compacted: Compacted) ->
     return [compacted, *ruling.facts]
 
 
-def _used(environment: TurnEnvironment, answer: Answer, started: ModelCallStarted) -> UsageRecorded:
+def _used(
+    environment: TurnEnvironment, answer: ModelAnswer, started: ModelCallStarted
+) -> UsageRecorded:
     usage = answer.usage or Usage(
         input_tokens=started.input_tokens, output_tokens=estimate_text(len(_said(answer)))
     )
@@ -220,7 +224,7 @@ def _used(environment: TurnEnvironment, answer: Answer, started: ModelCallStarte
     )
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ModelAnswer) -> str:
     return "".join(part.text for part in answer.parts if isinstance(part, Text))
 
 
@@ -232,7 +236,7 @@ def _model_request(environment: TurnEnvironment, told: str, focus: str) -> Model
         model=environment.model.info.name,
         system=INSTRUCTIONS,
         messages=(
-            Said(
+            ChatMessage(
                 role="user",
                 parts=(Text(text=f"<conversation>\n{told}\n</conversation>\n\n{asked}"),),
             ),
@@ -243,13 +247,13 @@ def _model_request(environment: TurnEnvironment, told: str, focus: str) -> Model
     )
 
 
-class Compaction:
+class CompactionWork:
     """A compaction that a person asked for; runs where a turn would."""
 
     def __init__(self, environment: TurnEnvironment, focus: str) -> None:
         self._env = environment
         self._focus = focus
-        self._notebook = Notebook(environment.journal)
+        self._notebook = PendingFacts(environment.journal)
         self.turn_id = TurnId(new_id("cmp", environment.clock.now()))
         self.scope = anyio.CancelScope()
         self.abort_reason = ""

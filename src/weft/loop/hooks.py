@@ -1,6 +1,6 @@
 """Where a person's own programs may speak in a turn: what they are told, and what their word may come to.
 
-Whoever satisfies `Hooks` runs them, bounds them and decides what a failing one means; here their word is only taken.  A turn without
+Whoever satisfies `TurnHooks` runs them, bounds them and decides what a failing one means; here their word is only taken.  A turn without
 hooks has none of this (`TurnEnvironment.hooks` is None) and pays nothing for it.
 """
 
@@ -17,7 +17,7 @@ from weft.permissions import Verdict
 Trigger: TypeAlias = Literal["manual", "auto"]
 
 
-class Ruling(msgspec.Struct, frozen=True, kw_only=True):
+class HookRuling(msgspec.Struct, frozen=True, kw_only=True):
     """What hooks say at one moment; nothing at all by default."""
 
     verdict: Verdict | None = None
@@ -33,14 +33,14 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be on record: hooks that failed, words for the person."""
 
 
-class Hooks(Protocol):
+class TurnHooks(Protocol):
     """The hooks of a session, as a turn meets them.  A cancel ends a hook that runs, with all it started."""
 
-    async def before_tool(self, call: ToolCall) -> Ruling:
+    async def before_tool(self, call: ToolCall) -> HookRuling:
         """A call is prepared and not denied; it may be denied, asked about, let through, or given other arguments."""
         ...
 
-    async def before_asking(self, call: ToolCall, reason: str) -> Ruling:
+    async def before_asking(self, call: ToolCall, reason: str) -> HookRuling:
         """A person is about to be asked; `reason` is why."""
         ...
 
@@ -48,7 +48,7 @@ class Hooks(Protocol):
         """True when `after_tool` has something to do for this call."""
         ...
 
-    async def after_tool(self, call: ToolCall, result: ToolResult) -> Ruling:
+    async def after_tool(self, call: ToolCall, result: ToolResult) -> HookRuling:
         """A call has run."""
         ...
 
@@ -57,14 +57,14 @@ class Hooks(Protocol):
         """True when `before_stop` has something to do."""
         ...
 
-    async def before_stop(self, text: str, *, held_back: int) -> Ruling:
+    async def before_stop(self, text: str, *, held_back: int) -> HookRuling:
         """The model has given its last answer; `held_back` says how often a hook did not let this turn end."""
         ...
 
-    async def before_compaction(self, trigger: Trigger, focus: str) -> Ruling:
+    async def before_compaction(self, trigger: Trigger, focus: str) -> HookRuling:
         """The older part of the line is about to be summarised."""
         ...
 
-    async def after_compaction(self, trigger: Trigger, summary: str) -> Ruling:
+    async def after_compaction(self, trigger: Trigger, summary: str) -> HookRuling:
         """It was summarised."""
         ...

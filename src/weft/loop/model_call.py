@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from weft.context import Composed, Composer, Entry, Prefix, Target, is_full
+from weft.context import (
+    ComposedMessages,
+    ContextTarget,
+    LineEntry,
+    MessageComposer,
+    PromptPrefix,
+    is_full,
+)
 from weft.errors import AuthFailed, ContextTooLong, ProviderError, WeftError
 from weft.events import (
     ContextUsage,
@@ -21,34 +28,34 @@ from weft.events import (
     ModelCallStarted,
     PrefixFrozen,
 )
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.base import TurnEnvironment
 from weft.loop.compaction import Need, NotSummarised, agreed, plan, summarise, window_left
-from weft.loop.model_request import BrokenAnswer, Request
+from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
 from weft.loop.turn_facts import answer_node, call_started, promote
-from weft.loop.usage import Spending
+from weft.loop.usage import UsageTracker
 from weft.messages import NOTHING_USED
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 
-_CALL = Boundary("loop.call")
-_COMPACT = Boundary("loop.make_room")
+_CALL = FailPointPair("loop.call")
+_COMPACT = FailPointPair("loop.make_room")
 
 
-class Asking(Spending):
+class ModelCaller(UsageTracker):
     """One model call after the other."""
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
         super().__init__(environment, turn_id)
-        self._request: Request | None = None
+        self._request: ModelCallAttempts | None = None
         self._in_flight: NodeId | None = None
         self._compacted_for_overflow = False
         self._may_not_compact = False
         self._could_not_compact = False
         self._scratch: dict[int, Any] = {}
-        self._tools_told: tuple[Prefix, tuple[ToolSpec, ...]] | None = None
+        self._tools_told: tuple[PromptPrefix, tuple[ToolSpec, ...]] | None = None
 
     def _renew(self) -> None:
         """Go on with the model, thinking and limits that the settings name now.
@@ -59,7 +66,7 @@ class Asking(Spending):
         self._env = before.renewed(before)
         if self._env.model_name != before.model_name:
             info = self._env.model.info
-            self._composer = Composer(Target(info.provider, info.name))
+            self._composer = MessageComposer(ContextTarget(info.provider, info.name))
             self._could_not_compact = False
             if self._env.prefix.id != before.prefix.id:
                 prefix = self._env.prefix
@@ -71,13 +78,13 @@ class Asking(Spending):
         with contextlib.suppress(WeftError):
             self._renew()
 
-    async def _ask_model(self) -> Answer | None:
+    async def _ask_model(self) -> ModelAnswer | None:
         """The model's answer, noted and in the line; None when the turn has ended instead."""
         await self._make_room()
         node = await self._open_call()
         self._env.journal.status("thinking")
         composed = self._compose()
-        request = self._request = Request(self._env, node)
+        request = self._request = ModelCallAttempts(self._env, node)
         self._in_flight = node
         try:
             answer = await request.answer(self._model_request(composed))
@@ -178,7 +185,7 @@ class Asking(Spending):
         await self._take_into_line(stored)
         return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
 
-    def _model_request(self, composed: Composed) -> ModelRequest:
+    def _model_request(self, composed: ComposedMessages) -> ModelRequest:
         prefix = self._env.prefix
         used = self._input_tokens(composed)
         self._env.journal.signal(
@@ -207,16 +214,18 @@ class Asking(Spending):
 
     # -- the answer
 
-    def _note_answer(self, node: NodeId, answer: Answer, composed: Composed) -> None:
+    def _note_answer(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         usage, _ = self._cost(answer, composed)
         added = answer_node(
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
         self._notebook.note(added)
-        self._add_to_line(Entry(node=added.node, results={}))
+        self._add_to_line(LineEntry(node=added.node, results={}))
         self._note_usage(node, answer, composed)
 
-    def _note_partial(self, node: NodeId, request: Request, composed: Composed) -> None:
+    def _note_partial(
+        self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages
+    ) -> None:
         """Keep what had come of an answer that broke off, and in any case what it used."""
         partial = request.partial()
         if partial.parts:
@@ -225,7 +234,11 @@ class Asking(Spending):
             self._note_usage(node, partial, composed)
 
     async def _give_up(
-        self, node: NodeId, error: ProviderError, request: Request, composed: Composed
+        self,
+        node: NodeId,
+        error: ProviderError,
+        request: ModelCallAttempts,
+        composed: ComposedMessages,
     ) -> None:
         """The model cannot be reached: keep what it said so far, and end the turn."""
         self._request = self._in_flight = None

@@ -9,8 +9,8 @@ from weft import faults
 from weft.errors import ProviderError, ProviderUnavailable
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, ToolArgsDelta
 from weft.ids import NodeId
-from weft.loop.answer import Answer, AnswerBuilder
-from weft.loop.base import Limits, TurnEnvironment
+from weft.loop.answer import AnswerBuilder, ModelAnswer
+from weft.loop.base import TurnEnvironment, TurnLimits
 from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
 
 DRAFT_SECONDS: Final = 0.25
@@ -32,7 +32,7 @@ class BrokenAnswer(Exception):
         self.retries = retries
 
 
-class Request:
+class ModelCallAttempts:
     """One model call with its retries.  `builder` holds what has arrived, also after a cancel."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Request:
         self._node = node
         self._is_quiet = is_quiet
         self.retries = 0
-        self.discarded: list[Answer] = []
+        self.discarded: list[ModelAnswer] = []
         """What attempts brought that were given up; the vendor bills it all the same."""
         self.is_out = False
         """It was sent, and neither answered nor refused: the vendor bills what it was told, whatever has come of it."""
@@ -54,7 +54,7 @@ class Request:
         """The present attempt used something, as far as one can tell."""
         return self.is_out or self.builder.has_begun
 
-    async def answer(self, request: ModelRequest) -> Answer:
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
         """Stream the answer to its end.
 
         Raises:
@@ -74,7 +74,7 @@ class Request:
                 waited += wait
                 await self._start_over(error, wait)
 
-    async def _attempt(self, request: ModelRequest) -> Answer:
+    async def _attempt(self, request: ModelRequest) -> ModelAnswer:
         _BEFORE_CALL.hit()
         self.is_out = True
         async with self._env.model.stream(request) as stream:
@@ -126,9 +126,9 @@ class Request:
             self._draft.restart()
         await self._env.sleep(wait)
 
-    def partial(self) -> Answer:
+    def partial(self) -> ModelAnswer:
         """What has arrived of the present attempt and may be kept."""
-        return Answer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
+        return ModelAnswer(parts=self.builder.partial(), usage=self.builder.usage, stop=None)
 
     def _new_builder(self) -> AnswerBuilder:
         info = self._env.model.info
@@ -136,7 +136,7 @@ class Request:
 
 
 def wait_before_retry(
-    error: ProviderError, *, retries: int, waited: float, limits: Limits
+    error: ProviderError, *, retries: int, waited: float, limits: TurnLimits
 ) -> float | None:
     """Seconds to wait before a failed call is made again; None when it is not."""
     if not error.retryable or retries >= limits.retries:

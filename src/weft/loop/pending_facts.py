@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from weft.events import Fact
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import BlobId
-from weft.loop.base import Commit, Journal
+from weft.loop.base import Commit, TurnJournal
 from weft.state import SessionState
 
 More: TypeAlias = Callable[[SessionState, Sequence[Fact]], Sequence[Fact]]
 """Makes further facts from the state and the notes."""
 
 
-class Notebook:
+class PendingFacts:
     """What a turn has to say and has not committed yet."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: TurnJournal) -> None:
         self._journal = journal
         self._facts: list[Fact] = []
         self._blobs: dict[BlobId, bytes] = {}
@@ -39,7 +39,7 @@ class Notebook:
 
     async def commit(
         self,
-        boundary: Boundary,
+        boundary: FailPointPair,
         more: More | None = None,
         *,
         drop_draft: bool = False,

@@ -14,24 +14,24 @@ import anyio.abc
 import msgspec
 
 from weft.events import Fact, PermissionRequest, PermissionResolved, QuestionAnswered
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
-from weft.loop.pending_facts import Notebook
+from weft.loop.pending_facts import PendingFacts
 from weft.messages import ToolCall
-from weft.permissions import Decision, grant_pattern
-from weft.state import Answered, SessionState
-from weft.tools import Prepared, Tool
+from weft.permissions import PolicyDecision, grant_pattern
+from weft.state import AnsweredRequest, SessionState
+from weft.tools import PreparedCall, Tool
 
-_ASK = Boundary("loop.ask")
+_ASK = FailPointPair("loop.ask")
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class ReadyCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with leave to run."""
 
     call: ToolCall
     tool: Tool
-    prepared: Prepared
+    prepared: PreparedCall
     is_changed: bool = False
     """The input is another than the model gave."""
 
@@ -39,12 +39,14 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 class PermissionAsk:
     """Asks for permission to run the calls of one answer."""
 
-    def __init__(self, environment: TurnEnvironment, notebook: Notebook, node: NodeId) -> None:
+    def __init__(self, environment: TurnEnvironment, notebook: PendingFacts, node: NodeId) -> None:
         self._env = environment
         self._notebook = notebook
         self._node = node
 
-    async def ask(self, ready: Ready, decision: Decision) -> PermissionResolved | QuestionAnswered:
+    async def ask(
+        self, ready: ReadyCall, decision: PolicyDecision
+    ) -> PermissionResolved | QuestionAnswered:
         """An answer to exactly this request: one on record from before a crash, or a new one."""
         journal = self._env.journal
         shown = _shown_hash(ready)
@@ -110,7 +112,7 @@ class PermissionAsk:
             group.cancel_scope.cancel()
         return answers[0] if answers else None
 
-    def _open_request(self, ready: Ready, shown: str) -> RequestId | None:
+    def _open_request(self, ready: ReadyCall, shown: str) -> RequestId | None:
         """The request that was open before a crash, if it showed the very same; another one is
         void."""
         for request in self._env.journal.state.turn.requests.values():
@@ -131,12 +133,12 @@ class PermissionAsk:
         return None
 
 
-def _shown_hash(ready: Ready) -> str:
+def _shown_hash(ready: ReadyCall) -> str:
     action = ready.prepared.action
     shown = "\0".join((action.tool, action.target, ready.prepared.preview))
     return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()
 
 
-def _is_for(answered: Answered, shown: str) -> bool:
+def _is_for(answered: AnsweredRequest, shown: str) -> bool:
     request = answered.request
     return isinstance(request, PermissionRequest) and request.shown_hash == shown

@@ -36,7 +36,7 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.ids import BlobId, CallUid, EntryId, NodeId, SessionId, new_id
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.tool_results import (
     DONE_BEFORE_INTERRUPTION,
     INTERRUPTED,
@@ -50,14 +50,14 @@ from weft.state import BackgroundCommand, SessionState
 Verdict: TypeAlias = Literal["done", "not_begun", "unknown"]
 
 
-class Leftover(msgspec.Struct, frozen=True, kw_only=True):
+class PartialDraft(msgspec.Struct, frozen=True, kw_only=True):
     """Text in flight that was found beside the log."""
 
     node: NodeId
     text: str
 
 
-class Remains(msgspec.Struct, frozen=True, kw_only=True):
+class RecoveredCall(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one call that ran in the sandbox."""
 
     text: str
@@ -68,10 +68,10 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
     """Contents that `touched` names."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the work of a dead process."""
 
-    leftover: Leftover | None = None
+    leftover: PartialDraft | None = None
     hashes: Mapping[str, str] = {}
     """The hash that each file of `hashes_wanted` has now."""
     cost: Callable[[str, Usage], float | None] = lambda model, usage: None
@@ -146,7 +146,7 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
     return "unknown"
 
 
-def settle_interrupted(state: SessionState, found: Evidence) -> list[Fact]:
+def settle_interrupted(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
     """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
     facts: list[Fact] = [*_keep_draft(state, found)]
     unknown: CallUid | None = None
@@ -212,7 +212,7 @@ def command_ends(
 
 
 def end_interrupted(
-    state: SessionState, found: Evidence, detail: str, reason: FinishReason = "halted"
+    state: SessionState, found: RecoveryEvidence, detail: str, reason: FinishReason = "halted"
 ) -> list[Fact]:
     """The facts that end an interrupted turn where it stands, because something else comes next."""
     if state.turn.open is None:
@@ -234,7 +234,7 @@ def end_interrupted(
     return facts
 
 
-def _keep_draft(state: SessionState, found: Evidence) -> list[Fact]:
+def _keep_draft(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
     turn = state.turn.open
     if turn is None or turn.call is None or turn.call.is_held:
         return []
@@ -242,7 +242,7 @@ def _keep_draft(state: SessionState, found: Evidence) -> list[Fact]:
     text = clean_text(leftover.text) if leftover is not None and leftover.node == call.node else ""
     facts: list[Fact] = []
     if text.strip():
-        partial = Answer(parts=(Text(text=text),), usage=None, stop=None)
+        partial = ModelAnswer(parts=(Text(text=text),), usage=None, stop=None)
         facts.append(answer_node(state, call.node, partial, model=call.model, usage=None))
     usage = Usage(input_tokens=_likely_input(state), output_tokens=estimate_text(len(text)))
     facts.append(
@@ -265,7 +265,9 @@ def _likely_input(state: SessionState) -> int:
     return 0
 
 
-def _touched_by(intent: ToolExecuting, verdict: Verdict, found: Evidence) -> list[FileTouched]:
+def _touched_by(
+    intent: ToolExecuting, verdict: Verdict, found: RecoveryEvidence
+) -> list[FileTouched]:
     """The files that an interrupted effect changed, or may have: they can be taken back like any other."""
     if verdict == "not_begun" or intent.effect != "checkable":
         return []

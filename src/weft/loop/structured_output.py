@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from weft.errors import BadArguments
 from weft.ids import TurnId
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.base import TurnEnvironment
-from weft.loop.turn_state import Standing
+from weft.loop.turn_state import TurnState
 from weft.messages import Node, Text
 from weft.tools import SubmitTool
 
 
-class HandingIn(Standing):
+class StructuredOutput(TurnState):
     """The result of a turn, where one is wanted."""
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
@@ -35,7 +35,7 @@ class HandingIn(Standing):
                 return True
         return False
 
-    async def _is_handed_in_as_text(self, answer: Answer, submit: SubmitTool) -> bool:
+    async def _is_handed_in_as_text(self, answer: ModelAnswer, submit: SubmitTool) -> bool:
         """A plain answer that is the result counts; another one is told to call the tool."""
         text = "".join(part.text for part in answer.parts if isinstance(part, Text))
         try:

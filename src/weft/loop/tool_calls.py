@@ -29,12 +29,12 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
 )
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.base import TurnEnvironment
-from weft.loop.hooks import Hooks, Ruling
-from weft.loop.pending_facts import Notebook
-from weft.loop.permission_ask import PermissionAsk, Ready
+from weft.loop.hooks import HookRuling, TurnHooks
+from weft.loop.pending_facts import PendingFacts
+from weft.loop.permission_ask import PermissionAsk, ReadyCall
 from weft.loop.tool_results import (
     NOT_RUN,
     denial,
@@ -44,15 +44,15 @@ from weft.loop.tool_results import (
     sound_preparation,
 )
 from weft.messages import ToolCall, ToolResult, clean_text
-from weft.permissions import Decision, with_hook
-from weft.tools import Delegate, Outcome, Prepared, Question, Tool
+from weft.permissions import PolicyDecision, with_hook
+from weft.tools import DelegateTool, PreparedCall, Tool, ToolOutcome, UserQuestion
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_INTENT = Boundary("loop.intent")
-_QUESTION = Boundary("loop.question")
+_INTENT = FailPointPair("loop.intent")
+_QUESTION = FailPointPair("loop.question")
 _TOOL_STARTS = faults.point("loop.tool.before_run")
 _TOOL_ENDED = faults.point("loop.tool.after_run")
 _BETWEEN = faults.point("loop.tool.between")
@@ -65,7 +65,7 @@ A_HOOK = "A hook"
 THE_USER = "The user"
 
 
-class Instead(msgspec.Struct, frozen=True, kw_only=True):
+class ReplacedInput(msgspec.Struct, frozen=True, kw_only=True):
     """Another input for a call."""
 
     args: dict[str, Any]
@@ -75,10 +75,10 @@ class Instead(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever gives it may also allow it: it is judged, but not asked about."""
 
 
-class Batch:
+class ToolCallBatch:
     """The calls of one answer."""
 
-    def __init__(self, environment: TurnEnvironment, notebook: Notebook, node: NodeId) -> None:
+    def __init__(self, environment: TurnEnvironment, notebook: PendingFacts, node: NodeId) -> None:
         self._env = environment
         self._notebook = notebook
         self._node = node
@@ -113,7 +113,7 @@ class Batch:
 
     def _manner(self, call: ToolCall) -> Literal["together", "beside", "alone"]:
         tool = self._env.tools.get(call.name)
-        if isinstance(tool, Delegate):
+        if isinstance(tool, DelegateTool):
             return "beside"
         return "together" if tool is not None and tool.effect == "pure" else "alone"
 
@@ -123,19 +123,19 @@ class Batch:
         for ready in await self._all_ready([call]):
             await self._run_intended(ready)
 
-    async def _run_intended(self, ready: Ready) -> None:
+    async def _run_intended(self, ready: ReadyCall) -> None:
         await self._intend(ready)
         outcome, duration_ms = await self._execute(ready)
         self._record(ready.call, outcome, duration_ms)
         await self._tell_hooks([ready])
 
-    async def _intend(self, *ready: Ready) -> None:
+    async def _intend(self, *ready: ReadyCall) -> None:
         """Make the intents durable, together with all that is noted."""
         for each in ready:
             self._note_intent(each)
         await self._notebook.commit(_INTENT)
 
-    def _note_intent(self, ready: Ready) -> None:
+    def _note_intent(self, ready: ReadyCall) -> None:
         earlier = self._env.journal.state.turn.intents.get(ready.call.call_uid)
         self._notebook.note(
             ToolExecuting(
@@ -165,16 +165,16 @@ class Batch:
         await self._intend(*ready)
         await self._run_all(ready)
 
-    async def _run_all(self, ready: list[Ready]) -> None:
+    async def _run_all(self, ready: list[ReadyCall]) -> None:
         await self._run_each(ready)
         await self._tell_hooks(ready)
 
-    async def _run_each(self, ready: list[Ready]) -> None:
+    async def _run_each(self, ready: list[ReadyCall]) -> None:
         if len(ready) == 1:
             self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
             return
 
-        async def run_one(each: Ready) -> None:
+        async def run_one(each: ReadyCall) -> None:
             # Noted the moment it ends: when the turn is aborted and another call does not let go, this one keeps its result.
             self._record(each.call, *await self._come_to_an_end(each))
 
@@ -184,10 +184,10 @@ class Batch:
 
     # -- checking and leave
 
-    async def _all_ready(self, calls: list[ToolCall]) -> list[Ready]:
+    async def _all_ready(self, calls: list[ToolCall]) -> list[ReadyCall]:
         """The calls that may run.  Once the turn is to end none may, also of those that had
         permission before."""
-        ready: list[Ready] = []
+        ready: list[ReadyCall] = []
         for call in calls:
             if self.halted:
                 self._refuse(call, NOT_RUN, status="aborted")
@@ -199,7 +199,7 @@ class Batch:
             self._refuse(each.call, NOT_RUN, status="aborted")
         return []
 
-    async def _make_ready(self, call: ToolCall) -> Ready | None:
+    async def _make_ready(self, call: ToolCall) -> ReadyCall | None:
         """A call that may run; None when it has been settled otherwise."""
         tool = self._env.tools.get(call.name)
         if tool is None:
@@ -215,9 +215,9 @@ class Batch:
         prepared = await self._prepare(call, tool)
         if prepared is None:
             return None
-        return await self._with_leave(Ready(call=call, tool=tool, prepared=prepared))
+        return await self._with_leave(ReadyCall(call=call, tool=tool, prepared=prepared))
 
-    async def _prepare(self, call: ToolCall, tool: Tool) -> Prepared | None:
+    async def _prepare(self, call: ToolCall, tool: Tool) -> PreparedCall | None:
         context = self._env.tool_context(call.call_uid)
         context = msgspec.structs.replace(context, node=self._node)
         try:
@@ -229,12 +229,12 @@ class Batch:
             return None
         except ToolError as error:
             self.ran += 1
-            self._record(call, Outcome(text=str(error), is_error=True), 0)
+            self._record(call, ToolOutcome(text=str(error), is_error=True), 0)
             return None
         self.ran += 1
         return prepared
 
-    async def _with_leave(self, ready: Ready) -> Ready | None:
+    async def _with_leave(self, ready: ReadyCall) -> ReadyCall | None:
         """Ask the gate, the hooks, and a person where one of them says so; None when there is no
         leave.
 
@@ -263,7 +263,7 @@ class Batch:
         )
         return None
 
-    async def _judged(self, ready: Ready) -> tuple[Ready, Decision] | None:
+    async def _judged(self, ready: ReadyCall) -> tuple[ReadyCall, PolicyDecision] | None:
         """What the gate and the hooks before the call say to it, as they want it; None when that
         cannot be prepared."""
         decision = self._env.gate.decide(ready.prepared.action)
@@ -277,19 +277,19 @@ class Batch:
             ready, decision = changed, self._env.gate.decide(changed.prepared.action)
         return ready, with_hook(decision, ruling.verdict, ruling.reason)
 
-    async def _answered(self, ready: Ready, decision: Decision) -> bool | Instead:
+    async def _answered(self, ready: ReadyCall, decision: PolicyDecision) -> bool | ReplacedInput:
         """Whether the call may run, or another input that is to be judged in its place."""
         hooks = self._env.hooks
         if hooks is not None and decision.verdict == "ask" and self._env.gate.when_asking != "yes":
             ruling = self._taken(await hooks.before_asking(ready.call, decision.reason))
             if ruling.args is not None and ruling.args != ready.call.args:
-                return Instead(args=ruling.args, by=A_HOOK)
+                return ReplacedInput(args=ruling.args, by=A_HOOK)
             decision = with_hook(decision, ruling.verdict, ruling.reason)
         return await self._has_leave(ready, decision)
 
     async def _with_other_arguments(
-        self, ready: Ready, args: dict[str, Any], by: str
-    ) -> Ready | None:
+        self, ready: ReadyCall, args: dict[str, Any], by: str
+    ) -> ReadyCall | None:
         """The call as somebody else wants it, prepared anew; the model and the person are told what
         is run in its place."""
         call = msgspec.structs.replace(ready.call, args=args)
@@ -298,9 +298,9 @@ class Batch:
         prepared = await self._prepare(call, ready.tool)
         if prepared is None:
             return None
-        return Ready(call=call, tool=ready.tool, prepared=prepared, is_changed=True)
+        return ReadyCall(call=call, tool=ready.tool, prepared=prepared, is_changed=True)
 
-    async def _has_leave(self, ready: Ready, decision: Decision) -> bool | Instead:
+    async def _has_leave(self, ready: ReadyCall, decision: PolicyDecision) -> bool | ReplacedInput:
         if decision.verdict == "allow":
             return True
         if decision.verdict == "deny":
@@ -321,30 +321,32 @@ class Batch:
             case "wait":
                 return await self._person_allows(ready, decision)
 
-    async def _person_allows(self, ready: Ready, decision: Decision) -> bool | Instead:
+    async def _person_allows(
+        self, ready: ReadyCall, decision: PolicyDecision
+    ) -> bool | ReplacedInput:
         resolved = await self._permission.ask(ready, decision)
         if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
-            return Instead(args=resolved.instead, by=THE_USER, is_leave=True)
+            return ReplacedInput(args=resolved.instead, by=THE_USER, is_leave=True)
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
             return True
         return self._denied(ready, denial(resolved))
 
-    def _denied(self, ready: Ready, text: str) -> bool:
+    def _denied(self, ready: ReadyCall, text: str) -> bool:
         self._refuse(ready.call, text, status="denied")
         return False
 
     # -- asking questions
 
-    async def _come_to_an_end(self, ready: Ready) -> tuple[Outcome, int]:
+    async def _come_to_an_end(self, ready: ReadyCall) -> tuple[ToolOutcome, int]:
         """Put the question to the person, or run the tool."""
         question = ready.prepared.question
         if question is None or self._env.gate.when_asking != "wait":
             return await self._execute(ready)
         started = self._env.clock.monotonic()
         answer = await self._put(ready.call, question)
-        return Outcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
+        return ToolOutcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
 
-    async def _put(self, call: ToolCall, question: Question) -> str:
+    async def _put(self, call: ToolCall, question: UserQuestion) -> str:
         """The person's answer: one on record from before a crash, or a new one."""
         journal = self._env.journal
         answered = journal.state.turn.answers.get(call.call_uid)
@@ -363,7 +365,7 @@ class Batch:
             journal.status("executing_tool")
         return resolved.answer if isinstance(resolved, QuestionAnswered) else ""
 
-    async def _open_question(self, call: ToolCall, question: Question) -> RequestId:
+    async def _open_question(self, call: ToolCall, question: UserQuestion) -> RequestId:
         request_id = RequestId(new_id("req", self._env.clock.now()))
         self._notebook.note(
             QuestionAsked(
@@ -379,7 +381,7 @@ class Batch:
 
     # -- hooks
 
-    async def _tell_hooks(self, ready: Sequence[Ready]) -> None:
+    async def _tell_hooks(self, ready: Sequence[ReadyCall]) -> None:
         """Show what ran to the hooks that want to see it, and the model what they say."""
         hooks = self._env.hooks
         if hooks is None:
@@ -393,12 +395,12 @@ class Batch:
             if result is not None:
                 await self._show(hooks, each.call, result)
 
-    async def _show(self, hooks: Hooks, call: ToolCall, result: ToolResult) -> None:
+    async def _show(self, hooks: TurnHooks, call: ToolCall, result: ToolResult) -> None:
         ruling = self._taken(await hooks.after_tool(call, result))
         if ruling.verdict == "deny":
             self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
 
-    def _taken(self, ruling: Ruling) -> Ruling:
+    def _taken(self, ruling: HookRuling) -> HookRuling:
         """What a hook wants on record or said is noted, and whether the turn is to end; the ruling is handed on."""
         self._notebook.note(*ruling.facts)
         if ruling.context:
@@ -413,7 +415,7 @@ class Batch:
 
     # -- running and recording
 
-    async def _execute(self, ready: Ready) -> tuple[Outcome, int]:
+    async def _execute(self, ready: ReadyCall) -> tuple[ToolOutcome, int]:
         """Run the tool; whatever goes wrong in it is its result."""
         journal, clock = self._env.journal, self._env.clock
         journal.status("executing_tool")
@@ -422,7 +424,7 @@ class Batch:
         try:
             outcome = await self._contained(ready.tool, ready.prepared.run, sound_outcome)
         except ToolError as error:
-            outcome = Outcome(text=str(error), is_error=True)
+            outcome = ToolOutcome(text=str(error), is_error=True)
         if left := self._env.unclaimed():
             outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
@@ -442,14 +444,14 @@ class Batch:
             raise FinalToolError(f"The tool failed: {type(error).__name__}: {error}") from error
         raise FinalToolError(f"Stopped: it ran longer than {tool.timeout_seconds:g} seconds.")
 
-    def _record(self, call: ToolCall, outcome: Outcome, duration_ms: int) -> None:
+    def _record(self, call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> None:
         limit = self._env.limits.result_characters
         outcome = self._redacted(outcome)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         beside = self._env.beside()
         self._settle([*facts, *beside.facts], {**blobs, **beside.blobs})
 
-    def _redacted(self, outcome: Outcome) -> Outcome:
+    def _redacted(self, outcome: ToolOutcome) -> ToolOutcome:
         full = outcome.full_text
         if full is not None:
             full = self._env.redact(full.decode("utf-8", "replace")).encode()

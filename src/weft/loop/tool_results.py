@@ -19,7 +19,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import ToolCall, ToolResult, clean_text
-from weft.tools import Outcome, Prepared, Touched, as_outcome
+from weft.tools import ChangedFile, PreparedCall, ToolOutcome, as_outcome
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
 STOPPED_WHILE_RUNNING: Final = (
@@ -36,7 +36,7 @@ DONE_BEFORE_INTERRUPTION: Final = "Done. (The program was interrupted right afte
 
 
 def settled(
-    call: ToolCall, node: NodeId, outcome: Outcome, *, duration_ms: int, limit: int
+    call: ToolCall, node: NodeId, outcome: ToolOutcome, *, duration_ms: int, limit: int
 ) -> tuple[list[Fact], dict[BlobId, bytes]]:
     """The facts (and blobs) of a call that ran."""
     text, whole = _within(clean_text(outcome.text), limit)
@@ -68,19 +68,19 @@ def settled(
     return facts, blobs
 
 
-def sound_preparation(prepared: object) -> Prepared:
+def sound_preparation(prepared: object) -> PreparedCall:
     """A tool's own preparation, as it can be shown and stored.
 
     Raises:
         TypeError: it is none.
     """
-    if not isinstance(prepared, Prepared):
+    if not isinstance(prepared, PreparedCall):
         raise TypeError(f"prepare() gave {type(prepared).__name__}, not a Prepared")
     action = msgspec.structs.replace(prepared.action, target=clean_text(prepared.action.target))
     return msgspec.structs.replace(prepared, action=action, preview=clean_text(prepared.preview))
 
 
-def sound_outcome(outcome: object) -> Outcome:
+def sound_outcome(outcome: object) -> ToolOutcome:
     """What a tool gave, as it can be stored and read again; a program's tool may give anything.
 
     Raises:
@@ -91,10 +91,10 @@ def sound_outcome(outcome: object) -> Outcome:
         raise TypeError(f"the text of the outcome is {type(whole.text).__name__}, not str")
     # As bytes and back: what could not be read again must not get into the log.  The long parts are plain and left out.
     short = msgspec.structs.replace(whole, text="", full_text=None, touched=())
-    msgspec.json.decode(msgspec.json.encode(short), type=Outcome)
+    msgspec.json.decode(msgspec.json.encode(short), type=ToolOutcome)
     for each in whole.touched:
         slim = msgspec.structs.replace(each, data_before=None, data_after=None)
-        msgspec.json.decode(msgspec.json.encode(slim), type=Touched)
+        msgspec.json.decode(msgspec.json.encode(slim), type=ChangedFile)
     return whole
 
 
@@ -138,7 +138,7 @@ def _within(text: str, limit: int) -> tuple[str, bytes | None]:
 
 
 def touched_facts(
-    changes: Iterable[Touched], call_uid: CallUid | None, blobs: dict[BlobId, bytes]
+    changes: Iterable[ChangedFile], call_uid: CallUid | None, blobs: dict[BlobId, bytes]
 ) -> list[FileTouched]:
     """The facts of what a call changed; what has to be kept for them is added to `blobs`."""
     facts: list[FileTouched] = []

@@ -19,21 +19,21 @@ import anyio
 
 from weft.errors import AuthFailed, WeftError
 from weft.events import Fact, FinishReason
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import BlobId, TurnId
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.base import Commit, TurnEnvironment
 from weft.loop.loop_detection import ProgressWatch
-from weft.loop.model_call import Asking
-from weft.loop.structured_output import HandingIn
-from weft.loop.tool_calls import Batch
+from weft.loop.model_call import ModelCaller
+from weft.loop.structured_output import StructuredOutput
+from weft.loop.tool_calls import ToolCallBatch
 from weft.loop.tool_results import touched_facts
 from weft.loop.turn_facts import answer_at_tip, settle_open_calls
 from weft.loop.turn_state import answers_given
 from weft.messages import Node, ToolCall
 from weft.state import SessionState
 
-_ABORT = Boundary("loop.abort")
+_ABORT = FailPointPair("loop.abort")
 
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
@@ -44,7 +44,7 @@ NO_PROGRESS = (
 )
 
 
-class Turn(Asking, HandingIn):
+class Turn(ModelCaller, StructuredOutput):
     """A turn on its way."""
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
@@ -120,7 +120,7 @@ class Turn(Asking, HandingIn):
     async def _run_calls(self, node: Node, calls: tuple[ToolCall, ...] | None = None) -> None:
         """Settle the calls of an answer; the results are noted, and in the line."""
         calls = node.calls if calls is None else calls
-        batch = Batch(self._env, self._notebook, node.id)
+        batch = ToolCallBatch(self._env, self._notebook, node.id)
         await batch.run(calls)
         self._take_results_into_line(node, batch.results)
         self._mistakes = 0 if batch.ran else self._mistakes + 1
@@ -128,7 +128,7 @@ class Turn(Asking, HandingIn):
         if self._watch.should_nudge(calls, batch.results):
             self._nudge(NO_PROGRESS)
 
-    async def _is_done(self, answer: Answer) -> bool:
+    async def _is_done(self, answer: ModelAnswer) -> bool:
         """End the turn, unless the answer was empty or somebody steered meanwhile."""
         if not answer.says_something and answer.stop != "refusal":
             self._mistakes += 1

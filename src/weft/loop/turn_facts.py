@@ -16,10 +16,10 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.ids import BlobId, CallUid, NodeId, TurnId, new_node_id
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.tool_results import NOT_RUN, STOPPED_WHILE_RUNNING, denial, refused
 from weft.messages import Node, Usage
-from weft.state import Entry, SessionState
+from weft.state import QueueEntry, SessionState
 
 
 def tip_after(state: SessionState, facts: Sequence[Fact]) -> NodeId | None:
@@ -37,7 +37,7 @@ def promote(
     before: Sequence[Fact],
     now: float,
     *,
-    follow_up: Entry | None = None,
+    follow_up: QueueEntry | None = None,
 ) -> list[Fact]:
     """All steering that waits, and then this follow-up, become user messages at the tip."""
     waiting = [*state.queue.waiting("steering")]
@@ -75,7 +75,7 @@ def call_started(
 
 
 def answer_node(
-    state: SessionState, node: NodeId, answer: Answer, *, model: str, usage: Usage | None
+    state: SessionState, node: NodeId, answer: ModelAnswer, *, model: str, usage: Usage | None
 ) -> NewMessage:
     """The node that an answer becomes; marked `partial` when the stream broke off."""
     parent = tip_after(state, ())

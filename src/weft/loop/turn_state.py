@@ -8,35 +8,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.context import Composed, Composer, Entry, Target, notes_for_model
+from weft.context import (
+    ComposedMessages,
+    ContextTarget,
+    LineEntry,
+    MessageComposer,
+    notes_for_model,
+)
 from weft.events import Fact, FinishReason, InputPromoted, NewMessage, SystemNote, TurnFinished
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import CallUid, TurnId
 from weft.loop.base import ContextLine, TurnEnvironment
-from weft.loop.pending_facts import Notebook
+from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import call_started, promote, settle_open_calls, tip_after
 from weft.messages import Node, ToolResult
 from weft.state import SessionState
 
-_FINISH = Boundary("loop.finish")
+_FINISH = FailPointPair("loop.finish")
 
 HOLDS = 3
 """How often hooks may keep one turn from ending."""
 
 
-class Standing:
+class TurnState:
     """A turn's place, its notes and its end."""
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
         self._env = environment
         self.turn_id = turn_id
-        self._notebook = Notebook(environment.journal)
-        self._line: list[Entry] = []
+        self._notebook = PendingFacts(environment.journal)
+        self._line: list[LineEntry] = []
         self._context = ContextLine(entries=())
         """As it was read last; what it held then, `_line` has grown beyond."""
         info = environment.model.info
-        self._composer = Composer(Target(info.provider, info.name))
-        self._told: tuple[Composer, int, Composed] | None = None
+        self._composer = MessageComposer(ContextTarget(info.provider, info.name))
+        self._told: tuple[MessageComposer, int, ComposedMessages] | None = None
         """What was composed last, by whom and with how many notes; None when the line is another by now."""
         self._retries = 0
         self._held_back = 0
@@ -49,7 +55,7 @@ class Standing:
         self._line = list(self._context.entries)
         self._told = None
 
-    def _add_to_line(self, entry: Entry) -> None:
+    def _add_to_line(self, entry: LineEntry) -> None:
         self._line.append(entry)
         self._told = None
 
@@ -61,10 +67,10 @@ class Standing:
     def _take_results_into_line(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         place = next(i for i, entry in enumerate(self._line) if entry.node.id == node.id)
         merged = {**self._line[place].results, **results}
-        self._line[place] = Entry(node=node, results=merged)
+        self._line[place] = LineEntry(node=node, results=merged)
         self._told = None
 
-    def _compose(self) -> Composed:
+    def _compose(self) -> ComposedMessages:
         """What the model is told, as the line stands; composed anew only when something came to it."""
         tree = self._env.journal.state.tree
         told = self._told

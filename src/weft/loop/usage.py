@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.context import Composed, estimate_text
+from weft.context import ComposedMessages, estimate_text
 from weft.events import FinishReason, UsageRecorded
 from weft.ids import NodeId, TurnId
-from weft.loop.answer import Answer
+from weft.loop.answer import ModelAnswer
 from weft.loop.base import TurnEnvironment
 from weft.loop.budget import refusal, warnings
-from weft.loop.model_request import Request
+from weft.loop.model_request import ModelCallAttempts
 from weft.loop.turn_facts import usage_recorded
-from weft.loop.turn_state import Standing
+from weft.loop.turn_state import TurnState
 from weft.messages import NOTHING_USED, Text, Usage
 from weft.state import SessionState
 
@@ -20,7 +20,7 @@ LIKELY_OUTPUT = 1_000
 """Tokens of an answer that a family's purse sets aside for it."""
 
 
-class Spending(Standing):
+class UsageTracker(TurnState):
     """Money and tokens."""
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
@@ -30,7 +30,7 @@ class Spending(Standing):
 
     # -- counting
 
-    def _note_usage(self, node: NodeId, answer: Answer, composed: Composed) -> None:
+    def _note_usage(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         usage, estimated = self._cost(answer, composed)
         self._notebook.note(
             usage_recorded(
@@ -43,12 +43,14 @@ class Spending(Standing):
         )
         self._warn_of_budget()
 
-    def _note_discarded(self, node: NodeId, request: Request, composed: Composed) -> None:
+    def _note_discarded(
+        self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages
+    ) -> None:
         """Count what attempts used that were given up."""
         for lost in request.discarded:
             self._note_usage(node, lost, composed)
 
-    def _cost(self, answer: Answer, composed: Composed) -> tuple[Usage, bool]:
+    def _cost(self, answer: ModelAnswer, composed: ComposedMessages) -> tuple[Usage, bool]:
         """What the answer used, in money too; an estimate where the vendor did not say."""
         usage = answer.usage
         if usage is None:
@@ -61,7 +63,7 @@ class Spending(Standing):
             usage = msgspec.structs.replace(usage, cost_usd=self._env.model.info.cost(usage))
         return usage, answer.usage is None
 
-    def _input_tokens(self, composed: Composed) -> int:
+    def _input_tokens(self, composed: ComposedMessages) -> int:
         return composed.tokens + estimate_text(len(self._env.prefix.data))
 
     def _pending(self) -> Usage:
@@ -92,7 +94,7 @@ class Spending(Standing):
             return None
         return "max_budget", why
 
-    def _expect(self, composed: Composed) -> None:
+    def _expect(self, composed: ComposedMessages) -> None:
         """Set aside what the next call will use, as far as one can tell."""
         if self._env.purse is None or not self._env.purse.is_limited:
             return

@@ -3,7 +3,7 @@
 Pure values.  This folder knows no facts, no store and no provider.
 """
 
-from weft.messages.conversation import Message, Result, Results, Said
+from weft.messages.conversation import CallResult, CallResults, ChatMessage, Message
 from weft.messages.model_name import ModelName, parse_model_name
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
 from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text, clean_value
@@ -11,6 +11,9 @@ from weft.messages.usage import NOTHING_USED, Usage
 
 __all__ = [
     "NOTHING_USED",
+    "CallResult",
+    "CallResults",
+    "ChatMessage",
     "Content",
     "File",
     "Image",
@@ -18,10 +21,7 @@ __all__ = [
     "ModelName",
     "Node",
     "Part",
-    "Result",
-    "Results",
     "Role",
-    "Said",
     "Text",
     "Thinking",
     "ToolCall",

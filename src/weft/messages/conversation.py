@@ -1,7 +1,7 @@
 """A conversation as a model is told it: what was said, with each call's result right behind it.
 
 This is the neutral form that `context` makes and `providers` encode.  It is always legal: every call of an assistant message is
-answered exactly once by the `Results` that follow it, in call order; no message is empty; the first one is the user's.
+answered exactly once by the `CallResults` that follow it, in call order; no message is empty; the first one is the user's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from weft.messages.parts import Image, Part
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
     """A message of the user or the model.  An assistant's parts may hold tool calls; results follow at once."""
 
     role: Literal["user", "assistant"]
@@ -22,7 +22,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
     """`provider:model` that said it; empty where it is the user's, or not known."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one call of the message before."""
 
     call_uid: str
@@ -34,10 +34,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-class Results(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
+class CallResults(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
     """The answers to all calls of the assistant message before, in call order."""
 
-    results: tuple[Result, ...]
+    results: tuple[CallResult, ...]
 
 
-Message: TypeAlias = Said | Results
+Message: TypeAlias = ChatMessage | CallResults

@@ -21,7 +21,7 @@ ActionKind: TypeAlias = Literal["read", "edit", "run", "other"]
 _SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
-class Action(msgspec.Struct, frozen=True, kw_only=True):
+class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool is about to do."""
 
     tool: str
@@ -44,7 +44,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return self.escapes or (self.protected and self.has_effect)
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A standing answer: `Tool` or `Tool(pattern)`."""
 
     verdict: Verdict
@@ -56,7 +56,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_exact: bool = False
     """The pattern is the one target that is meant, and no pattern: what a person was shown and wanted kept."""
 
-    def covers(self, action: Action) -> bool:
+    def covers(self, action: ToolAction) -> bool:
         """True when the rule speaks of this action."""
         if self.is_exact:
             return (action.tool, action.target) == (self.tool, self.pattern)
@@ -65,7 +65,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionGrant(msgspec.Struct, frozen=True, kw_only=True):
     """Leave that a person gave in this process, for the turn or the session."""
 
     pattern: str
@@ -73,7 +73,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     scope: Literal["turn", "session"]
 
 
-class Decision(msgspec.Struct, frozen=True):
+class PolicyDecision(msgspec.Struct, frozen=True):
     """The verdict, and the sentence that explains it."""
 
     verdict: Verdict
@@ -82,31 +82,37 @@ class Decision(msgspec.Struct, frozen=True):
     """Of an ask: only a person can answer it, because a rule of theirs asks, or the target is protected."""
 
 
-def grant_pattern(action: Action) -> str:
+def grant_pattern(action: ToolAction) -> str:
     """What "always" grants: exactly the target that was shown, for this tool."""
     return f"{action.tool}({action.target})"
 
 
 def decide(
-    action: Action, *, mode: Mode, rules: Iterable[Rule] = (), grants: Iterable[Grant] = ()
-) -> Decision:
+    action: ToolAction,
+    *,
+    mode: Mode,
+    rules: Iterable[PermissionRule] = (),
+    grants: Iterable[PermissionGrant] = (),
+) -> PolicyDecision:
     """Judge one action; the strictest voice wins."""
     rules = tuple(rules)
     voices = [_by_mode(action, mode)]
-    voices += [Decision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)]
+    voices += [
+        PolicyDecision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)
+    ]
     strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
     if strictest.verdict != "ask":
         return strictest
     verdicts = {rule.verdict for rule in rules if _speaks_of(rule, action)}
     if "allow" in verdicts and "ask" not in verdicts:
-        return Decision("allow", "a rule allows it")
+        return PolicyDecision("allow", "a rule allows it")
     if any(grant.pattern == grant_pattern(action) for grant in grants):
-        return Decision("allow", "you allowed it before")
+        return PolicyDecision("allow", "you allowed it before")
     is_firm = "ask" in verdicts or action.is_delicate
-    return Decision("ask", strictest.reason, is_firm)
+    return PolicyDecision("ask", strictest.reason, is_firm)
 
 
-def with_hook(decision: Decision, verdict: Verdict | None, reason: str) -> Decision:
+def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) -> PolicyDecision:
     """The decision when a hook has spoken too: it may be stricter, or answer what only the mode asks.
 
     It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the person to say.
@@ -115,48 +121,50 @@ def with_hook(decision: Decision, verdict: Verdict | None, reason: str) -> Decis
         return decision
     if verdict == "allow":
         is_answered = decision.verdict == "ask" and not decision.is_firm
-        return Decision("allow", reason) if is_answered else decision
+        return PolicyDecision("allow", reason) if is_answered else decision
     if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
-        return Decision(verdict, reason, is_firm=True)
+        return PolicyDecision(verdict, reason, is_firm=True)
     return decision
 
 
-def _by_mode(action: Action, mode: Mode) -> Decision:
+def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
     """What the mode alone says."""
     if mode == "plan" and action.has_effect:
-        return Decision("deny", "plan mode changes nothing; leave it to act")
+        return PolicyDecision("deny", "plan mode changes nothing; leave it to act")
     if mode == "bypass" and action.escapes:
-        return Decision("deny", "bypass mode asks nobody, so nothing is let out of the sandbox")
+        return PolicyDecision(
+            "deny", "bypass mode asks nobody, so nothing is let out of the sandbox"
+        )
     if mode == "bypass":
-        return Decision("allow", "bypass mode asks nothing")
+        return PolicyDecision("allow", "bypass mode asks nothing")
     if action.escapes:
-        return Decision("ask", "it is to run outside the sandbox")
+        return PolicyDecision("ask", "it is to run outside the sandbox")
     if action.outside:
-        return Decision("ask", f"{action.target} is outside the project")
+        return PolicyDecision("ask", f"{action.target} is outside the project")
     if action.protected and action.has_effect:
-        return Decision("ask", f"programs obey {action.target} or run it by themselves")
+        return PolicyDecision("ask", f"programs obey {action.target} or run it by themselves")
     if not action.has_effect:
-        return Decision("allow", "it changes nothing")
+        return PolicyDecision("allow", "it changes nothing")
     if action.kind == "edit" and mode in ("accept_edits", "auto"):
-        return Decision("allow", f"{mode} mode lets files be edited")
+        return PolicyDecision("allow", f"{mode} mode lets files be edited")
     if action.kind == "run" and action.sandboxed and mode == "auto":
-        return Decision("allow", "auto mode runs commands in the sandbox")
-    return Decision("ask", "")
+        return PolicyDecision("allow", "auto mode runs commands in the sandbox")
+    return PolicyDecision("ask", "")
 
 
-def _speaks_of(rule: Rule, action: Action) -> bool:
+def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
     """Does the rule mean this action?  One that allows must name a delicate target itself, not sweep it up with others."""
     if rule.verdict == "allow" and action.is_delicate:
         return rule.tool == action.tool and rule.pattern == action.target
     return rule.covers(action)
 
 
-def _because_of(rule: Rule) -> str:
+def _because_of(rule: PermissionRule) -> str:
     shown = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
     return f"the rule `{rule.verdict} {shown}` says so"
 
 
-def _target_fits(action: Action, pattern: str) -> bool:
+def _target_fits(action: ToolAction, pattern: str) -> bool:
     if action.kind == "run":
         return action.target == pattern
     return fnmatchcase(action.target, pattern)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from weft.permissions.policy import Rule, Verdict
+from weft.permissions.policy import PermissionRule, Verdict
 from weft.permissions.tool_names import our_tool_name
 
 _EDITS: Final = ("edit", "multi_edit", "write")
@@ -27,14 +27,16 @@ def split_rule(text: str) -> tuple[str, str]:
     return tool.strip(), rest.removesuffix(")")
 
 
-def read_rule(verdict: Verdict, text: str, *, source: str = "", home: str = "") -> tuple[Rule, ...]:
+def read_rule(
+    verdict: Verdict, text: str, *, source: str = "", home: str = ""
+) -> tuple[PermissionRule, ...]:
     """The rules that a text stands for; `home` is the folder that `~` means.
 
     A rule in the spelling of Claude Code is kept as it is written too: a program may have a tool of
     that very name.
     """
     tool, pattern = split_rule(text)
-    written = Rule(verdict=verdict, tool=tool, pattern=pattern, source=source)
+    written = PermissionRule(verdict=verdict, tool=tool, pattern=pattern, source=source)
     ours = our_tool_name(tool)
     if ours == tool:
         return (written,)
@@ -46,7 +48,7 @@ def read_rule(verdict: Verdict, text: str, *, source: str = "", home: str = "") 
     return (
         written,
         *(
-            Rule(verdict=verdict, tool=each, pattern=wanted, source=source)
+            PermissionRule(verdict=verdict, tool=each, pattern=wanted, source=source)
             for each in tools
             for wanted in sorted(patterns)
         ),

@@ -11,14 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.project.agent_definitions import GENERAL, Definition, Definitions, find_definitions
+    from weft.project.agent_definitions import (
+        GENERAL,
+        AgentDefinition,
+        AgentDefinitions,
+        find_definitions,
+    )
 
-__all__ = ["GENERAL", "Definition", "Definitions", "find_definitions"]
+__all__ = ["GENERAL", "AgentDefinition", "AgentDefinitions", "find_definitions"]
 
 _HOMES = {
     "GENERAL": "agent_definitions",
-    "Definition": "agent_definitions",
-    "Definitions": "agent_definitions",
+    "AgentDefinition": "agent_definitions",
+    "AgentDefinitions": "agent_definitions",
     "find_definitions": "agent_definitions",
 }
 

@@ -35,7 +35,7 @@ _FOREIGN_MODES: Final[dict[str, Mode]] = {
 }
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
+class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of agent."""
 
     name: str
@@ -64,17 +64,17 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+class AgentDefinitions(msgspec.Struct, frozen=True, kw_only=True):
     """All agents of a project, and what is wrong with those that are left out."""
 
-    found: dict[str, Definition] = {}
+    found: dict[str, AgentDefinition] = {}
     problems: tuple[str, ...] = ()
 
     def listing(self) -> str:
         """Each with its description, a line each, for the model."""
         return listing_of(self.found.values())
 
-    def masked(self, redact: Callable[[str], str]) -> Definitions:
+    def masked(self, redact: Callable[[str], str]) -> AgentDefinitions:
         """The same without secrets in what is told to a model."""
         found = {
             name: msgspec.structs.replace(
@@ -85,18 +85,18 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, found=found)
 
 
-GENERAL_AGENT: Final = Definition(
+GENERAL_AGENT: Final = AgentDefinition(
     name=GENERAL, description="Does any task with the tools that you have yourself."
 )
 
 
-def find_definitions(folders: Iterable[SourceFolder]) -> Definitions:
+def find_definitions(folders: Iterable[SourceFolder]) -> AgentDefinitions:
     """The agents in these folders, nearest folder first: the first of a name counts.
 
     What is built in only the user can replace: a project that could would decide what a plain
     `agent` call, which names no kind, is told to do.
     """
-    found: dict[str, Definition] = {}
+    found: dict[str, AgentDefinition] = {}
     problems: list[str] = []
     tried = {True: 0, False: 0}
     for folder, name in _files(folders, problems):
@@ -113,7 +113,9 @@ def find_definitions(folders: Iterable[SourceFolder]) -> Definitions:
         if definition is not None:
             found.setdefault(definition.name, definition)
     found.setdefault(GENERAL, GENERAL_AGENT)
-    return Definitions(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
+    return AgentDefinitions(
+        found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems))
+    )
 
 
 def _files(
@@ -129,7 +131,9 @@ def _files(
         yield from ((folder, name) for name, _ in listing.entries if name.endswith(".md"))
 
 
-def _checked(definition: Definition | None, folder: SourceFolder, name: str) -> Definition | None:
+def _checked(
+    definition: AgentDefinition | None, folder: SourceFolder, name: str
+) -> AgentDefinition | None:
     if definition is not None and folder.is_project and definition.name == GENERAL:
         raise UsageError(
             f"{folder.path}/{name}: {GENERAL!r} is built in, and a project cannot replace it; "
@@ -138,7 +142,7 @@ def _checked(definition: Definition | None, folder: SourceFolder, name: str) -> 
     return definition
 
 
-def read_definition(folder: SourceFolder, name: str) -> Definition | None:
+def read_definition(folder: SourceFolder, name: str) -> AgentDefinition | None:
     """The agent in one file; None when it is not for use by other agents.
 
     Raises:
@@ -149,7 +153,7 @@ def read_definition(folder: SourceFolder, name: str) -> Definition | None:
     return found and msgspec.structs.replace(found, is_project=folder.is_project)
 
 
-def parse_definition(text: str, path: str) -> Definition | None:
+def parse_definition(text: str, path: str) -> AgentDefinition | None:
     """`read_definition`, from text that was read already."""
     settings, body = split_front_matter(text, path)
     if settings.get("mode") == "primary":
@@ -158,7 +162,7 @@ def parse_definition(text: str, path: str) -> Definition | None:
     if not NAME.fullmatch(name):
         raise UsageError(f"{path}: {brief(name)} cannot be the name of an agent")
     tools, refused = _tools(settings, path)
-    return Definition(
+    return AgentDefinition(
         name=name,
         description=setting_text(settings, "description", path)[:LONGEST_DESCRIPTION],
         prompt=body,

@@ -9,7 +9,7 @@ LONGEST_LISTING: Final = 32 * 1024
 """Characters of all lines."""
 
 
-class Described(Protocol):
+class NamedEntry(Protocol):
     """Something with a name and a description: a skill, an agent."""
 
     @property
@@ -22,7 +22,7 @@ class Described(Protocol):
         ...
 
 
-def listing_of(known: Iterable[Described]) -> str:
+def listing_of(known: Iterable[NamedEntry]) -> str:
     """A line for each, sorted by name.
 
     Where there is no room for all, the user's own stay: a project cannot push them out.

@@ -31,17 +31,17 @@ _SLACK: Final = 4 * 1024
 _LIMITED: Final = "instructions are limited to 32 KiB"
 
 
-class Instruction(msgspec.Struct, frozen=True):
+class InstructionFile(msgspec.Struct, frozen=True):
     """The instructions of one folder."""
 
     path: str
     text: str
 
 
-class Instructions(msgspec.Struct, frozen=True):
+class InstructionSet(msgspec.Struct, frozen=True):
     """All instructions for a project, outermost first, and what is wrong with those left out."""
 
-    found: tuple[Instruction, ...] = ()
+    found: tuple[InstructionFile, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -52,9 +52,9 @@ class Instructions(msgspec.Struct, frozen=True):
 
 def find_instructions(
     project: Path, config: Path, redact: Callable[[str], str] = str
-) -> Instructions:
+) -> InstructionSet:
     """The instructions that count for a project."""
-    found: list[Instruction] = []
+    found: list[InstructionFile] = []
     problems: list[str] = []
     left = LIMIT
     for folder in (user_folder(config), *reversed(project_folders(project))):
@@ -63,13 +63,13 @@ def find_instructions(
             continue
         text, size = _cut(redact(file.text).strip(), left, is_cut=file.is_cut)
         if text:
-            found.append(Instruction(file.path, text))
+            found.append(InstructionFile(file.path, text))
         if size > left:
             problems.append(f"{file.path}: only its beginning counts, because {_LIMITED}")
         left -= size
         if left <= 0:
             break
-    return Instructions(tuple(found), tuple(problems))
+    return InstructionSet(tuple(found), tuple(problems))
 
 
 def _nearest(folder: SourceFolder, limit: int, problems: list[str]) -> SmallText | None:

@@ -61,7 +61,7 @@ class MarkdownCommand(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
 
 
-class MarkdownCommands(msgspec.Struct, frozen=True, kw_only=True):
+class MarkdownCommandSet(msgspec.Struct, frozen=True, kw_only=True):
     """All commands of a project, and what is wrong with those that are left out."""
 
     found: dict[str, MarkdownCommand] = {}
@@ -82,7 +82,7 @@ Ask: TypeAlias = Callable[[ShellRequest], Awaitable[bool]]
 """Asks the person; True when they allow it."""
 
 
-class Expanded(msgspec.Struct, frozen=True, kw_only=True):
+class ExpandedCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a command comes to: `send_message(expanded.content, **expanded.options)`."""
 
     content: Parts
@@ -96,7 +96,7 @@ class Expanded(msgspec.Struct, frozen=True, kw_only=True):
 # --- finding -----------------------------------------------------------------------------
 
 
-def find_commands(folders: Iterable[SourceFolder]) -> MarkdownCommands:
+def find_commands(folders: Iterable[SourceFolder]) -> MarkdownCommandSet:
     """Every command in these folders, nearest folder first: the first of a name counts."""
     found: dict[str, MarkdownCommand] = {}
     problems: list[str] = []
@@ -112,7 +112,7 @@ def find_commands(folders: Iterable[SourceFolder]) -> MarkdownCommands:
                 continue
             if command is not None:
                 found.setdefault(command.name, command)
-    return MarkdownCommands(
+    return MarkdownCommandSet(
         found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems))
     )
 
@@ -191,7 +191,7 @@ def split_line(text: str) -> tuple[str, str] | None:
     return word[1:], f"{more} {rest}".strip() if newline else rest.strip()
 
 
-def named(commands: MarkdownCommands, name: str) -> MarkdownCommand:
+def named(commands: MarkdownCommandSet, name: str) -> MarkdownCommand:
     """The command of this name.
 
     Raises:
@@ -209,7 +209,7 @@ async def expand(
     workspace: Workspace,
     run_shell: RunShell,
     redact: Callable[[str], str] = str,
-) -> Expanded:
+) -> ExpandedCommand:
     """The message that a command stands for.
 
     Raises:
@@ -242,7 +242,7 @@ async def expand(
     if command.agent:
         text = f"Have this done by the agent {command.agent!r}:\n\n{text}"
     files += mentions_in(arguments)
-    return Expanded(
+    return ExpandedCommand(
         content=(Text(text=text), *await attached(files, workspace, redact)),
         options={"model": command.model} if command.model else {},
         name=command.name,

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from weft.errors import UsageError
-from weft.permissions import Rule
+from weft.permissions import PermissionRule
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class SavedRules:
     def __init__(self, config: Path) -> None:
         self.path = config / NAME
 
-    def of(self, project: str) -> tuple[Rule, ...]:
+    def of(self, project: str) -> tuple[PermissionRule, ...]:
         """What is allowed in a project."""
         try:
             kept = self._read()
@@ -83,8 +83,8 @@ class SavedRules:
         os.replace(passing, self.path)
 
 
-def _rule(text: str, source: str) -> Rule:
+def _rule(text: str, source: str) -> PermissionRule:
     tool, _, rest = text.partition("(")
-    return Rule(
+    return PermissionRule(
         verdict="allow", tool=tool, pattern=rest.removesuffix(")"), source=source, is_exact=True
     )

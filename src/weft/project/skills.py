@@ -19,10 +19,10 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError, UsageError
 from weft.events import Effect
-from weft.permissions import Action
+from weft.permissions import ToolAction
 from weft.project.agent_listing import listing_of
 from weft.project.frontmatter import brief, setting_text, split_front_matter
-from weft.tools import Arguments, Outcome, Prepared, Tool, ToolContext, parse, schema_of
+from weft.tools import PreparedCall, Tool, ToolArguments, ToolContext, ToolOutcome, parse, schema_of
 from weft.workspace import (
     SourceFolder,
     list_folder,
@@ -42,7 +42,7 @@ PROJECT_FOLDERS: Final = (".agents/skills", ".weft/skills", ".claude/skills")
 USER_FOLDERS: Final = (".agents/skills", ".config/agents/skills", ".weft/skills", ".claude/skills")
 
 
-class Skill(msgspec.Struct, frozen=True, kw_only=True):
+class SkillFile(msgspec.Struct, frozen=True, kw_only=True):
     """One skill."""
 
     name: str
@@ -56,22 +56,22 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """The project brings it, not the user."""
 
 
-class Skills(msgspec.Struct, frozen=True, kw_only=True):
+class SkillSet(msgspec.Struct, frozen=True, kw_only=True):
     """All skills of a project, and what is wrong with those that are left out."""
 
-    found: dict[str, Skill] = {}
+    found: dict[str, SkillFile] = {}
     problems: tuple[str, ...] = ()
 
 
-def find_skills(project: Path, home: Path, config: Path) -> Skills:
+def find_skills(project: Path, home: Path, config: Path) -> SkillSet:
     """Every skill that a session on this project may use."""
-    found: dict[str, Skill] = {}
+    found: dict[str, SkillFile] = {}
     problems: list[str] = []
     own = [user_folder(config / "skills"), *(user_folder(home / name) for name in USER_FOLDERS)]
     for folders in (_project_folders(project, own), own):
         for skill in _read_all(folders, problems):
             found.setdefault(skill.name, skill)
-    return Skills(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
+    return SkillSet(found=dict(sorted(found.items())), problems=tuple(dict.fromkeys(problems)))
 
 
 def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[SourceFolder]:
@@ -82,7 +82,7 @@ def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[Sou
         yield from (each for each in below if each.path not in theirs)
 
 
-def _read_all(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[Skill]:
+def _read_all(folders: Iterable[SourceFolder], problems: list[str]) -> Iterator[SkillFile]:
     """Skill after skill; the bound is on those that are tried, not on those that are right."""
     for number, folder in enumerate(_inner_folders(folders, problems)):
         if number == MOST_SKILLS:
@@ -111,7 +111,7 @@ def _inner_folders(folders: Iterable[SourceFolder], problems: list[str]) -> Iter
         yield from (folder.below(name) for name, kind in listing.entries if kind != "file")
 
 
-def read_skill(folder: SourceFolder) -> Skill | None:
+def read_skill(folder: SourceFolder) -> SkillFile | None:
     """The skill in one folder; None where there is none.
 
     Raises:
@@ -129,7 +129,7 @@ def read_skill(folder: SourceFolder) -> Skill | None:
         )
     if not description:
         raise UsageError(f"{file.path}: a skill needs a description")
-    return Skill(
+    return SkillFile(
         name=name,
         description=description[:LONGEST_DESCRIPTION],
         path=file.path,
@@ -143,7 +143,7 @@ def _is_on(value: Any) -> bool:
     return value is True or str(value).lower() == "true"
 
 
-def told(skills: Skills, active: Iterable[str]) -> str:
+def told(skills: SkillSet, active: Iterable[str]) -> str:
     """What the system prompt says of skills: those that are on in full, of the others only name and description."""
     switched_on = [skills.found[name] for name in active if name in skills.found]
     offered = [
@@ -158,7 +158,7 @@ def told(skills: Skills, active: Iterable[str]) -> str:
     return "\n\n".join(pieces)
 
 
-class SkillArguments(Arguments, frozen=True, kw_only=True):
+class SkillArguments(ToolArguments, frozen=True, kw_only=True):
     """What `skill` takes."""
 
     name: Annotated[str, Meta(description="The skill's name.")]
@@ -173,19 +173,19 @@ class SkillTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 10.0
 
-    def __init__(self, skills: Skills) -> None:
+    def __init__(self, skills: SkillSet) -> None:
         self._skills = skills
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         wanted = parse(SkillArguments, args).name
         skill = self._skills.found.get(wanted)
         if skill is None or not skill.for_model:
             offered = [each.name for each in self._skills.found.values() if each.for_model]
             raise FinalToolError(f"no skill {wanted!r}; there are {', '.join(offered) or 'none'}")
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             folder = str(Path(skill.path).parent)
-            return Outcome(text=f"{skill.body}\n\n[The skill's other files are in {folder}]")
+            return ToolOutcome(text=f"{skill.body}\n\n[The skill's other files are in {folder}]")
 
-        action = Action(tool=self.name, kind="read", target=wanted, has_effect=False)
-        return Prepared(action=action, run=run)
+        action = ToolAction(tool=self.name, kind="read", target=wanted, has_effect=False)
+        return PreparedCall(action=action, run=run)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.project.instructions import Instructions, find_instructions
-from weft.project.skills import Skills, find_skills, told
+from weft.project.instructions import InstructionSet, find_instructions
+from weft.project.skills import SkillSet, find_skills, told
 from weft.state import SessionState
 from weft.workspace import SourceFolder, is_there, project_folders, user_folder
 
 if TYPE_CHECKING:  # loaded with the first use: it costs start-up time
-    from weft.project.agent_definitions import Definitions
-    from weft.project.markdown_commands import MarkdownCommands
+    from weft.project.agent_definitions import AgentDefinitions
+    from weft.project.markdown_commands import MarkdownCommandSet
 
 AGENT_FOLDERS = (".weft/agents", ".claude/agents", ".opencode/agents")
 COMMAND_FOLDERS = (".weft/commands", ".claude/commands")
@@ -36,7 +36,7 @@ You are Weft, a helpful assistant. Answer in one or two short sentences.
 """
 
 
-class Prompter:
+class SystemPromptWriter:
     """Writes system prompts.
 
     Secrets in files are masked; what the user said for this session stays as it is.
@@ -47,21 +47,21 @@ class Prompter:
         self._home = home
         self.redact = redact
 
-    def instructions(self, project: str) -> Instructions:
+    def instructions(self, project: str) -> InstructionSet:
         """The instructions of the user and of a project, as they are now."""
         return find_instructions(Path(project), self._config, self.redact)
 
-    def skills(self, project: str) -> Skills:
+    def skills(self, project: str) -> SkillSet:
         """The skills of a project, as they are now."""
         return find_skills(Path(project), self._home, self._config)
 
-    def commands(self, project: str) -> MarkdownCommands:
+    def commands(self, project: str) -> MarkdownCommandSet:
         """The slash commands from Markdown files of a project and of the person, as they are now."""
         from weft.project.markdown_commands import find_commands
 
         return find_commands(command_folders(project, self._config))
 
-    def agents(self, project: str) -> Definitions:
+    def agents(self, project: str) -> AgentDefinitions:
         """The agents that a project and the user define, as they are now."""
         from weft.project.agent_definitions import find_definitions
 

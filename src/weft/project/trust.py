@@ -72,7 +72,7 @@ class ProjectFiles(msgspec.Struct, frozen=True, kw_only=True):
         return {name: digest for name, digest in self.scripts.items() if name in named}
 
 
-class Trusted(msgspec.Struct, frozen=True, kw_only=True):
+class TrustedFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that the person trusts, and what they trusted."""
 
     path: str
@@ -97,7 +97,7 @@ class TrustQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
-    folders: tuple[Trusted, ...] = ()
+    folders: tuple[TrustedFolder, ...] = ()
 
 
 # --- looking -----------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def check(seen: ProjectFiles) -> None:
 # --- remembering -------------------------------------------------------------------------
 
 
-class Trust:
+class TrustStore:
     """The folders that a person trusts, in `trust.json` beside their settings."""
 
     def __init__(self, config: Path) -> None:
@@ -273,7 +273,7 @@ class Trust:
             UsageError: its settings or hooks are not right, or the record cannot be written.
         """
         check(seen)
-        trusted = Trusted(path=seen.path, owner=seen.owner, hashes=seen.hashes, at=at)
+        trusted = TrustedFolder(path=seen.path, owner=seen.owner, hashes=seen.hashes, at=at)
         self._write([each for each in self._folders() if each.path != seen.path], trusted)
 
     def forget(self, path: str) -> bool:
@@ -284,10 +284,10 @@ class Trust:
             self._write(left)
         return len(left) < len(folders)
 
-    def _known(self, path: str) -> Trusted | None:
+    def _known(self, path: str) -> TrustedFolder | None:
         return next((each for each in self._folders() if each.path == path), None)
 
-    def _folders(self) -> tuple[Trusted, ...]:
+    def _folders(self) -> tuple[TrustedFolder, ...]:
         """What is on record; nothing where somebody else could have written it, or it cannot be read."""
         try:
             found = read_small_file(user_folder(self._file.parent), FILE, 16 * LARGEST_FILE)
@@ -301,7 +301,7 @@ class Trust:
         about = self._file.stat()
         return about.st_uid == os.geteuid() and not about.st_mode & 0o022
 
-    def _write(self, folders: Iterable[Trusted], *more: Trusted) -> None:
+    def _write(self, folders: Iterable[TrustedFolder], *more: TrustedFolder) -> None:
         """Replace the file as a whole; it is private from its first byte on."""
         kept = _Kept(folders=(*folders, *more))
         data = msgspec.json.format(msgspec.json.encode(kept)) + b"\n"

@@ -30,7 +30,7 @@ OF_CHILD: Final = " ▸ "
 """Parts the kind of agent that asks from the name of the tool."""
 
 
-class Dialect:
+class ToolDialect:
     """Our own names: everything is told as it is."""
 
     def tool(self, name: str) -> str:
@@ -75,7 +75,7 @@ class _Field(NamedTuple):
     read: Callable[[Any], Any] = lambda value: value
 
 
-class ClaudeDialect(Dialect):
+class ClaudeDialect(ToolDialect):
     """The names of the Claude Agent SDK."""
 
     def __init__(self, root: str) -> None:
@@ -188,9 +188,9 @@ _ONLY_SHOWN: Final = {"shell": ("description",), "grep": ("-n",)}
 """Arguments that only say how something is shown, and that we have no use for."""
 
 
-def dialect_of(name: str, root: str) -> Dialect:
+def dialect_of(name: str, root: str) -> ToolDialect:
     """The dialect of this name."""
-    return ClaudeDialect(root) if name == CLAUDE else Dialect()
+    return ClaudeDialect(root) if name == CLAUDE else ToolDialect()
 
 
 def _plain(name: str) -> str:

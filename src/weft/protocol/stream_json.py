@@ -37,7 +37,7 @@ from weft.events import (
     ToolComplete,
 )
 from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, Usage
-from weft.protocol.agent_sdk_dialect import Dialect
+from weft.protocol.agent_sdk_dialect import ToolDialect
 
 PLAN_TOOL = "plan"
 """What a plan is asked about as, where a program approves it."""
@@ -52,16 +52,16 @@ SUBTYPES: dict[str, str] = {
 """Why a turn ended, in the protocol's words; every other reason is `error_during_execution`."""
 
 
-class Encoder:
+class StreamJsonEncoder:
     """Turns the events of one session into lines."""
 
     def __init__(
-        self, session_id: str, *, partials: bool = False, dialect: Dialect | None = None
+        self, session_id: str, *, partials: bool = False, dialect: ToolDialect | None = None
     ) -> None:
         """`dialect` says whose names of tools and arguments are spoken; ours, if none is given."""
         self._session_id = session_id
         self._partials = partials
-        self._dialect = dialect or Dialect()
+        self._dialect = dialect or ToolDialect()
         self._blocks: list[str] = []
         """The content blocks of the answer in flight: `text`, `thinking`, or the place of a call."""
         self._node = ""
@@ -373,7 +373,7 @@ def _delta(
             return f"call {index}", opening, delta
 
 
-def _translated(name: str, text: str, dialect: Dialect) -> str:
+def _translated(name: str, text: str, dialect: ToolDialect) -> str:
     """Arguments as text, in the other side's names; what is no object stays as it is."""
     try:
         args = msgspec.json.decode(text, type=dict[str, Any])
@@ -400,7 +400,7 @@ class _Said(msgspec.Struct):
     role: str = "user"
 
 
-class Incoming(msgspec.Struct):
+class IncomingLine(msgspec.Struct):
     """One line of a program that drives us."""
 
     type: str
@@ -410,10 +410,10 @@ class Incoming(msgspec.Struct):
     response: dict[str, Any] = {}
 
 
-_incoming = msgspec.json.Decoder(Incoming)
+_incoming = msgspec.json.Decoder(IncomingLine)
 
 
-def read_line(line: bytes) -> Incoming:
+def read_line(line: bytes) -> IncomingLine:
     """Understand a line.
 
     Raises:
@@ -425,7 +425,7 @@ def read_line(line: bytes) -> Incoming:
         raise UsageError(f"a line of the input is not what was expected: {error}") from error
 
 
-def parts_of(incoming: Incoming) -> tuple[Text | Image | File, ...]:
+def parts_of(incoming: IncomingLine) -> tuple[Text | Image | File, ...]:
     """What a `user` line says.
 
     Raises:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from weft.providers.base import (
     CallArgs,
+    CallResult,
+    CallResults,
     CallStarted,
-    Finished,
+    ChatMessage,
     Message,
     Model,
     ModelInfo,
     ModelRequest,
     Provider,
-    Result,
-    Results,
-    Said,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingLevel,
@@ -30,14 +30,15 @@ from weft.providers.base import (
 
 if TYPE_CHECKING:
     from weft.providers.replay import RecordingModel, ReplayModel, ReplayProvider
-    from weft.providers.script import Answer, Script
+    from weft.providers.script import Script, ScriptedAnswer
     from weft.providers.scripted import ScriptedModel, ScriptedProvider
 
 __all__ = [
-    "Answer",
     "CallArgs",
+    "CallResult",
+    "CallResults",
     "CallStarted",
-    "Finished",
+    "ChatMessage",
     "Message",
     "Model",
     "ModelInfo",
@@ -46,14 +47,13 @@ __all__ = [
     "RecordingModel",
     "ReplayModel",
     "ReplayProvider",
-    "Result",
-    "Results",
-    "Said",
     "Script",
+    "ScriptedAnswer",
     "ScriptedModel",
     "ScriptedProvider",
     "StopReason",
     "StreamEvent",
+    "StreamFinished",
     "TextPiece",
     "ThinkingDone",
     "ThinkingLevel",
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 _LATER = {
-    "Answer": "script",
+    "ScriptedAnswer": "script",
     "Script": "script",
     "ScriptedModel": "scripted",
     "ScriptedProvider": "scripted",

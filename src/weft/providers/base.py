@@ -13,23 +13,23 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from weft.messages import Message, Result, Results, Said, Usage
+from weft.messages import CallResult, CallResults, ChatMessage, Message, Usage
 from weft.thinking import ThinkingLevel, nearest_level
 
 __all__ = [
     "CallArgs",
+    "CallResult",
+    "CallResults",
     "CallStarted",
-    "Finished",
+    "ChatMessage",
     "Message",
     "Model",
     "ModelInfo",
     "ModelRequest",
     "Provider",
-    "Result",
-    "Results",
-    "Said",
     "StopReason",
     "StreamEvent",
+    "StreamFinished",
     "TextPiece",
     "ThinkingDone",
     "ThinkingLevel",
@@ -118,7 +118,7 @@ class UsageSeen(msgspec.Struct, frozen=True, tag="usage"):
     usage: Usage
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+class StreamFinished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     """The vendor says that the answer is complete; a stream that ends without it broke off."""
 
     reason: StopReason = "stop"
@@ -126,7 +126,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 
 
 StreamEvent: TypeAlias = (
-    TextPiece | ThinkingPiece | ThinkingDone | CallStarted | CallArgs | UsageSeen | Finished
+    TextPiece | ThinkingPiece | ThinkingDone | CallStarted | CallArgs | UsageSeen | StreamFinished
 )
 
 

@@ -26,7 +26,7 @@ _STAMP = re.compile(
 )
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model, as the file has it."""
 
     window: int | None = None
@@ -43,13 +43,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tools: bool = True
 
 
-class Vendor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One provider, as the file has it."""
 
     default: str = ""
-    family: Entry = Entry()
+    family: CatalogueModel = CatalogueModel()
     """What to assume of a model that is not listed."""
-    models: dict[str, Entry] = {}
+    models: dict[str, CatalogueModel] = {}
     same_as: str = ""
     """Another provider with the same models."""
     without: tuple[ThinkingLevel, ...] = ()
@@ -62,11 +62,13 @@ class Vendor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Runs on the person's own machine: costs nothing."""
 
 
-class Catalogue:
+class ModelCatalogue:
     """Everything known of models, with the person's own additions on top."""
 
     def __init__(
-        self, vendors: Mapping[str, Vendor], more: Mapping[str, Mapping[str, Entry]] | None = None
+        self,
+        vendors: Mapping[str, CatalogueProvider],
+        more: Mapping[str, Mapping[str, CatalogueModel]] | None = None,
     ) -> None:
         """`more`: provider → model → what is known of it; replaces the file's entry of that name."""
         self._vendors = vendors
@@ -77,9 +79,9 @@ class Catalogue:
         """Every provider that is listed."""
         return tuple(self._vendors)
 
-    def vendor(self, provider: str) -> Vendor:
+    def vendor(self, provider: str) -> CatalogueProvider:
         """What is known of a provider; nothing, for one that is not listed."""
-        return self._vendors.get(provider, Vendor())
+        return self._vendors.get(provider, CatalogueProvider())
 
     def default(self, provider: str) -> str:
         """The model that a provider is used with when none is named.
@@ -137,11 +139,11 @@ class Catalogue:
         named = parse_model_name(name)
         return self.info(named.provider, named.model or self.default(named.provider))
 
-    def _listed(self, vendor: Vendor) -> Mapping[str, Entry]:
+    def _listed(self, vendor: CatalogueProvider) -> Mapping[str, CatalogueModel]:
         return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models
 
     def _levels(
-        self, vendor: Vendor, entry: Entry, *, is_itself: bool
+        self, vendor: CatalogueProvider, entry: CatalogueModel, *, is_itself: bool
     ) -> tuple[ThinkingLevel, ...]:
         """The levels of an entry that hold for the listed model itself, or for a relative of it."""
         common = self.vendor(vendor.same_as).family if vendor.same_as else vendor.family
@@ -151,7 +153,7 @@ class Catalogue:
             if level not in vendor.without and (is_itself or level in common.levels)
         )
 
-    def _find(self, provider: str, name: str) -> tuple[Entry, bool]:
+    def _find(self, provider: str, name: str) -> tuple[CatalogueModel, bool]:
         """The entry, and whether it is of this very model; if not, its price cannot be trusted."""
         own = self._more.get(provider, {})
         if name in own:
@@ -167,7 +169,7 @@ class Catalogue:
 
 
 @cache
-def shipped() -> Catalogue:
+def shipped() -> ModelCatalogue:
     """The catalogue as it comes with the program."""
     text = Path(__file__).with_name("catalogue.json").read_bytes()
-    return Catalogue(msgspec.json.decode(text, type=dict[str, Vendor]))
+    return ModelCatalogue(msgspec.json.decode(text, type=dict[str, CatalogueProvider]))

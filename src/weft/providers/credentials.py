@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from weft.messages import clean_text
-from weft.transport import Timeouts
+from weft.transport import HttpTimeouts
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What config and environment say of one provider."""
 
     key: str = ""
@@ -18,7 +18,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Empty for the vendor's own."""
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request, after ours."""
-    timeouts: Timeouts = Timeouts()
+    timeouts: HttpTimeouts = HttpTimeouts()
     unix_socket: str = ""
 
     def __repr__(self) -> str:
@@ -26,7 +26,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return f"Access(base_url={self.base_url!r}, has_key={bool(self.key)})"
 
 
-SLOW = Timeouts(idle=600.0)
+SLOW = HttpTimeouts(idle=600.0)
 """For servers on the person's own machine: loading a model and reading a long prompt take minutes there, in silence."""
 
 

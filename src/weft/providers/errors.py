@@ -66,7 +66,7 @@ _KINDS: dict[str, tuple[type[ProviderError], int]] = {
 }
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class VendorError(msgspec.Struct, frozen=True, kw_only=True):
     """What a vendor said of a failure."""
 
     message: str
@@ -89,7 +89,7 @@ def from_reply(
     told = read_body(body, headers.get("content-type", ""))
     if 300 <= status < 400:
         place = headers.get("location", "another address")[:200]
-        told = Told(message=f"it redirects to {place}; set the base URL to that")
+        told = VendorError(message=f"it redirects to {place}; set the base URL to that")
     after = _retry_after(headers, now)
     error = _error(
         provider,
@@ -105,7 +105,7 @@ def from_reply(
 
 
 def from_event(
-    provider: str, told: Told, *, secret: str = "", fallback_status: int = 500
+    provider: str, told: VendorError, *, secret: str = "", fallback_status: int = 500
 ) -> ProviderError:
     """The error that an event in the middle of a stream stands for."""
     status = told.status
@@ -154,29 +154,29 @@ def _says(pattern: str, text: str) -> bool:
 # --- reading ---------------------------------------------------------------------------
 
 
-def read_body(body: bytes, content_type: str = "") -> Told:
+def read_body(body: bytes, content_type: str = "") -> VendorError:
     """What a refusal's body says, in whatever form it comes."""
     text = body[:MAX_BODY].decode("utf-8", "replace").strip()
     if not text:
-        return Told(message="no reason given")
+        return VendorError(message="no reason given")
     try:
         value = msgspec.json.decode(text.encode())
     except (msgspec.MsgspecError, RecursionError):
         if "html" in content_type or text.lstrip().lower().startswith(("<!doctype", "<html")):
-            return Told(message=_page(text))
-        return Told(message=text)
+            return VendorError(message=_page(text))
+        return VendorError(message=text)
     return read_value(value)
 
 
-def read_value(value: Any) -> Told:
+def read_value(value: Any) -> VendorError:
     """What a decoded error says: OpenAI's, Anthropic's, Google's and the plainer forms."""
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
-        return Told(message=str(value))
+        return VendorError(message=str(value))
     inner = value.get("error", value.get("detail", value))
     if not isinstance(inner, dict):
-        return Told(message=str(inner))
+        return VendorError(message=str(inner))
     kinds = [inner.get("type"), inner.get("code"), inner.get("status")]
     code = inner.get("code")
     kinds += [
@@ -184,7 +184,7 @@ def read_value(value: Any) -> Told:
         for detail in _dicts(inner.get("details"))
         for violation in _dicts(detail.get("violations"))
     ]
-    return Told(
+    return VendorError(
         message=str(inner.get("message") or inner),
         kind=" ".join(str(kind) for kind in kinds if kind),
         retry_after=_retry_delay(inner),

@@ -1,6 +1,6 @@
 """A model behind HTTP: what all vendors' streams share.
 
-A `Wire` knows one vendor's words: how a request becomes HTTP and how events become ours.  `HttpModel` sends, checks the
+A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how events become ours.  `HttpModel` sends, checks the
 head, reads events, and makes every failure a `ProviderError`.
 """
 
@@ -18,16 +18,16 @@ from weft.clock import Clock, SystemClock
 from weft.errors import ProviderUnavailable, RequestRefused
 from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
-from weft.providers.catalogue import Catalogue
+from weft.providers.catalogue import ModelCatalogue
 from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
-from weft.transport import EventParser, HttpRequest, Reply, Transport
+from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
 PATIENCE_SECONDS: Final = 600.0
 """How long a stream may send nothing but signs of life."""
 _DRAIN_SECONDS: Final = 0.25
 
 
-class Decoder(Protocol):
+class StreamDecoder(Protocol):
     """Turns one stream's events into ours.  Pure; one for each stream."""
 
     is_finished: bool
@@ -50,7 +50,7 @@ class Decoder(Protocol):
         ...
 
 
-class Frames(Protocol):
+class FrameSplitter(Protocol):
     """Cuts bytes into events."""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
@@ -62,7 +62,7 @@ class Frames(Protocol):
         ...
 
 
-class Wire(Protocol):
+class VendorProtocol(Protocol):
     """One vendor's way of speaking."""
 
     provider: str
@@ -77,11 +77,11 @@ class Wire(Protocol):
         """
         ...
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         """A decoder for the answer to this request."""
         ...
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         """How the stream is cut into events."""
         ...
 
@@ -90,7 +90,12 @@ class HttpModel(Model):
     """A model of a vendor that is reached by HTTP."""
 
     def __init__(
-        self, info: ModelInfo, wire: Wire, transport: Transport, *, clock: Clock | None = None
+        self,
+        info: ModelInfo,
+        wire: VendorProtocol,
+        transport: HttpTransport,
+        *,
+        clock: Clock | None = None,
     ) -> None:
         self.info = info
         self._wire = wire
@@ -112,7 +117,7 @@ class HttpModel(Model):
             async with aclosing(events):
                 yield events
 
-    async def _check(self, reply: Reply) -> None:
+    async def _check(self, reply: HttpReply) -> None:
         """Raise unless what follows is a stream."""
         kind = reply.headers.get("content-type", "")
         if reply.status == 200 and not kind.startswith(("application/json", "text/html")):
@@ -136,7 +141,7 @@ class HttpModel(Model):
         )
 
     async def _events(
-        self, reply: Reply, frames: Frames, decoder: Decoder
+        self, reply: HttpReply, frames: FrameSplitter, decoder: StreamDecoder
     ) -> AsyncGenerator[StreamEvent]:
         last_word = self._clock.monotonic()
         while not decoder.is_finished:
@@ -166,9 +171,9 @@ class HttpProvider(Provider):
 
     def __init__(
         self,
-        wire: Wire,
-        transport: Transport,
-        catalogue: Catalogue,
+        wire: VendorProtocol,
+        transport: HttpTransport,
+        catalogue: ModelCatalogue,
         *,
         clock: Clock | None = None,
     ) -> None:
@@ -191,7 +196,7 @@ class HttpProvider(Provider):
         """The transport is the application's; there is nothing of our own to close."""
 
 
-async def _bounded(reply: Reply) -> bytes:
+async def _bounded(reply: HttpReply) -> bytes:
     """The body of a refusal, as far as it is of interest; one that breaks off is taken as far as it came."""
     body = bytearray()
     try:
@@ -202,7 +207,7 @@ async def _bounded(reply: Reply) -> bytes:
     return bytes(body)
 
 
-async def _drain(reply: Reply) -> None:
+async def _drain(reply: HttpReply) -> None:
     """Read the last bytes after the vendor's last word, so that the connection can be used again."""
     with anyio.move_on_after(_DRAIN_SECONDS):
         try:
@@ -254,6 +259,6 @@ def broke_off(provider: str) -> ProviderUnavailable:
     return ProviderUnavailable(f"the stream of {provider} ended before the answer was complete")
 
 
-def event_frames() -> Frames:
+def event_frames() -> FrameSplitter:
     """Server-sent events."""
     return EventParser()

@@ -18,7 +18,17 @@ from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
-from weft.messages import File, Image, Part, Result, Results, Said, Text, Thinking, ToolCall
+from weft.messages import (
+    CallResult,
+    CallResults,
+    ChatMessage,
+    File,
+    Image,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 
 NO_OUTPUT = "(no output)"
@@ -36,7 +46,7 @@ MAX_NAME = 64
 """The longest tool name that every vendor takes."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class WireCall(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call with its id and name as they go over the wire."""
 
     id: str
@@ -48,10 +58,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The provider that is asked now made the call, so `id` is its own."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class WireResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave."""
 
-    call: Call
+    call: WireCall
     text: str
     """Never empty."""
     images: tuple[Image, ...]
@@ -67,8 +77,8 @@ class UserTurn(msgspec.Struct, frozen=True):
 class ModelTurn(msgspec.Struct, frozen=True):
     """What the model said, and what its calls gave, in call order.  Without its thoughts it is not empty."""
 
-    parts: tuple[Text | Thinking | Call, ...]
-    outcomes: tuple[Outcome, ...] = ()
+    parts: tuple[Text | Thinking | WireCall, ...]
+    outcomes: tuple[WireResult, ...] = ()
 
 
 Turn: TypeAlias = UserTurn | ModelTurn
@@ -81,11 +91,11 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     for at, message in enumerate(messages):
         following = messages[at + 1] if at + 1 < len(messages) else None
         match message:
-            case Said(role="user"):
+            case ChatMessage(role="user"):
                 shaper.user(message)
-            case Said():
-                shaper.model(message, following if isinstance(following, Results) else None)
-            case Results():
+            case ChatMessage():
+                shaper.model(message, following if isinstance(following, CallResults) else None)
+            case CallResults():
                 pass  # taken with the message before
             case _:
                 assert_never(message)
@@ -139,8 +149,8 @@ def _thinned(turn: Turn, count: int) -> Turn:
 class _Known(msgspec.Struct, frozen=True):
     """What the model said once, made ready for whom; the ids in it are those that it gets unless somebody else has them."""
 
-    said: Said
-    results: Results | None
+    said: ChatMessage
+    results: CallResults | None
     target: tuple[ModelInfo, str, int]
     turn: ModelTurn
     ids: tuple[str, ...]
@@ -156,7 +166,7 @@ class _Shaper:
         self._target = (info, request.model, max_id)
         self.turns: list[Turn] = []
 
-    def user(self, said: Said) -> None:
+    def user(self, said: ChatMessage) -> None:
         parts = tuple(self._user_parts(said.parts))
         if not parts:
             return
@@ -166,7 +176,7 @@ class _Shaper:
         else:
             self.turns.append(UserTurn(parts))
 
-    def model(self, said: Said, results: Results | None) -> None:
+    def model(self, said: ChatMessage, results: CallResults | None) -> None:
         turn = self._known(said, results) or self._shaped(said, results)
         if turn is None:
             return
@@ -176,7 +186,7 @@ class _Shaper:
         else:
             self.turns.append(turn)
 
-    def _known(self, said: Said, results: Results | None) -> ModelTurn | None:
+    def _known(self, said: ChatMessage, results: CallResults | None) -> ModelTurn | None:
         """What was made of it for an earlier request, unless it would be something else now."""
         known = self._request.scratch.get(id(said))
         if (
@@ -190,7 +200,7 @@ class _Shaper:
         found: ModelTurn = known.turn
         return found
 
-    def _shaped(self, said: Said, results: Results | None) -> ModelTurn | None:
+    def _shaped(self, said: ChatMessage, results: CallResults | None) -> ModelTurn | None:
         parts = tuple(
             shaped
             for part in said.parts
@@ -200,7 +210,7 @@ class _Shaper:
             return None
         given = {result.call_uid: result for result in results.results} if results else {}
         calls = [part for part in said.parts if isinstance(part, ToolCall)]
-        wired = [part for part in parts if isinstance(part, Call)]
+        wired = [part for part in parts if isinstance(part, WireCall)]
         outcomes = tuple(
             self._outcome(call, given.get(ours.call_uid))
             for ours, call in zip(calls, wired, strict=True)
@@ -228,7 +238,7 @@ class _Shaper:
             if not isinstance(shown, Text) or shown.text.strip():
                 yield shown
 
-    def _model_part(self, part: Part, model: str) -> Text | Thinking | Call | None:
+    def _model_part(self, part: Part, model: str) -> Text | Thinking | WireCall | None:
         match part:
             case Text():
                 return _whole(part) if part.text.strip() else None
@@ -243,12 +253,12 @@ class _Shaper:
             case _:
                 assert_never(part)
 
-    def _call(self, call: ToolCall, model: str) -> Call:
+    def _call(self, call: ToolCall, model: str) -> WireCall:
         is_own = call.provider == self._info.provider
         names = ("", self._request.model, self._info.name)
         is_own_model = is_own and model.partition(":")[2] in names
         wire_id = self._ids.of(call)
-        return Call(
+        return WireCall(
             id=wire_id,
             name=wire_name(call.name),
             args=call.args,
@@ -256,13 +266,13 @@ class _Shaper:
             is_own=is_own and wire_id == call.provider_id,
         )
 
-    def _outcome(self, call: Call, result: Result | None) -> Outcome:
+    def _outcome(self, call: WireCall, result: CallResult | None) -> WireResult:
         if result is None:
-            return Outcome(call=call, text=NO_RESULT, images=(), is_error=True)
+            return WireResult(call=call, text=NO_RESULT, images=(), is_error=True)
         shown = [self._picture(image) for image in result.images]
         notes = [note.text for note in shown if isinstance(note, Text)]
         text = "\n".join([result.text, *notes]) if result.text.strip() else "\n".join(notes)
-        return Outcome(
+        return WireResult(
             call=call,
             text=text or NO_OUTPUT,
             images=tuple(image for image in shown if isinstance(image, Image)),

@@ -25,16 +25,16 @@ from weft import errors
 from weft.clock import Clock, SystemClock
 from weft.errors import ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.providers.base import (
-    Finished,
     Model,
     ModelInfo,
     ModelRequest,
     Provider,
     StreamEvent,
+    StreamFinished,
 )
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The error that ended a recorded stream."""
 
     error: str
@@ -50,7 +50,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return kind(self.message, status=self.status, retry_after_seconds=self.retry_after_seconds)
 
 
-class Recording(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the file: one request and what came back."""
 
     fingerprint: str
@@ -58,7 +58,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     events: tuple[tuple[int, StreamEvent], ...]
     """Milliseconds since the request was sent, and what came then."""
     info: ModelInfo | None = None
-    failure: Failure | None = None
+    failure: RecordedFailure | None = None
     cut: bool = False
     """The reader left before the end, so there may have been more."""
 
@@ -105,7 +105,7 @@ class _Take:
         self._clock = clock
         self._began = clock.monotonic()
         self._events: list[tuple[int, StreamEvent]] = []
-        self._failure: Failure | None = None
+        self._failure: RecordedFailure | None = None
         self._ended = False
 
     async def pass_through(self, inner: AsyncIterator[StreamEvent]) -> AsyncGenerator[StreamEvent]:
@@ -115,16 +115,16 @@ class _Take:
         self._ended = True
 
     def failed(self, error: ProviderError) -> None:
-        self._failure = Failure(
+        self._failure = RecordedFailure(
             error=type(error).__name__,
             message=str(error),
             status=error.status,
             retry_after_seconds=error.retry_after_seconds,
         )
 
-    def recording(self, info: ModelInfo) -> Recording:
-        finished = bool(self._events) and isinstance(self._events[-1][1], Finished)
-        return Recording(
+    def recording(self, info: ModelInfo) -> RecordedCall:
+        finished = bool(self._events) and isinstance(self._events[-1][1], StreamFinished)
+        return RecordedCall(
             fingerprint=fingerprint(self._request),
             request=self._request,
             events=tuple(self._events),
@@ -134,7 +134,7 @@ class _Take:
         )
 
 
-def _append(path: Path, recording: Recording) -> None:
+def _append(path: Path, recording: RecordedCall) -> None:
     line = msgspec.json.encode(recording) + b"\n"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -155,7 +155,7 @@ class ReplayModel(Model):
 
     def __init__(
         self,
-        recordings: list[Recording],
+        recordings: list[RecordedCall],
         *,
         name: str = "recording",
         match: Literal["request", "order"] = "request",
@@ -190,7 +190,7 @@ class ReplayModel(Model):
         async with aclosing(self._play(recording)) as events:
             yield events
 
-    async def _play(self, recording: Recording) -> AsyncGenerator[StreamEvent]:
+    async def _play(self, recording: RecordedCall) -> AsyncGenerator[StreamEvent]:
         at = 0
         for milliseconds, event in recording.events:
             if self._speed and milliseconds > at:
@@ -204,7 +204,7 @@ class ReplayModel(Model):
         if recording.cut:
             raise ProviderUnavailable(f"{self._name} was cut off here when it was recorded")
 
-    def _recording_for(self, request: ModelRequest) -> Recording:
+    def _recording_for(self, request: ModelRequest) -> RecordedCall:
         mark = fingerprint(request) if self._match == "request" else ""
         fitting = [r for r in self._recordings if not mark or r.fingerprint == mark]
         if not fitting:
@@ -258,7 +258,7 @@ class ReplayProvider(Provider):
         self._models.clear()
 
 
-def read_recordings(path: Path) -> list[Recording]:
+def read_recordings(path: Path) -> list[RecordedCall]:
     """Every recording in the file at `path`; a torn last line is left out.
 
     Raises:
@@ -272,7 +272,7 @@ def read_recordings(path: Path) -> list[Recording]:
     recordings = []
     for number, line in enumerate(lines, start=1):
         try:
-            recordings.append(msgspec.json.decode(line, type=Recording))
+            recordings.append(msgspec.json.decode(line, type=RecordedCall))
         except msgspec.DecodeError as error:
             raise UsageError(f"{path} line {number} is not a recording: {error}") from error
     return recordings

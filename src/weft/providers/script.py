@@ -169,7 +169,7 @@ class When(
     """This many tool rounds are in the request (after `since`, where it is given)."""
 
 
-class Answer(
+class ScriptedAnswer(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """One answer of the model."""
@@ -179,7 +179,7 @@ class Answer(
     """Only for requests that fit.  Such answers are tried first, in order, and are never used up."""
 
 
-Written: TypeAlias = str | tuple[Step, ...] | Answer
+Written: TypeAlias = str | tuple[Step, ...] | ScriptedAnswer
 """An answer as it may be written: a text, a list of steps, or an Answer."""
 
 
@@ -200,15 +200,15 @@ class Script(
     """What the model says of itself: window, prices, abilities."""
 
 
-def as_answer(written: Written | Step | Sequence[Step]) -> Answer:
+def as_answer(written: Written | Step | Sequence[Step]) -> ScriptedAnswer:
     """The full form of an answer that was written short."""
-    if isinstance(written, Answer):
+    if isinstance(written, ScriptedAnswer):
         return written
     if isinstance(written, str):
-        return Answer(steps=(SayText(text=written),))
+        return ScriptedAnswer(steps=(SayText(text=written),))
     if isinstance(written, StepBase):
-        return Answer(steps=(written,))
-    return Answer(steps=tuple(written))
+        return ScriptedAnswer(steps=(written,))
+    return ScriptedAnswer(steps=tuple(written))
 
 
 def parse_script(text: bytes | str, *, name: str = "script") -> Script:

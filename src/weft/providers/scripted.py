@@ -25,22 +25,21 @@ from weft.errors import ProviderError, ProviderUnavailable, RequestRefused, Usag
 from weft.messages import Text, Usage
 from weft.providers.base import (
     CallArgs,
+    CallResults,
     CallStarted,
-    Finished,
+    ChatMessage,
     Model,
     ModelInfo,
     ModelRequest,
     Provider,
-    Results,
-    Said,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
 from weft.providers.script import (
-    Answer,
     Break,
     CallRaw,
     CallTogether,
@@ -53,6 +52,7 @@ from weft.providers.script import (
     Pause,
     SayText,
     Script,
+    ScriptedAnswer,
     Spend,
     Stall,
     Step,
@@ -69,11 +69,11 @@ KEEP_REQUESTS = 1_000
 _BREATHE_EVERY = 16
 """Events between two turns of the event loop, so that a long script can be cancelled and starves nobody."""
 
-Chooser = Callable[[ModelRequest], "Answer | Sequence[Step] | Step | str | None"]
+Chooser = Callable[[ModelRequest], "ScriptedAnswer | Sequence[Step] | Step | str | None"]
 """Picks the answer to a request in Python; None leaves it to the script."""
 
 
-class Gate:
+class StreamLatch:
     """A place in a script where a stream waits.  `reached` is set by the first stream that comes to it."""
 
     def __init__(self, opened: anyio.Event | None = None) -> None:
@@ -100,7 +100,7 @@ class ScriptedModel(Model):
         self._matched = [answer for answer in answers if answer.when is not None]
         self._listed = [answer for answer in answers if answer.when is None]
         self._choose = choose
-        self._gates = {name: Gate(event) for name, event in (gates or {}).items()}
+        self._gates = {name: StreamLatch(event) for name, event in (gates or {}).items()}
         self._keep = keep_requests
         self._next = 0
         self._faults: Counter[tuple[int, int]] = Counter()
@@ -113,9 +113,9 @@ class ScriptedModel(Model):
         """The newest request."""
         return self.requests[-1]
 
-    def gate(self, name: str = "") -> Gate:
+    def gate(self, name: str = "") -> StreamLatch:
         """The gate of this name; a `stall` without a name waits at the one called ""."""
-        return self._gates.setdefault(name, Gate())
+        return self._gates.setdefault(name, StreamLatch())
 
     def stream(
         self, request: ModelRequest
@@ -140,7 +140,7 @@ class ScriptedModel(Model):
         if len(self.requests) > self._keep:
             del self.requests[0]
 
-    def _answer_to(self, request: ModelRequest) -> Answer:
+    def _answer_to(self, request: ModelRequest) -> ScriptedAnswer:
         chosen = self._choose(request) if self._choose else None
         if chosen is not None:
             return as_answer(chosen)
@@ -161,7 +161,7 @@ class ScriptedModel(Model):
             )
         return self._listed[number]
 
-    def _hurts(self, answer: Answer, place: int) -> bool:
+    def _hurts(self, answer: ScriptedAnswer, place: int) -> bool:
         """Whether the fault at this place of the answer is to be played this time; counts the play."""
         step = answer.steps[place]
         if not isinstance(step, FaultBase) or step.times == 0:
@@ -176,7 +176,7 @@ class ScriptedModel(Model):
 class _Player:
     """Plays one answer once."""
 
-    def __init__(self, model: ScriptedModel, answer: Answer, request: ModelRequest) -> None:
+    def __init__(self, model: ScriptedModel, answer: ScriptedAnswer, request: ModelRequest) -> None:
         self._model = model
         self._answer = answer
         self._turn = assistant_turns(request)
@@ -204,11 +204,11 @@ class _Player:
             yield UsageSeen(Usage(input_tokens=100, output_tokens=1 + self._written // 4))
         yield self._end()
 
-    def _end(self) -> Finished:
+    def _end(self) -> StreamFinished:
         for step in self._answer.steps:
             if isinstance(step, Finish):
-                return Finished(reason=step.reason, detail=step.detail)
-        return Finished(reason="tool_calls" if self._calls else "stop")
+                return StreamFinished(reason=step.reason, detail=step.detail)
+        return StreamFinished(reason="tool_calls" if self._calls else "stop")
 
     async def _step(self, step: Step) -> AsyncGenerator[StreamEvent]:
         match step:
@@ -356,7 +356,7 @@ def fits(when: When, request: ModelRequest) -> bool:
     if when.turns is not None and when.turns != assistant_turns(request):
         return False
     if when.results is not None:
-        count = sum(len(m.results) for m in messages if isinstance(m, Results))
+        count = sum(len(m.results) for m in messages if isinstance(m, CallResults))
         if count != when.results:
             return False
     start = 0
@@ -365,24 +365,24 @@ def fits(when: When, request: ModelRequest) -> bool:
         if not said:
             return False
         start = said[-1]
-    rounds = sum(isinstance(message, Results) for message in messages[start:])
+    rounds = sum(isinstance(message, CallResults) for message in messages[start:])
     return when.rounds is None or when.rounds == rounds
 
 
 def assistant_turns(request: ModelRequest) -> int:
     """How many messages of the model are in the request."""
-    return sum(isinstance(m, Said) and m.role == "assistant" for m in request.messages)
+    return sum(isinstance(m, ChatMessage) and m.role == "assistant" for m in request.messages)
 
 
-def _user_text(message: Said | Results) -> str:
-    if not isinstance(message, Said) or message.role != "user":
+def _user_text(message: ChatMessage | CallResults) -> str:
+    if not isinstance(message, ChatMessage) or message.role != "user":
         return ""
     return "\n".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def _newest_user_text(request: ModelRequest) -> str:
     for message in reversed(request.messages):
-        if isinstance(message, Said) and message.role == "user":
+        if isinstance(message, ChatMessage) and message.role == "user":
             return _user_text(message)
     return ""
 

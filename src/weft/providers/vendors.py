@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from weft.clock import Clock
 from weft.providers.base import Provider
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import Access
-from weft.transport import Transport
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import ProviderAccess
+from weft.transport import HttpTransport
 
 ADAPTERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic.stream:provider",
@@ -41,13 +41,16 @@ URL_VARIABLES: Final[Mapping[str, str]] = {
 
 
 def access_from(
-    name: str, environment: Mapping[str, str], catalogue: Catalogue, given: Access | None = None
-) -> Access:
+    name: str,
+    environment: Mapping[str, str],
+    catalogue: ModelCatalogue,
+    given: ProviderAccess | None = None,
+) -> ProviderAccess:
     """How to reach a provider: what config gives, and what it leaves open from these environment values."""
-    given = given or Access()
+    given = given or ProviderAccess()
     names = KEY_VARIABLES.get(name) or (catalogue.vendor(name).key,)
     keys = (environment.get(variable, "").strip() for variable in names if variable)
-    return Access(
+    return ProviderAccess(
         key=given.key or next((key for key in keys if key), ""),
         base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
         headers=given.headers,
@@ -58,9 +61,9 @@ def access_from(
 
 def make_provider(
     name: str,
-    access: Access,
-    transport: Transport,
-    catalogue: Catalogue,
+    access: ProviderAccess,
+    transport: HttpTransport,
+    catalogue: ModelCatalogue,
     *,
     clock: Clock | None = None,
 ) -> Provider:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 
-class Shape(NamedTuple):
+class SecretShape(NamedTuple):
     """One kind of secret."""
 
     kind: str
@@ -34,12 +34,12 @@ def _compiled(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-class Group(NamedTuple):
+class ShapeGroup(NamedTuple):
     """Shapes behind one gate."""
 
     gate: Callable[[str], object]
     """False for a text that holds no secret of the group."""
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SecretShape, ...]
 
 
 def _has(source: str) -> Callable[[str], object]:
@@ -53,7 +53,7 @@ def _holds(*needles: str) -> Callable[[str], object]:
     return lambda text: any(needle in text for needle in needles)
 
 
-def _token(kind: str, prefix: str, body: str) -> Shape:
+def _token(kind: str, prefix: str, body: str) -> SecretShape:
     """A vendor's token: a prefix that starts a word, then the secret itself.
 
     The end of a colour code, of a backslash escape and of a percent escape are letters and digits too, but no part of the word.
@@ -62,11 +62,11 @@ def _token(kind: str, prefix: str, body: str) -> Shape:
         rf"(?:(?<![A-Za-z0-9_-]{prefix})|(?<=[\[;0-9]m{prefix})|(?<=\\[abfnrtv]{prefix})"
         rf"|(?<=\\u[0-9a-fA-F]{{4}}{prefix})|(?<=%[0-9A-F]{{2}}{prefix}))"
     )
-    return Shape(kind, f"{prefix}{starts}{body}")
+    return SecretShape(kind, f"{prefix}{starts}{body}")
 
 
-def _after(kind: str, pattern: str) -> Shape:
-    return Shape(kind, pattern)
+def _after(kind: str, pattern: str) -> SecretShape:
+    return SecretShape(kind, pattern)
 
 
 def _behind(*words: str) -> str:
@@ -140,13 +140,13 @@ _AFTER_EQUALS = (
 )
 _HEADER = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
-GROUPS: tuple[Group, ...] = (
-    Group(_has(r"_[A-Za-z0-9+/]{16}"), _WITH_UNDERSCORE),
-    Group(_has(r"-[A-Za-z0-9_-]{10}(?<!-{10})"), _WITH_DASH),
-    Group(_has(r"\.[A-Za-z0-9_-]{11}"), _WITH_DOT),
-    Group(_has(r"=[\"']?[^\s\"']{8}"), _AFTER_EQUALS),
-    Group(_holds("AKIA", "ASIA"), (_token("aws key", "A[KS]IA", rf"[A-Z0-9]{{16}}{_END}"),)),
-    Group(
+GROUPS: tuple[ShapeGroup, ...] = (
+    ShapeGroup(_has(r"_[A-Za-z0-9+/]{16}"), _WITH_UNDERSCORE),
+    ShapeGroup(_has(r"-[A-Za-z0-9_-]{10}(?<!-{10})"), _WITH_DASH),
+    ShapeGroup(_has(r"\.[A-Za-z0-9_-]{11}"), _WITH_DOT),
+    ShapeGroup(_has(r"=[\"']?[^\s\"']{8}"), _AFTER_EQUALS),
+    ShapeGroup(_holds("AKIA", "ASIA"), (_token("aws key", "A[KS]IA", rf"[A-Z0-9]{{16}}{_END}"),)),
+    ShapeGroup(
         _holds("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
         (
             _after(
@@ -155,7 +155,7 @@ GROUPS: tuple[Group, ...] = (
             ),
         ),
     ),
-    Group(
+    ShapeGroup(
         _holds("hooks.slack.com/"),
         (
             _after(
@@ -163,17 +163,17 @@ GROUPS: tuple[Group, ...] = (
             ),
         ),
     ),
-    Group(_holds("AIza"), (_token("google key", "AIza", rf"[A-Za-z0-9_-]{{35}}{_END}"),)),
-    Group(
+    ShapeGroup(_holds("AIza"), (_token("google key", "AIza", rf"[A-Za-z0-9_-]{{35}}{_END}"),)),
+    ShapeGroup(
         _has(r"SK[0-9a-f]{32}"),
         (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),),
     ),
-    Group(_holds("dapi"), (_token("databricks token", "dapi", rf"[a-f0-9]{{32}}{_END}"),)),
-    Group(
+    ShapeGroup(_holds("dapi"), (_token("databricks token", "dapi", rf"[a-f0-9]{{32}}{_END}"),)),
+    ShapeGroup(
         _holds(":AA"),
         (_after("telegram token", rf"(?P<keep>:)AA(?<=[0-9]{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}"),),
     ),
-    Group(
+    ShapeGroup(
         _holds("uthorization", "UTHORIZATION"),
         (
             _after(
@@ -183,7 +183,7 @@ GROUPS: tuple[Group, ...] = (
             ),
         ),
     ),
-    Group(
+    ShapeGroup(
         _holds("-api-key", "-Api-Key", "-API-Key", "-API-KEY"),
         (
             _after(
@@ -193,7 +193,7 @@ GROUPS: tuple[Group, ...] = (
             ),
         ),
     ),
-    Group(
+    ShapeGroup(
         _holds("://"),
         (
             _after(

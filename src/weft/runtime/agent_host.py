@@ -1,6 +1,6 @@
 """Families of sessions: who works for whom, under which limits, and how a session reaches the ones that work for it.
 
-A session's `Desk` is what its agents see of it.  A child is opened here with no more than its parent has: the parent's tools, at most its
+A session's `SessionAgentHost` is what its agents see of it.  A child is opened here with no more than its parent has: the parent's tools, at most its
 mode, its way of answering asks, none of its grants.
 """
 
@@ -15,26 +15,26 @@ import anyio
 
 from weft.actors import Supervisor
 from weft.agents.lazy_tool import AgentEntry
-from weft.agents.limits import Bounds, Family
+from weft.agents.limits import AgentLimits, AgentTree
 from weft.clock import Clock
-from weft.config.models import Models
+from weft.config.models import ModelRegistry
 from weft.config.settings import Config
 from weft.errors import SessionStopped
-from weft.events import BoundaryChanged, Fact, Origin, PermissionResolved, QuestionAnswered
+from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
-from weft.loop import Build, Commit, Limits, child_finished
+from weft.loop import Build, Commit, TurnLimits, child_finished
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
-from weft.project.system_prompt import Prompter
-from weft.runtime.port import LocalPort, Port
-from weft.session import Abort, SessionActor
+from weft.project.system_prompt import SystemPromptWriter
+from weft.runtime.port import LocalPort, SessionPort
+from weft.session import AbortTurn, SessionActor
 from weft.state import SessionState
 from weft.workspace import Runner
 
 if TYPE_CHECKING:
-    from weft.agents.host import Wanted
-    from weft.project.agent_definitions import Definitions
-    from weft.runtime.background_commands import Shells
+    from weft.agents.host import ChildRequest
+    from weft.project.agent_definitions import AgentDefinitions
+    from weft.runtime.background_commands import BackgroundShells
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ STOP_SECONDS = 3.0
 """How long background agents may take to end when their session stops."""
 
 
-class Turns(Protocol):
+class TurnInfo(Protocol):
     """What a desk asks the session's workshop."""
 
     def tool_names(self, state: SessionState) -> list[str]:
@@ -53,28 +53,28 @@ class Turns(Protocol):
         """The model of the turn that runs, and the effort with which it thinks."""
         ...
 
-    def limits_now(self, state: SessionState) -> Limits:
+    def limits_now(self, state: SessionState) -> TurnLimits:
         """The limits of the turn that runs, or of the session."""
         ...
 
 
-class Families:
+class AgentTrees:
     """The families of all sessions of an application."""
 
     def __init__(
         self,
         *,
         config: Config,
-        models: Models,
+        models: ModelRegistry,
         clock: Clock,
         supervisor: Supervisor,
         runner: Runner,
-        prompter: Prompter,
+        prompter: SystemPromptWriter,
         worktrees: Path,
         is_trusted: Callable[[str], Awaitable[bool]],
-        ports: Mapping[SessionId, Port],
-        open_port: Callable[[SessionId], Awaitable[Port]],
-        open_child: Callable[[SessionId, Wanted], Awaitable[Port]],
+        ports: Mapping[SessionId, SessionPort],
+        open_port: Callable[[SessionId], Awaitable[SessionPort]],
+        open_child: Callable[[SessionId, ChildRequest], Awaitable[SessionPort]],
         close: Callable[[SessionId], Awaitable[None]],
     ) -> None:
         self.models = models
@@ -89,24 +89,24 @@ class Families:
         self.close = close
         self.prompter = prompter
         self._config = config
-        self._desks: dict[SessionId, Desk] = {}
+        self._desks: dict[SessionId, SessionAgentHost] = {}
 
     # -- desks
 
-    def desk(self, session_id: SessionId, parent: Origin | None) -> Desk:
+    def desk(self, session_id: SessionId, parent: CallOrigin | None) -> SessionAgentHost:
         """The desk of a session that is about to open."""
         family = None
         if parent is not None and parent.session_id in self._desks:
             family = self._desks[parent.session_id].family
         if family is None:
-            family = Family(session_id, self._bounds, lambda: self._limits_of(session_id))
-        desk = self._desks[session_id] = Desk(self, session_id, family)
+            family = AgentTree(session_id, self._bounds, lambda: self._limits_of(session_id))
+        desk = self._desks[session_id] = SessionAgentHost(self, session_id, family)
         return desk
 
-    def unseated(self) -> Desk:
+    def unseated(self) -> SessionAgentHost:
         """A desk that belongs to no session, where one only looks at what a session would have."""
         nobody = SessionId("")
-        return Desk(self, nobody, Family(nobody, self._bounds, Limits))
+        return SessionAgentHost(self, nobody, AgentTree(nobody, self._bounds, TurnLimits))
 
     def joined(self, actor: SessionActor) -> None:
         """The session is open."""
@@ -127,22 +127,22 @@ class Families:
         if desk is not None:
             desk.family.leave(session_id)
 
-    def _bounds(self) -> Bounds:
-        return Bounds(
+    def _bounds(self) -> AgentLimits:
+        return AgentLimits(
             depth=self._config.get("agents.max_depth"),
             at_once=self._config.get("agents.max_parallel"),
             in_all=self._config.get("agents.max_total"),
         )
 
-    def _limits_of(self, root: SessionId) -> Limits:
+    def _limits_of(self, root: SessionId) -> TurnLimits:
         desk, port = self._desks.get(root), self.ports.get(root)
         if desk is None or desk.turns is None or port is None:
-            return Limits()
+            return TurnLimits()
         return desk.turns.limits_now(port.state)
 
     # -- privileges
 
-    def ceiling(self, parent: Origin | None) -> Callable[[], Mode] | None:
+    def ceiling(self, parent: CallOrigin | None) -> Callable[[], Mode] | None:
         """The mode that a child may not be above: its parent's, as it is at that moment."""
         if parent is None:
             return None
@@ -197,7 +197,9 @@ class Families:
         ]
         with anyio.move_on_after(STOP_SECONDS):
             for child in beside:
-                await self.ports[child].abort(Abort(reason="the session it works for was stopped"))
+                await self.ports[child].abort(
+                    AbortTurn(reason="the session it works for was stopped")
+                )
             await port.actor.until(
                 lambda state: not any(state.children.known[child].is_open for child in beside)
             )
@@ -218,29 +220,29 @@ class Families:
         )
 
 
-class Desk:
+class SessionAgentHost:
     """One session, as its agents see it."""
 
-    def __init__(self, families: Families, session_id: SessionId, family: Family) -> None:
+    def __init__(self, families: AgentTrees, session_id: SessionId, family: AgentTree) -> None:
         self._families = families
         self.session_id = session_id
         self.family = family
         self.runner = families.runner
         self.worktrees = families.worktrees
-        self.turns: Turns | None = None
-        self.shells: Shells | None = None
+        self.turns: TurnInfo | None = None
+        self.shells: BackgroundShells | None = None
         """Its background commands, once there was one."""
         self.entry = AgentEntry(self)
 
     @property
-    def _port(self) -> Port:
+    def _port(self) -> SessionPort:
         port = self._families.ports.get(self.session_id)
         if port is None:
             raise SessionStopped(self.session_id, "it is not open")
         return port
 
     @property
-    def _turns(self) -> Turns:
+    def _turns(self) -> TurnInfo:
         assert self.turns is not None  # set where both are made
         return self.turns
 
@@ -271,7 +273,7 @@ class Desk:
     async def is_trusted(self) -> bool:
         return await self._families.is_trusted(self._families.original(self.session_id))
 
-    def definitions(self) -> Definitions:
+    def definitions(self) -> AgentDefinitions:
         prompter = self._families.prompter
         return prompter.agents(self.state.about.project_path).masked(prompter.redact)
 
@@ -288,7 +290,7 @@ class Desk:
             for path, held in self.state.boundaries.held.items()
         )
 
-    async def open_child(self, wanted: Wanted) -> Port:
+    async def open_child(self, wanted: ChildRequest) -> SessionPort:
         port = await self._families.open_child(self.session_id, wanted)
         self._families.adopt(wanted.child, self.session_id)
         return port

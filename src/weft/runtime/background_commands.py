@@ -24,10 +24,10 @@ from weft.loop import Build, Commit, tip_after
 from weft.messages import Text, clean_text
 from weft.redact import Redactor
 from weft.state import SessionState
-from weft.tools import BackgroundCommands, Look, Outcome
+from weft.tools import BackgroundCommands, BackgroundOutput, ToolOutcome
 from weft.tools.builtin.shell import how_it_ended, outcome_of
-from weft.workspace import Command, Runner, RunResult
-from weft.workspace.process.capture import Capture
+from weft.workspace import ProcessCommand, Runner, RunResult
+from weft.workspace.process.capture import OutputCapture
 
 MOST: Final = 8
 """Commands of one session that may run at once."""
@@ -41,7 +41,7 @@ REMEMBERED: Final = 8
 By: TypeAlias = Literal["", "model", "person", "session"]
 
 
-class Home(Protocol):
+class CommandHost(Protocol):
     """The session, as its background commands see it."""
 
     @property
@@ -66,14 +66,14 @@ class Home(Protocol):
         ...
 
 
-class Shells(BackgroundCommands):
+class BackgroundShells(BackgroundCommands):
     """All of one session."""
 
     def __init__(
         self,
-        home: Home,
+        home: CommandHost,
         redact: Redactor,
-        changed: Callable[[CallUid, Outcome | None], Commit],
+        changed: Callable[[CallUid, ToolOutcome | None], Commit],
     ) -> None:
         """`changed` makes the facts of what a command has changed."""
         self._home = home
@@ -105,7 +105,7 @@ class Shells(BackgroundCommands):
                 f"{MOST} commands run in the background already ({', '.join(running)}), and no more may; stop one with shell_stop"
             )
 
-    async def start(self, command: Command, title: str, runner: Runner) -> Look:
+    async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
         self.refuse_more()
         self._last = max(self._last, self._home.state.background.started) + 1
         shell = _Shell(f"bg_{self._last}", title, command, self._redact)
@@ -128,12 +128,12 @@ class Shells(BackgroundCommands):
             raise FinalToolError("it was stopped")
         return shell.look()
 
-    async def look(self, name: str, wait_seconds: float) -> Look:
+    async def look(self, name: str, wait_seconds: float) -> BackgroundOutput:
         shell = self._named(name)
         await shell.news_within(wait_seconds)
         return shell.look()
 
-    async def stop(self, name: str) -> Look:
+    async def stop(self, name: str) -> BackgroundOutput:
         shell = self._named(name)
         shell.ask_to_end("model")
         if not await shell.ends_within(STOP_SECONDS):
@@ -255,7 +255,7 @@ def _uncertain(changed: Commit) -> Commit:
 class _Shell:
     """One command, and what it printed."""
 
-    def __init__(self, name: str, title: str, command: Command, redact: Redactor) -> None:
+    def __init__(self, name: str, title: str, command: ProcessCommand, redact: Redactor) -> None:
         self.name = name
         self.title = " ".join(title.split())[:80]
         self.call_uid = CallUid(command.label)
@@ -273,7 +273,7 @@ class _Shell:
         self.command = msgspec.structs.replace(command, stop=self._stop)
         self._redact = redact
         self._masked = redact.live()
-        self._unseen = Capture(is_endless=True)
+        self._unseen = OutputCapture(is_endless=True)
         self._news = anyio.Event()
 
     async def run(self, runner: Runner) -> None:
@@ -305,27 +305,27 @@ class _Shell:
         with anyio.move_on_after(seconds):
             await self._news.wait()
 
-    def look(self) -> Look:
+    def look(self) -> BackgroundOutput:
         """What it printed since the last look."""
         if not self._unseen.total:
             # The line is not complete; still it is all that there is to see.
             self._keep(self._masked.finish())
         look = msgspec.structs.replace(self.peek(), output=self._unseen.text())
-        self._unseen = Capture(is_endless=True)
+        self._unseen = OutputCapture(is_endless=True)
         if not self.ended.is_set():
             self._news = anyio.Event()
         return look
 
-    def peek(self) -> Look:
+    def peek(self) -> BackgroundOutput:
         """How it stands."""
-        return Look(
+        return BackgroundOutput(
             id=self.name,
             result=self.result,
             is_running=not self.ended.is_set(),
             was_stopped=bool(self.by),
         )
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> ToolOutcome | None:
         """What it has come to, for the log; None when it was killed before it could tell."""
         if self.result is None:
             return None

@@ -9,30 +9,30 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.ids import CallUid, SessionId, new_call_uid
-from weft.runtime.port import LocalPort, Port
-from weft.runtime.registry import Registry
-from weft.runtime.services import Equipment
+from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.registry import SessionRegistry
+from weft.runtime.services import Services
 from weft.session import AddNote
-from weft.tools import Outcome
+from weft.tools import ToolOutcome
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.markdown_commands import (
         Ask,
-        Expanded,
+        ExpandedCommand,
         MarkdownCommand,
-        MarkdownCommands,
+        MarkdownCommandSet,
         RunShell,
     )
 
 
-class MarkdownDesk:
+class MarkdownCommands:
     """The Markdown commands of an application's sessions."""
 
-    def __init__(self, equipment: Equipment, registry: Registry) -> None:
+    def __init__(self, equipment: Services, registry: SessionRegistry) -> None:
         self._equipment = equipment
         self._registry = registry
 
-    async def of(self, project_path: str) -> MarkdownCommands:
+    async def of(self, project_path: str) -> MarkdownCommandSet:
         """Those from Markdown files that a session on this project may use."""
         from weft.project.slash_commands import (
             taken_names,  # only for those who ask: it costs start-up time
@@ -46,7 +46,7 @@ class MarkdownDesk:
 
     async def expand(
         self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
-    ) -> Expanded:
+    ) -> ExpandedCommand:
         """What a line `/name arguments` stands for; `Session.expand_command` says how.
 
         Raises:
@@ -69,7 +69,7 @@ class MarkdownDesk:
         )
 
     async def _shell_for(
-        self, port: Port, command: MarkdownCommand, ask: Ask | None, client: str
+        self, port: SessionPort, command: MarkdownCommand, ask: Ask | None, client: str
     ) -> RunShell:
         """Runs the shell commands of a slash command, as far as they may be run."""
         from weft.runtime.command_shell import CommandShell
@@ -83,7 +83,7 @@ class MarkdownDesk:
             return _refuse_without_shell
         actor, workshop = port.actor, self._registry.workshops[session_id]
 
-        async def record(call_uid: CallUid, outcome: Outcome | None) -> None:
+        async def record(call_uid: CallUid, outcome: ToolOutcome | None) -> None:
             await actor.append(lambda state: workshop.changed_beside(call_uid, outcome))
 
         return CommandShell(

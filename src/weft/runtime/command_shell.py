@@ -8,11 +8,11 @@ import anyio
 
 from weft.errors import ToolError, UsageError
 from weft.ids import CallUid
-from weft.loop import Gate, Hooks
+from weft.loop import PermissionGate, TurnHooks
 from weft.messages import ToolCall
-from weft.permissions import Decision, with_hook
+from weft.permissions import PolicyDecision, with_hook
 from weft.project.markdown_commands import Ask, ShellRequest
-from weft.tools import Outcome, Prepared, Tool, ToolContext
+from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome
 
 RECORD_SECONDS = 5.0
 """How long what a command changed may take to be put on record when the command was stopped."""
@@ -27,9 +27,9 @@ class CommandShell:
         *,
         tool: Tool,
         context: Callable[[], ToolContext],
-        record: Callable[[CallUid, Outcome | None], Awaitable[None]],
-        gate: Gate,
-        hooks: Hooks | None,
+        record: Callable[[CallUid, ToolOutcome | None], Awaitable[None]],
+        gate: PermissionGate,
+        hooks: TurnHooks | None,
         ask: Ask | None,
         is_trusted: bool,
         note: Callable[[str], Awaitable[object]],
@@ -62,9 +62,9 @@ class CommandShell:
             raise UsageError(f"/{self._name}: `{command}` could not be run: {error}") from error
         return self._redact(outcome.text)
 
-    async def _run(self, prepared: Prepared, call_uid: CallUid) -> Outcome:
+    async def _run(self, prepared: PreparedCall, call_uid: CallUid) -> ToolOutcome:
         """Run it; what it has changed is on record when this returns, also when it is stopped."""
-        outcome: Outcome | None = None
+        outcome: ToolOutcome | None = None
         try:
             outcome = await prepared.run()
             return outcome
@@ -72,7 +72,7 @@ class CommandShell:
             with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
                 await self._record(call_uid, outcome)
 
-    async def _with_leave(self, call: ToolCall, context: ToolContext) -> Prepared:
+    async def _with_leave(self, call: ToolCall, context: ToolContext) -> PreparedCall:
         prepared = await self._tool.prepare(call.args, context)
         decision = self._gate.decide(prepared.action)
         if self._hooks is not None and decision.verdict != "deny":
@@ -87,7 +87,7 @@ class CommandShell:
         await self._check(decision, prepared.action.target)
         return prepared
 
-    async def _check(self, decision: Decision, command: str) -> None:
+    async def _check(self, decision: PolicyDecision, command: str) -> None:
         refused = f"/{self._name}: `{command}` may not be run: "
         if decision.verdict == "deny":
             raise UsageError(refused + decision.reason)

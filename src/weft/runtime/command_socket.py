@@ -22,11 +22,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft import errors
 from weft.errors import UsageError, WeftError
-from weft.events import FactBase, Status, Unknown
+from weft.events import FactBase, Status, UnknownFact
 from weft.ids import SessionId
 from weft.permissions import Mode
-from weft.runtime.port import Port
-from weft.session import Abort, Command
+from weft.runtime.port import SessionPort
+from weft.session import AbortTurn, Command
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def short_path(path: str) -> Iterator[str]:
         os.close(folder)
 
 
-class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SocketRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One line to the owner."""
 
     id: int
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
     watch: bool = False
 
 
-class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """What only the owner knows of a session, besides its live events."""
 
     status: Status
@@ -70,7 +70,7 @@ class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last fact before it."""
 
 
-class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One line from the owner."""
 
     id: int = 0
@@ -83,20 +83,20 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     gone: bool = False
     """The session has stopped here; whoever comes next may take it."""
     signal: msgspec.Raw = msgspec.Raw()
-    condition: Condition | None = None
+    condition: OwnerStatus | None = None
     """With the first answer to one who watches, and whenever it has changed."""
 
 
 @cache
-def _calls() -> msgspec.json.Decoder[Call]:
+def _calls() -> msgspec.json.Decoder[SocketRequest]:
     # Made when the first call comes: it knows every command, and takes milliseconds.
-    return msgspec.json.Decoder(Call)
+    return msgspec.json.Decoder(SocketRequest)
 
 
 class CommandSocket:
     """Listens, and hands commands to our sessions."""
 
-    def __init__(self, find: Callable[[SessionId], Awaitable[Port]]) -> None:
+    def __init__(self, find: Callable[[SessionId], Awaitable[SessionPort]]) -> None:
         self._find = find
         self._listener: SocketListener | None = None
         self._path = ""
@@ -160,28 +160,30 @@ class CommandSocket:
         try:
             call = _calls().decode(line)
         except msgspec.MsgspecError as error:
-            group.start_soon(_send, stream, Line(error=f"not a call: {error}", kind="UsageError"))
+            group.start_soon(
+                _send, stream, SocketReply(error=f"not a call: {error}", kind="UsageError")
+            )
             return
         group.start_soon(self._watch if call.watch else self._answer, call, stream)
 
-    async def _answer(self, call: Call, stream: ByteStream) -> None:
+    async def _answer(self, call: SocketRequest, stream: ByteStream) -> None:
         try:
             port = await self._find(call.session)
             answer = await self._carry_out(call, port)
         except WeftError as error:
             line = _failure(call, error)
         else:
-            line = Line(id=call.id, answer=answer, condition=_condition(port))
+            line = SocketReply(id=call.id, answer=answer, condition=_condition(port))
         await _send(stream, line)
 
-    async def _carry_out(self, call: Call, port: Port) -> Any:
+    async def _carry_out(self, call: SocketRequest, port: SessionPort) -> Any:
         if call.call is None:
             raise UsageError("a call needs a command")
-        if isinstance(call.call, Abort):
+        if isinstance(call.call, AbortTurn):
             return await port.abort(call.call)
         return await port.call(call.call)
 
-    async def _watch(self, call: Call, stream: ByteStream) -> None:
+    async def _watch(self, call: SocketRequest, stream: ByteStream) -> None:
         try:
             port = await self._find(call.session)
             events = port.subscribe(live=True)
@@ -190,30 +192,30 @@ class CommandSocket:
             return
         async with events:
             told = _condition(port)
-            await _send(stream, Line(id=call.id, answer=port.status, condition=told))
+            await _send(stream, SocketReply(id=call.id, answer=port.status, condition=told))
             async for event in events:
                 now = _condition(port)
-                line = Line(id=call.id)
+                line = SocketReply(id=call.id)
                 if _differs(now, told):
                     line.condition = told = now
-                if not isinstance(event, FactBase | Unknown):
+                if not isinstance(event, FactBase | UnknownFact):
                     line.signal = msgspec.Raw(msgspec.json.encode(event))
                 if line.condition is not None or bytes(line.signal):
                     await _send(stream, line)
-        await _send(stream, Line(id=call.id, gone=True))
+        await _send(stream, SocketReply(id=call.id, gone=True))
 
 
-def _condition(port: Port) -> Condition:
-    return Condition(port.status, port.permission_mode, port.error, port.state.seq)
+def _condition(port: SessionPort) -> OwnerStatus:
+    return OwnerStatus(port.status, port.permission_mode, port.error, port.state.seq)
 
 
-def _differs(one: Condition, other: Condition) -> bool:
+def _differs(one: OwnerStatus, other: OwnerStatus) -> bool:
     return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
 
 
-def _failure(call: Call, error: WeftError) -> Line:
+def _failure(call: SocketRequest, error: WeftError) -> SocketReply:
     details = {name: value for name, value in vars(error).items() if _is_plain(value)}
-    return Line(id=call.id, error=str(error), kind=type(error).__name__, details=details)
+    return SocketReply(id=call.id, error=str(error), kind=type(error).__name__, details=details)
 
 
 def _is_plain(value: object) -> bool:
@@ -228,7 +230,7 @@ def _remove(path: str) -> None:
     Path(path).unlink(missing_ok=True)
 
 
-async def _send(stream: ByteStream, line: Line) -> None:
+async def _send(stream: ByteStream, line: SocketReply) -> None:
     # One write a line: lines of different tasks never mix.
     await stream.send(msgspec.json.encode(line) + b"\n")
 
@@ -242,11 +244,11 @@ class SocketClient:
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
-        self._waiting: dict[int, tuple[anyio.Event, list[Line]]] = {}
+        self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
         self._next = 0
         self.lost = anyio.Event()
         self.on_signal: Callable[[bytes], None] = lambda raw: None
-        self.on_condition: Callable[[Condition], None] = lambda condition: None
+        self.on_condition: Callable[[OwnerStatus], None] = lambda condition: None
 
     async def read(self) -> None:
         """Take answers and signals until the connection ends."""
@@ -254,7 +256,7 @@ class SocketClient:
         try:
             while True:
                 raw = await lines.receive_until(b"\n", LINE_LIMIT)
-                self._take(msgspec.json.decode(raw, type=Line))
+                self._take(msgspec.json.decode(raw, type=SocketReply))
         except (
             anyio.EndOfStream,
             anyio.IncompleteRead,
@@ -268,7 +270,7 @@ class SocketClient:
             for arrived, _ in self._waiting.values():
                 arrived.set()
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: SocketReply) -> None:
         if line.condition is not None:
             self.on_condition(line.condition)
         if bytes(line.signal):
@@ -292,10 +294,10 @@ class SocketClient:
         """
         self._next += 1
         number = self._next
-        arrived, answers = anyio.Event(), list[Line]()
+        arrived, answers = anyio.Event(), list[SocketReply]()
         self._waiting[number] = (arrived, answers)
         try:
-            call = Call(id=number, session=session, call=command, watch=watch)
+            call = SocketRequest(id=number, session=session, call=command, watch=watch)
             try:
                 await self._stream.send(msgspec.json.encode(call) + b"\n")
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
@@ -312,7 +314,7 @@ class SocketClient:
         await self._stream.aclose()
 
 
-def _unwrapped(line: Line, session: SessionId) -> Any:
+def _unwrapped(line: SocketReply, session: SessionId) -> Any:
     if not line.error:
         return line.answer
     kind = getattr(errors, line.kind, UsageError)

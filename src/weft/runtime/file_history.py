@@ -14,14 +14,14 @@ import msgspec
 from weft.events import Fact
 from weft.ids import CallUid
 from weft.loop import Commit, touched_facts
-from weft.session import FileDoor, FileNow
-from weft.tools import Touched
-from weft.workspace import Command, FileImage, Runner, RunResult, kill_orphans
-from weft.workspace.disk_threads import Threads
+from weft.session import FileNow, FileRestorer
+from weft.tools import ChangedFile
+from weft.workspace import FileImage, ProcessCommand, Runner, RunResult, kill_orphans
+from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:
     from weft.ids import BlobId
-    from weft.workspace.history.restore import Restorer
+    from weft.workspace.history.restore import PathRestorer
     from weft.workspace.history.runner import WatchedRunner
 
 
@@ -39,7 +39,7 @@ class HistoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Why commands are not watched in this project; empty when they are."""
 
 
-class FileWork(FileDoor, Runner):
+class FileHistoryRunner(FileRestorer, Runner):
     """The files of one session's project: a Runner that tells what its commands changed, and the way back."""
 
     def __init__(
@@ -49,9 +49,9 @@ class FileWork(FileDoor, Runner):
         self._added = tuple(added)
         self._runner = runner
         self._places = places
-        self._threads = Threads.of(project)
+        self._threads = DiskThreads.of(project)
         self._watched: WatchedRunner | None = None
-        self._restorer_now: Restorer | None = None
+        self._restorer_now: PathRestorer | None = None
 
     @property
     def kept_bytes(self) -> int:
@@ -64,16 +64,16 @@ class FileWork(FileDoor, Runner):
         return self._runner.which(program, not_below=not_below)
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         if command.only_reads or not self._watches or self._runner.knows_changes(command):
             return await self._runner.run(command, on_output)
         return await self._watching().run(command, on_output)
 
-    def knows_changes(self, command: Command) -> bool:
+    def knows_changes(self, command: ProcessCommand) -> bool:
         return self._watches or self._runner.knows_changes(command)
 
-    def unclaimed(self) -> tuple[Touched, ...]:
+    def unclaimed(self) -> tuple[ChangedFile, ...]:
         """What commands changed that were cancelled before they could tell; told once."""
         return () if self._watched is None else self._watched.unclaimed().changes
 
@@ -83,7 +83,7 @@ class FileWork(FileDoor, Runner):
 
     def _watching(self) -> WatchedRunner:
         if self._watched is None:
-            from weft.workspace.history.history import Limits
+            from weft.workspace.history.history import HistoryLimits
             from weft.workspace.history.runner import WatchedRunner, histories_of
 
             places = self._places
@@ -91,7 +91,7 @@ class FileWork(FileDoor, Runner):
                 self._project,
                 self._added,
                 folder=None if places.folder is None else str(places.folder),
-                limits=Limits(quota=places.quota, max_file=places.max_file),
+                limits=HistoryLimits(quota=places.quota, max_file=places.max_file),
                 skip=places.skip,
             )
             self._watched = WatchedRunner(self._runner, histories)
@@ -131,11 +131,11 @@ class FileWork(FileDoor, Runner):
             facts += touched_facts(found.changes, CallUid(label), blobs)
         return Commit(facts=tuple(facts), blobs=blobs)
 
-    def _restorer(self) -> Restorer:
+    def _restorer(self) -> PathRestorer:
         if self._restorer_now is None:
-            from weft.workspace.history.restore import Restorer
+            from weft.workspace.history.restore import PathRestorer
 
-            self._restorer_now = Restorer(
+            self._restorer_now = PathRestorer(
                 self._project, self._added, max_file=self._places.max_file
             )
         return self._restorer_now

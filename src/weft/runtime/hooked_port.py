@@ -21,11 +21,11 @@ from weft.errors import HookRefused
 from weft.events import Fact, SystemNote
 from weft.hooks.config import HookBook, read_hooks
 from weft.hooks.session_hooks import SessionHooks
-from weft.loop import Commit, Ruling, tip_after
+from weft.loop import Commit, HookRuling, tip_after
 from weft.messages import File, Part, Text
 from weft.project.trust import ProjectFiles
-from weft.runtime.port import Hooking, LocalPort
-from weft.session import Command, ContinueTurn, EditNode, EditQueued, Say, SessionActor
+from weft.runtime.port import HookProvider, LocalPort
+from weft.session import Command, ContinueTurn, EditNode, EditQueued, SendPrompt, SessionActor
 from weft.state import SessionState
 from weft.workspace import Runner
 
@@ -48,7 +48,7 @@ class HookedPort(LocalPort):
         Raises:
             HookRefused: a hook does not let the message pass; nothing was sent.
         """
-        if not isinstance(command, Say | EditQueued | EditNode | ContinueTurn):
+        if not isinstance(command, SendPrompt | EditQueued | EditNode | ContinueTurn):
             return await super().call(command)
         async with self._one_by_one:
             return await super().call(await self._passed(command))
@@ -59,7 +59,7 @@ class HookedPort(LocalPort):
             self._hooks.has_begun = False
             await self._hooks.on_end(why)
 
-    async def _passed(self, command: Say | EditQueued | EditNode | ContinueTurn) -> Command:
+    async def _passed(self, command: SendPrompt | EditQueued | EditNode | ContinueTurn) -> Command:
         """The command with what hooks add to it."""
         self.actor.clients.check(command)
         if self._was_carried_out(command):
@@ -75,11 +75,11 @@ class HookedPort(LocalPort):
         await self._put_on_record(ruling.facts)
         if ruling.verdict == "deny":
             raise HookRefused(f"the message was not sent: {ruling.reason}")
-        return _with_context(command, ruling) if isinstance(command, Say) else command
+        return _with_context(command, ruling) if isinstance(command, SendPrompt) else command
 
     async def _as_a_task(self, command: Command) -> Command:
         """What a model says to a session that works for it is no person's word, but its hooks may add to it."""
-        if not isinstance(command, Say):
+        if not isinstance(command, SendPrompt):
             return command
         ruling = await self._hooks.on_agent_start(_text(command.parts))
         await self._put_on_record(ruling.facts)
@@ -125,7 +125,7 @@ class HookedPort(LocalPort):
         await self.actor.append(build)
 
 
-def _with_context(command: Say, ruling: Ruling) -> Say:
+def _with_context(command: SendPrompt, ruling: HookRuling) -> SendPrompt:
     if not ruling.context:
         return command
     added = File(name=CONTEXT_NAME, text=ruling.context)
@@ -136,7 +136,7 @@ def _text(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | File))
 
 
-class Hooked(Hooking):
+class PortHooks(HookProvider):
     """The hooks of one session, as the manager holds them."""
 
     def __init__(self, hooks: SessionHooks) -> None:
@@ -167,9 +167,9 @@ class HookSource:
         self._runner = runner
         self._redact = redact
 
-    def of(self, session_id: str, project: str) -> Hooked:
+    def of(self, session_id: str, project: str) -> PortHooks:
         """The hooks of one session."""
-        return Hooked(
+        return PortHooks(
             SessionHooks(
                 self.book,
                 session_id=session_id,

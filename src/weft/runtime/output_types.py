@@ -7,31 +7,31 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.tools import Shape
+from weft.tools import OutputSchema
 
 REMEMBERED: Final = 256
 """Schemas that are kept ready; an older one is made anew from what the log has."""
 
 
-class Shapes:
+class OutputTypes:
     """Shapes by their schema.  A type stays in the process that named it; elsewhere its schema does the checking."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Shape] = {}
+        self._known: dict[bytes, OutputSchema] = {}
 
-    def add(self, wanted: Any) -> Shape:
+    def add(self, wanted: Any) -> OutputSchema:
         """The shape of a JSON Schema or a type, from now on known by its schema.
 
         Raises:
             UsageError: it is no schema.
         """
-        shape = wanted if isinstance(wanted, Shape) else Shape(wanted)
+        shape = wanted if isinstance(wanted, OutputSchema) else OutputSchema(wanted)
         self._known[_key(shape.schema)] = shape
         if len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
         return shape
 
-    def of(self, schema: Mapping[str, Any]) -> Shape:
+    def of(self, schema: Mapping[str, Any]) -> OutputSchema:
         """The shape that has this schema."""
         return self._known.get(_key(schema)) or self.add(schema)
 

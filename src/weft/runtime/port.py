@@ -9,18 +9,17 @@ import msgspec
 
 from weft.events import Status
 from weft.ids import NodeId, SessionId
-from weft.loop import Entry, Hooks
+from weft.loop import LineEntry, TurnHooks
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.session import Abort, AbortReceipt, Command, SessionActor, Subscription, checked
-from weft.state import Entry as QueueEntry
-from weft.state import SessionState
+from weft.session import AbortReceipt, AbortTurn, Command, SessionActor, Subscription, checked
+from weft.state import QueueEntry, SessionState
 
 UNLOADED: Final = "unloaded"
 """Why a session stopped that only nobody used; the next call brings it back."""
 
 
-class Port(Protocol):
+class SessionPort(Protocol):
     """What a handle needs of a session, wherever it lives."""
 
     session_id: SessionId
@@ -57,11 +56,11 @@ class Port(Protocol):
         """Have a command carried out."""
         ...
 
-    async def abort(self, command: Abort) -> AbortReceipt:
+    async def abort(self, command: AbortTurn) -> AbortReceipt:
         """Stop the turn, and wait until everything is settled."""
         ...
 
-    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """A line with all its words."""
         ...
 
@@ -88,7 +87,7 @@ class Port(Protocol):
         ...
 
 
-class LocalPort(Port):
+class LocalPort(SessionPort):
     """The way to an actor of this process."""
 
     def __init__(self, actor: SessionActor) -> None:
@@ -122,14 +121,14 @@ class LocalPort(Port):
     async def call(self, command: Command) -> Any:
         return await self.actor.call(checked(command))
 
-    async def abort(self, command: Abort) -> AbortReceipt:
+    async def abort(self, command: AbortTurn) -> AbortReceipt:
         checked(command)
         turn_id = self.actor.trip(command)
         receipt: AbortReceipt = await self.actor.call(command)
         await self.actor.wait_settled(turn_id)
         return msgspec.structs.replace(receipt, turn_id=receipt.turn_id or turn_id)
 
-    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         return await self.actor.log.line(tip)
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
@@ -151,11 +150,11 @@ class LocalPort(Port):
         return self.actor.stopped_because
 
 
-class Hooking(Protocol):
+class HookProvider(Protocol):
     """The hooks of one session."""
 
     @property
-    def of_turns(self) -> Hooks:
+    def of_turns(self) -> TurnHooks:
         """What its turns ask."""
         ...
 

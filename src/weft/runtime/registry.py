@@ -14,20 +14,20 @@ import anyio
 
 from weft.config.settings import Config
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
-from weft.events import Fact, Origin, SessionCreated
+from weft.events import CallOrigin, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
-from weft.loop import Hooks
+from weft.loop import TurnHooks
 from weft.messages import Usage
-from weft.permissions import Rule, Verdict, read_rule
-from weft.runtime.agent_host import Desk, Families
-from weft.runtime.file_history import FileWork
-from weft.runtime.output_types import Shapes
-from weft.runtime.port import UNLOADED, Hooking, LocalPort, Port
-from weft.runtime.services import Equipment
+from weft.permissions import PermissionRule, Verdict, read_rule
+from weft.runtime.agent_host import AgentTrees, SessionAgentHost
+from weft.runtime.file_history import FileHistoryRunner
+from weft.runtime.output_types import OutputTypes
+from weft.runtime.port import UNLOADED, HookProvider, LocalPort, SessionPort
+from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, tool_table
-from weft.runtime.turn_factory import SessionWorkshop
+from weft.runtime.turn_factory import SessionTurnFactory
 from weft.session import (
-    Leave,
+    GrantedPermissions,
     SessionActor,
     SessionEnvironment,
     load_state,
@@ -38,32 +38,32 @@ from weft.store import Store
 from weft.tools import Tool
 
 if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
-    from weft.agents import Wanted
+    from weft.agents import ChildRequest
 
 TITLE_LENGTH = 60
 """Characters of a title that is made from the first prompt."""
 
 
-class Registry:
+class SessionRegistry:
     """Every session that is open here."""
 
-    def __init__(self, equipment: Equipment) -> None:
+    def __init__(self, equipment: Services) -> None:
         self._equipment = equipment
         self.stores = equipment.stores
-        self.ports: dict[SessionId, Port] = {}
+        self.ports: dict[SessionId, SessionPort] = {}
         self._opening: dict[SessionId, anyio.Lock] = {}
         self.tools: dict[SessionId, Mapping[str, Tool]] = {}
         """The tools that a session was started with."""
         self.lent: dict[SessionId, dict[str, Tool]] = {}
         """Tools that only messages that name them have."""
         self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
-        self.leave: dict[SessionId, Leave] = {}
+        self.leave: dict[SessionId, GrantedPermissions] = {}
         """What a session finds granted when it is opened the next time."""
-        self.workshops: dict[SessionId, SessionWorkshop] = {}
+        self.workshops: dict[SessionId, SessionTurnFactory] = {}
         """Where the turns of each session that is open come from."""
-        self._hooks: dict[SessionId, Hooking] = {}
-        self.shapes = Shapes()
-        self.families = Families(
+        self._hooks: dict[SessionId, HookProvider] = {}
+        self.shapes = OutputTypes()
+        self.families = AgentTrees(
             config=equipment.config,
             models=equipment.models,
             clock=equipment.clock,
@@ -80,7 +80,7 @@ class Registry:
 
     # -- the way to a session
 
-    async def port(self, session_id: SessionId) -> Port:
+    async def port(self, session_id: SessionId) -> SessionPort:
         """The way to a session, wherever it lives; starts a stored one without calling a model."""
         known = self.running(session_id)
         if known is not None:
@@ -102,7 +102,7 @@ class Registry:
             if not lock.locked():
                 self._opening.pop(session_id, None)
 
-    def running(self, session_id: SessionId) -> Port | None:
+    def running(self, session_id: SessionId) -> SessionPort | None:
         """The way to a session that is open here; None when it is not."""
         port = self.ports.get(session_id)
         return port if port is not None and port.is_open else None
@@ -120,18 +120,18 @@ class Registry:
         known = parent.state.children.known.get(actor.session_id) if parent is not None else None
         return (known.name if known is not None else "") or "agent"
 
-    def _keep(self, port: Port) -> Port:
+    def _keep(self, port: SessionPort) -> SessionPort:
         self.ports[port.session_id] = port
         return port
 
-    async def _open(self, session_id: SessionId) -> Port:
+    async def _open(self, session_id: SessionId) -> SessionPort:
         store = await self.stores.find(session_id)
         if store is None:
             raise SessionNotFound(session_id)
         async with self.stores.joined(session_id, store):
             return await self._open_in(store, session_id)
 
-    async def _open_in(self, store: Store, session_id: SessionId) -> Port:
+    async def _open_in(self, store: Store, session_id: SessionId) -> SessionPort:
         supervisor = self._equipment.supervisor
         try:
             lease = await store.take_lease(session_id)
@@ -159,7 +159,7 @@ class Registry:
         self.families.joined(actor)
         return self._way_to(actor)
 
-    def forget(self, session_id: SessionId) -> Port | None:
+    def forget(self, session_id: SessionId) -> SessionPort | None:
         """Take a session out of those that are open; returns the way that led there."""
         self.workshops.pop(session_id, None)
         return self.ports.pop(session_id, None)
@@ -195,7 +195,7 @@ class Registry:
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None = None,
         store: Store | None = None,
-    ) -> Port:
+    ) -> SessionPort:
         """Make a session with these first facts, and begin to serve it; `store` has it unless it was started in one.
 
         Raises:
@@ -211,7 +211,7 @@ class Registry:
         session_id: SessionId,
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None,
-    ) -> Port:
+    ) -> SessionPort:
         if await store.last_seq(session_id):
             raise UsageError(
                 f"{session_id!r} was deleted, and forks share its past; use another id"
@@ -236,7 +236,7 @@ class Registry:
         self.families.joined(actor)
         return self._keep(self._way_to(actor))
 
-    async def open_child(self, parent: SessionId, wanted: Wanted) -> Port:
+    async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
         child, about = wanted.child, (await self.port(parent)).state.about
         self.tools[child] = self.table_of(parent)
@@ -262,19 +262,19 @@ class Registry:
             settings={name: value for name, value in settings.items() if value not in (None, "")},
             parent=wanted.origin,
         )
-        self.leave[child] = Leave(trusted_mode=True)
+        self.leave[child] = GrantedPermissions(trusted_mode=True)
         return await self.create(child, (created, *wanted.facts), store=store)
 
-    def leave_for_fork(self, source: SessionId) -> Leave:
+    def leave_for_fork(self, source: SessionId) -> GrantedPermissions:
         """A fork inherits what was denied and no grants; the mode holds only if it holds for its
         source, here and now."""
         port = self.ports.get(source)
         if not isinstance(port, LocalPort):
-            return Leave()
+            return GrantedPermissions()
         leave = port.actor.gate.leave
-        return Leave(trusted_mode=leave.trusted_mode, rules=leave.restrictions)
+        return GrantedPermissions(trusted_mode=leave.trusted_mode, rules=leave.restrictions)
 
-    def _restrictions_of(self, parent: Origin | None) -> tuple[Rule, ...]:
+    def _restrictions_of(self, parent: CallOrigin | None) -> tuple[PermissionRule, ...]:
         """What the session that a child works for was told to ask about or to deny."""
         port = self.ports.get(parent.session_id) if parent is not None else None
         return port.actor.gate.restrictions if isinstance(port, LocalPort) else ()
@@ -295,12 +295,12 @@ class Registry:
         """The tools that a session was started with."""
         return self.tools.get(session_id) or tool_table("all")[0]
 
-    def hooks_of(self, session_id: SessionId) -> Hooks | None:
+    def hooks_of(self, session_id: SessionId) -> TurnHooks | None:
         """What the turns of a session ask; None where there are no hooks."""
         hooks = self._hooks.get(session_id)
         return None if hooks is None else hooks.of_turns
 
-    def _find_hooks(self, session_id: SessionId, project_path: str) -> Hooking | None:
+    def _find_hooks(self, session_id: SessionId, project_path: str) -> HookProvider | None:
         """The hooks of a session; the same ones when it comes back, for they know what they have told."""
         if session_id not in self._hooks:
             found = self._equipment.hooks(session_id, project_path)
@@ -314,13 +314,13 @@ class Registry:
         project_path: str,
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
-        home: Desk,
+        home: SessionAgentHost,
         store: Store,
-        hooks: Hooks | None = None,
-        files: FileWork | None = None,
-    ) -> SessionWorkshop:
+        hooks: TurnHooks | None = None,
+        files: FileHistoryRunner | None = None,
+    ) -> SessionTurnFactory:
         equipment = self._equipment
-        return SessionWorkshop(
+        return SessionTurnFactory(
             config=equipment.config,
             models=equipment.models,
             clock=equipment.clock,
@@ -341,7 +341,7 @@ class Registry:
         )
 
     def _environment(
-        self, session_id: SessionId, project_path: str, parent: Origin | None, store: Store
+        self, session_id: SessionId, project_path: str, parent: CallOrigin | None, store: Store
     ) -> SessionEnvironment:
         equipment = self._equipment
         home = self.families.desk(session_id, parent)
@@ -374,7 +374,7 @@ class Registry:
             asking=self.asking.get(session_id, "wait"),
             ceiling=self.families.ceiling(parent),
             inherited=lambda: self._restrictions_of(parent),
-            leave=self.leave.pop(session_id, Leave()),
+            leave=self.leave.pop(session_id, GrantedPermissions()),
             stop_command=home.stop_command,
             title=title_of,
         )
@@ -427,12 +427,12 @@ class Registry:
             return {}
 
 
-def _with_agent(table: Mapping[str, Tool], home: Desk) -> Mapping[str, Tool]:
+def _with_agent(table: Mapping[str, Tool], home: SessionAgentHost) -> Mapping[str, Tool]:
     """The tools and, unless one of them has the name, the one that starts agents."""
     return table if AGENT in table else {**table, AGENT: home.entry}
 
 
-def rules_of(config: Config, home: str) -> tuple[Rule, ...]:
+def rules_of(config: Config, home: str) -> tuple[PermissionRule, ...]:
     """The standing rules that the settings name; `home` is the folder that `~` means in them."""
     verdicts: tuple[Verdict, ...] = ("allow", "ask", "deny")
     return tuple(

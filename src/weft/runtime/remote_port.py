@@ -18,14 +18,14 @@ from weft.actors import Hub, Inbox, Supervisor
 from weft.errors import Owned
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
-from weft.loop import Entry
+from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.runtime.command_socket import Condition, OwnerLost, SocketClient, short_path
-from weft.runtime.port import Port
+from weft.runtime.command_socket import OwnerLost, OwnerStatus, SocketClient, short_path
+from weft.runtime.port import SessionPort
 from weft.session import (
-    Abort,
     AbortReceipt,
+    AbortTurn,
     Command,
     Subscription,
     checked,
@@ -34,8 +34,7 @@ from weft.session import (
     load_state,
     unspill_entries,
 )
-from weft.state import Entry as QueueEntry
-from weft.state import SessionState
+from weft.state import QueueEntry, SessionState
 from weft.store import Store
 
 PATIENCE_SECONDS = 5.0
@@ -59,7 +58,7 @@ class _Draft(msgspec.Struct):
     text: list[str] = []
 
 
-class RemotePort(Port):
+class RemotePort(SessionPort):
     """The way to a session of another process.  Without a client, only for reading."""
 
     def __init__(
@@ -73,7 +72,7 @@ class RemotePort(Port):
         self._client: SocketClient | None = None
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
-        self._condition: Condition | None = None
+        self._condition: OwnerStatus | None = None
         """What the owner last told; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
         """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
@@ -163,10 +162,10 @@ class RemotePort(Port):
         await self._catch_up()
         return answer
 
-    async def abort(self, command: Abort) -> AbortReceipt:
+    async def abort(self, command: AbortTurn) -> AbortReceipt:
         return msgspec.convert(await self.call(command), AbortReceipt)
 
-    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         await self._catch_up()
         tree = self._state.tree
         return await load_line(tree, tip or tree.head, self._store)
@@ -244,10 +243,10 @@ class RemotePort(Port):
         for record in await self._store.read(self.session_id, after=self._state.seq):
             self._take_record(record.body)
 
-    def _take_condition(self, condition: Condition) -> None:
+    def _take_condition(self, condition: OwnerStatus) -> None:
         self._when_read(condition.status, condition.seq, lambda: self._set_condition(condition))
 
-    def _set_condition(self, condition: Condition) -> None:
+    def _set_condition(self, condition: OwnerStatus) -> None:
         self._condition = condition
 
     def _take_status(self, signal: SessionStatus) -> None:

@@ -6,16 +6,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from weft.config.paths import Places
+from weft.config.paths import WeftPaths
 from weft.config.settings import Config
-from weft.workspace import Boundaries, Runner
-from weft.workspace.disk_threads import Threads
-from weft.workspace.sandbox.overlay_commit import Judge
-from weft.workspace.sandbox.overlay_recovery import Remains, settle
-from weft.workspace.sandbox.runner import Sandbox, SandboxOptions, SandboxReport, SandboxRunner
+from weft.workspace import Runner, SessionBoundaries
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.sandbox.overlay_commit import ChangeJudge
+from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle
+from weft.workspace.sandbox.runner import (
+    ProcessSandbox,
+    SandboxOptions,
+    SandboxReport,
+    SandboxRunner,
+)
 
 
-class Confinement:
+class SandboxFactory:
     """The sandbox of one application."""
 
     def __init__(
@@ -23,7 +28,7 @@ class Confinement:
         config: Config,
         *,
         environ: Mapping[str, str],
-        places: Places,
+        places: WeftPaths,
         store: Sequence[Path] = (),
         added: Sequence[str] = (),
     ) -> None:
@@ -34,7 +39,7 @@ class Confinement:
         self._added = tuple(added)
         self._folder = os.path.realpath(places.home / "sandbox")
         hidden = [places.home, places.config, *store]
-        self._sandbox = Sandbox(
+        self._sandbox = ProcessSandbox(
             environ=environ,
             folder=self._folder,
             hidden=[str(folder.resolve()) for folder in hidden],
@@ -54,8 +59,8 @@ class Confinement:
         inner: Runner,
         *,
         root: str,
-        judge: Judge,
-        boundaries: Boundaries,
+        judge: ChangeJudge,
+        boundaries: SessionBoundaries,
         base_of: Callable[[str], bytes | None],
     ) -> Runner:
         """The runner of a session; `inner` runs what cannot, or need not, run in the sandbox."""
@@ -71,9 +76,9 @@ class Confinement:
             kept_bytes=self._kept_bytes,
         )
 
-    async def remains(self, label: str) -> Remains | None:
+    async def remains(self, label: str) -> RecoveredCommand | None:
         """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Told once."""
-        return await Threads().run(lambda: settle(self._folder, label))
+        return await DiskThreads().run(lambda: settle(self._folder, label))
 
     async def probe(self, root: str) -> SandboxReport:
         """Try it on a project."""

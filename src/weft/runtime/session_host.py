@@ -15,34 +15,34 @@ import anyio
 from weft.errors import SessionNotFound, UsageError
 from weft.ids import SessionId
 from weft.messages import ModelName
-from weft.project.instructions import Instructions
-from weft.project.skills import Skills
+from weft.project.instructions import InstructionSet
+from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
-from weft.runtime.command_expansion import MarkdownDesk
-from weft.runtime.port import LocalPort, Port
-from weft.runtime.registry import Registry
-from weft.runtime.services import Equipment
+from weft.runtime.command_expansion import MarkdownCommands
+from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.registry import SessionRegistry
+from weft.runtime.services import Services
 from weft.runtime.tool_table import as_tool
 from weft.store import Store
 from weft.thinking import KnownLevels, ThinkingLevel
-from weft.tools import Shape
+from weft.tools import OutputSchema
 
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
-    from weft.project.agent_definitions import Definitions
-    from weft.project.markdown_commands import Ask, Expanded, MarkdownCommands
+    from weft.project.agent_definitions import AgentDefinitions
+    from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
 
 
-class Hosting:
+class SessionHost:
     """The part of the manager that its sessions lean on."""
 
-    def __init__(self, equipment: Equipment) -> None:
+    def __init__(self, equipment: Services) -> None:
         self._equipment = equipment
-        self._registry = Registry(equipment)
-        self._markdown = MarkdownDesk(equipment, self._registry)
+        self._registry = SessionRegistry(equipment)
+        self._markdown = MarkdownCommands(equipment, self._registry)
 
     # -- the way to a session
 
-    async def port(self, session_id: SessionId) -> Port:
+    async def port(self, session_id: SessionId) -> SessionPort:
         """The way to a session, wherever it lives; starts a stored one without calling a model."""
         return await self._registry.port(session_id)
 
@@ -50,11 +50,11 @@ class Hosting:
         """The store that a session was started in."""
         return self._registry.stores.of(session_id)
 
-    def running(self, session_id: SessionId) -> Port | None:
+    def running(self, session_id: SessionId) -> SessionPort | None:
         """The way to a session that is open here; None when it is not."""
         return self._registry.running(session_id)
 
-    async def local_port(self, session_id: SessionId) -> Port:
+    async def local_port(self, session_id: SessionId) -> SessionPort:
         """The way to a session of this process; for other processes that ask us to drive it."""
         known = self._registry.running(session_id)
         if not isinstance(known, LocalPort):
@@ -93,15 +93,15 @@ class Hosting:
         """The thinking levels of a model; none if it does not think, None when not known."""
         return self._equipment.models.levels(model)
 
-    def skills(self, project_path: str) -> Skills:
+    def skills(self, project_path: str) -> SkillSet:
         """The skills of a project."""
         return self._equipment.prompter.skills(project_path)
 
-    def instructions(self, project_path: str) -> Instructions:
+    def instructions(self, project_path: str) -> InstructionSet:
         """The instructions that a model reads which works on a project."""
         return self._equipment.prompter.instructions(project_path)
 
-    async def agents(self, project_path: str) -> Definitions:
+    async def agents(self, project_path: str) -> AgentDefinitions:
         """The agents that a session on this project may use."""
         return await anyio.to_thread.run_sync(self._equipment.prompter.agents, project_path)
 
@@ -123,13 +123,13 @@ class Hosting:
 
         return [command.name for command in COMMANDS]
 
-    async def commands(self, project_path: str) -> MarkdownCommands:
+    async def commands(self, project_path: str) -> MarkdownCommandSet:
         """The slash commands from Markdown files that a session on this project may use."""
         return await self._markdown.of(project_path)
 
     async def expand_command(
         self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
-    ) -> Expanded:
+    ) -> ExpandedCommand:
         """What a line `/name arguments` stands for; `Session.expand_command` says how.
 
         Raises:
@@ -161,7 +161,7 @@ class Hosting:
         """Wall-clock time."""
         return self._equipment.clock.now()
 
-    def shape(self, wanted: Any) -> Shape:
+    def shape(self, wanted: Any) -> OutputSchema:
         """What a result must look like, from a JSON Schema or a type.
 
         Raises:

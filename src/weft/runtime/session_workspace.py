@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid
-from weft.loop import Commit, Gate, Remains, touched_facts
-from weft.permissions import Action, is_git_record, is_protected
-from weft.runtime.violation_report import ReportingRunner
+from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
+from weft.permissions import ToolAction, is_git_record, is_protected
+from weft.runtime.violation_report import ViolationReportingRunner
 from weft.session import FoundFile
 from weft.state import SessionState
 from weft.workspace import (
-    Bound,
-    Boundaries,
+    BoundaryRange,
     BoundedWorkspace,
-    Command,
     LineRange,
+    ProcessCommand,
     Runner,
     RunResult,
-    Versions,
+    SeenVersions,
+    SessionBoundaries,
     Workspace,
     lines_of,
 )
 from weft.workspace.boundaries.workspace import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
-    from weft.runtime.sandbox import Confinement
+    from weft.runtime.sandbox import SandboxFactory
 
 
-class Door:
+class SessionWorkspace:
     """What one session goes through to the machine."""
 
     def __init__(
@@ -43,22 +43,22 @@ class Door:
         workspace: Workspace,
         runner: Runner,
         load: Callable[[BlobId], Awaitable[bytes | None]],
-        confinement: Callable[[], Confinement | None] = lambda: None,
+        confinement: Callable[[], SandboxFactory | None] = lambda: None,
     ) -> None:
         """`confinement` gives the sandbox that commands run in; None where they run as they are."""
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
-        self._gate: Gate | None = None
-        self._versions = Versions()
+        self._gate: PermissionGate | None = None
+        self._versions = SeenVersions()
         self._confinement = confinement
-        self.boundaries = Boundaries(self._in_force, load)
+        self.boundaries = SessionBoundaries(self._in_force, load)
         self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
-        self._plain_runner = ReportingRunner(
+        self._plain_runner = ViolationReportingRunner(
             runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
         )
         self.runner: Runner = _LateRunner(self._plain_runner, self._confined)
 
-    def follow(self, state: Callable[[], SessionState], gate: Gate) -> None:
+    def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
         """Hold to the boundaries of this state and to what this gate allows, from now on."""
         self._state = state
         self._gate = gate
@@ -73,7 +73,7 @@ class Door:
             return ""
         protected = is_protected(path) and not is_git_record(path)
         for tool in ("write", "edit"):
-            action = Action(tool=tool, kind="edit", target=path, protected=protected)
+            action = ToolAction(tool=tool, kind="edit", target=path, protected=protected)
             decision = self._gate.decide(action)
             if decision.verdict == "deny":
                 return decision.reason
@@ -115,17 +115,17 @@ class Door:
             raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
         return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
         """What a dead process left of these calls in the sandbox, finished as far as it can be."""
         confinement = self._confinement()
         if confinement is None:
             return {}
-        found: dict[CallUid, Remains] = {}
+        found: dict[CallUid, RecoveredCall] = {}
         for call in calls:
             if (left := await confinement.remains(call)) is not None:
                 blobs: dict[BlobId, bytes] = {}
                 facts = touched_facts(left.changes, call, blobs)
-                found[call] = Remains(text=str(left), touched=tuple(facts), blobs=blobs)
+                found[call] = RecoveredCall(text=str(left), touched=tuple(facts), blobs=blobs)
         return found
 
     def _confined(self) -> Runner | None:
@@ -140,12 +140,12 @@ class Door:
             base_of=self._versions.of,
         )
 
-    def _in_force(self) -> Mapping[str, Bound]:
+    def _in_force(self) -> Mapping[str, BoundaryRange]:
         state = self._state()
         if state is None or not state.boundaries.held:
             return _NONE
         return {
-            path: Bound(
+            path: BoundaryRange(
                 lines=LineRange(boundary.first, boundary.last),
                 base=boundary.base or BlobId(""),
                 name=boundary.name,
@@ -154,7 +154,7 @@ class Door:
         }
 
 
-_NONE: Mapping[str, Bound] = {}
+_NONE: Mapping[str, BoundaryRange] = {}
 
 
 class _LateRunner(Runner):
@@ -175,7 +175,7 @@ class _LateRunner(Runner):
         return await self._now().why_unconfined()
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         runner = self._inner if command.only_reads else self._now()
         return await runner.run(command, on_output)

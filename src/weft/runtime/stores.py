@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 import anyio
 import msgspec
 
-from weft.config.paths import Places
+from weft.config.paths import WeftPaths
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.store import MemoryStore, SessionRow, Store
@@ -41,13 +41,13 @@ class StorePlace(msgspec.Struct, frozen=True):
         return [Path(self.path + end) for end in beside]
 
 
-class Closing(Protocol):
+class AsyncCloseable(Protocol):
     """Something to close at the end."""
 
     async def aclose(self) -> None: ...
 
 
-class House:
+class OpenStore:
     """A store in use, and who needs it."""
 
     def __init__(self, store: Store, place: StorePlace | None) -> None:
@@ -55,7 +55,7 @@ class House:
         self.place = place
         """None when the store was handed in: then it is not ours to close."""
         self.needed_by: set[object] = set()
-        self.socket: Closing | None = None
+        self.socket: AsyncCloseable | None = None
 
     @property
     def is_done(self) -> bool:
@@ -73,7 +73,7 @@ class House:
             await self.store.register_socket("")
 
 
-class Stores:
+class StoreRegistry:
     """The stores of one application."""
 
     def __init__(
@@ -81,8 +81,8 @@ class Stores:
         own: Store,
         place: StorePlace | None,
         *,
-        places: Places,
-        listen: Callable[[Store], Awaitable[Closing | None]],
+        places: WeftPaths,
+        listen: Callable[[Store], Awaitable[AsyncCloseable | None]],
         hide: Callable[[list[Path]], None],
     ) -> None:
         """`own` is the application's, and stays its to close.  `listen` lets other processes drive the sessions of a store; `hide` keeps its files from commands."""
@@ -91,10 +91,10 @@ class Stores:
         self._places = places
         self._listen = listen
         self._hide = hide
-        self._others: list[House] = []
-        self._ending: set[House] = set()
+        self._others: list[OpenStore] = []
+        self._ending: set[OpenStore] = set()
         """Taken out of use, and perhaps not closed yet."""
-        self._home_of: dict[SessionId, House] = {}
+        self._home_of: dict[SessionId, OpenStore] = {}
         self._changing = anyio.Lock()
 
     # -- looking
@@ -207,15 +207,15 @@ class Stores:
             await house.aclose()
         self._others, self._home_of = [], {}
 
-    def _house_of(self, store: Store) -> House | None:
+    def _house_of(self, store: Store) -> OpenStore | None:
         return next((house for house in self._others if house.store is store), None)
 
-    def _move_in(self, session_id: SessionId, house: House | None) -> None:
+    def _move_in(self, session_id: SessionId, house: OpenStore | None) -> None:
         if house is not None:
             self._home_of[session_id] = house
             house.needed_by.add(session_id)
 
-    async def _let_go(self, house: House, who: object) -> None:
+    async def _let_go(self, house: OpenStore, who: object) -> None:
         house.needed_by.discard(who)
         async with self._changing:
             if not house.is_done or house not in self._others:
@@ -225,7 +225,7 @@ class Stores:
             await house.aclose()
             self._ending.discard(house)
 
-    async def _house(self, wanted: WantedStore) -> House | None:
+    async def _house(self, wanted: WantedStore) -> OpenStore | None:
         """The house of a store, new if it is not in use; None for the application's own."""
         place = place_of(wanted, self._places)
         if wanted is self.own or (place is not None and place == self._own_place):
@@ -235,7 +235,7 @@ class Stores:
                 return house
         if place is not None:
             self._hide(place.files)
-        made = House(await open_place(place) if place is not None else _given(wanted), place)
+        made = OpenStore(await open_place(place) if place is not None else _given(wanted), place)
         try:
             if made.store.run_folder is not None:
                 self._hide([made.store.run_folder])
@@ -248,7 +248,7 @@ class Stores:
         return made
 
 
-def place_of(wanted: WantedStore, places: Places) -> StorePlace | None:
+def place_of(wanted: WantedStore, places: WeftPaths) -> StorePlace | None:
     """What a name or a path stands for; None for a store itself.
 
     "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a folder is a JSONL store, and anything

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from weft.clock import Clock
-from weft.config.models import Models
+from weft.config.models import ModelRegistry
 from weft.config.settings import Config
-from weft.context import Prefix, PrefixTool, RenderedPrefix, render_prefix
+from weft.context import PrefixTool, PromptPrefix, RenderedPrefix, render_prefix
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import (
     Fact,
@@ -24,74 +24,74 @@ from weft.events import (
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
 from weft.loop import (
     Commit,
-    Compaction,
-    Gate,
-    Hooks,
-    Journal,
-    Limits,
-    Remains,
+    CompactionWork,
+    PermissionGate,
+    RecoveredCall,
+    SessionWork,
     Turn,
     TurnEnvironment,
-    Work,
+    TurnHooks,
+    TurnJournal,
+    TurnLimits,
     touched_facts,
 )
 from weft.messages import ModelName, Usage
 from weft.project.skills import SkillTool
-from weft.project.system_prompt import Prompter
+from weft.project.system_prompt import SystemPromptWriter
 from weft.redact import Redactor
-from weft.runtime.agent_host import Desk
-from weft.runtime.output_types import Shapes
-from weft.runtime.session_workspace import Door
+from weft.runtime.agent_host import SessionAgentHost
+from weft.runtime.output_types import OutputTypes
+from weft.runtime.session_workspace import SessionWorkspace
 from weft.runtime.tool_table import named_tools
-from weft.session import FoundFile, Workshop
+from weft.session import FoundFile, TurnFactory
 from weft.state import SessionState
 from weft.thinking import THINKING_LEVELS, KnownLevels, level_note, thinking_level
 from weft.tools import (
     COMPANIONS,
-    Outcome,
+    ChangedFile,
     ReadLog,
     SubmitTool,
     Tool,
     ToolContext,
-    Touched,
+    ToolOutcome,
 )
 from weft.workspace import Runner, Workspace
 
 if TYPE_CHECKING:
-    from weft.runtime.background_commands import Shells
-    from weft.runtime.sandbox import Confinement
+    from weft.runtime.background_commands import BackgroundShells
+    from weft.runtime.sandbox import SandboxFactory
 
 
-class SessionWorkshop(Workshop):
+class SessionTurnFactory(TurnFactory):
     """Makes the turns of one session."""
 
     def __init__(
         self,
         *,
         config: Config,
-        models: Models,
+        models: ModelRegistry,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
         workspace: Workspace,
         runner: Runner,
-        confinement: Callable[[], Confinement | None],
+        confinement: Callable[[], SandboxFactory | None],
         load: Callable[[BlobId], Awaitable[bytes | None]],
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
-        prompter: Prompter,
-        shapes: Shapes,
+        prompter: SystemPromptWriter,
+        shapes: OutputTypes,
         redact: Redactor,
         usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
-        home: Desk,
-        hooks: Hooks | None = None,
-        unclaimed: Callable[[], tuple[Touched, ...]] = lambda: (),
+        home: SessionAgentHost,
+        hooks: TurnHooks | None = None,
+        unclaimed: Callable[[], tuple[ChangedFile, ...]] = lambda: (),
     ) -> None:
         self._config = config
         self._models = models
         self._clock = clock
         self._sleep = sleep
         self._workspace = workspace
-        self._door = Door(workspace, runner, load, confinement)
+        self._door = SessionWorkspace(workspace, runner, load, confinement)
         self._tools = tools
         self._lent = lent
         """Tools that only messages that name them have."""
@@ -186,7 +186,7 @@ class SessionWorkshop(Workshop):
         """The model of the turn that runs, and the effort with which it thinks."""
         return self._model(state, {**_options(state), "mode": "normal"})
 
-    def limits_now(self, state: SessionState) -> Limits:
+    def limits_now(self, state: SessionState) -> TurnLimits:
         """The limits of the turn that runs, or of the session."""
         return self._limits(state, _options(state))
 
@@ -261,20 +261,22 @@ class SessionWorkshop(Workshop):
     def levels(self, state: SessionState, model: str) -> KnownLevels:
         return self._models.levels(self.model_name(state, {"model": model}))
 
-    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
+    def turn(
+        self, state: SessionState, turn_id: TurnId, journal: TurnJournal, gate: PermissionGate
+    ) -> SessionWork:
         options = _options(state)
         environment = self._turn_environment(state, options, journal, gate)
         self._home.wake_background(state)
         if not _is_planned(options):
             return Turn(environment, turn_id)
-        from weft.agents.architect import Architect, Editor  # as above
+        from weft.agents.architect import ArchitectRun, StepEditor  # as above
 
-        editor = Editor(
+        editor = StepEditor(
             model=self._role_model("edit_model", "model.editor", state, options),
             max_turns=self._config.get("agents.step_turns"),
             tools=tuple(self._own_tools(state, options)),
         )
-        return Architect(environment, turn_id, self._home, editor)
+        return ArchitectRun(environment, turn_id, self._home, editor)
 
     def _plans_next(self, state: SessionState) -> bool:
         from weft.agents.plan import next_of  # as above
@@ -284,7 +286,11 @@ class SessionWorkshop(Workshop):
         return next_of(after).do == "plan"
 
     def _turn_environment(
-        self, state: SessionState, options: Mapping[str, Any], journal: Journal, gate: Gate
+        self,
+        state: SessionState,
+        options: Mapping[str, Any],
+        journal: TurnJournal,
+        gate: PermissionGate,
     ) -> TurnEnvironment:
         model = self._model(state, options)
         tools = self._tools_of(state, options)
@@ -334,19 +340,19 @@ class SessionWorkshop(Workshop):
             limits=limits,
         )
 
-    def _limits(self, state: SessionState, options: Mapping[str, Any]) -> Limits:
+    def _limits(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
         given = {
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
             **(state.settings.get("budget") or {}),
-            **{key: options[key] for key in Limits.__struct_fields__ if key in options},
+            **{key: options[key] for key in TurnLimits.__struct_fields__ if key in options},
         }
         try:
-            return msgspec.convert(given, Limits)
+            return msgspec.convert(given, TurnLimits)
         except msgspec.ValidationError as error:
             raise UsageError(f"this cannot be a limit: {error}") from error
 
-    def _tool_context(self, call_uid: CallUid, journal: Journal) -> ToolContext:
+    def _tool_context(self, call_uid: CallUid, journal: TurnJournal) -> ToolContext:
         masked = self._redact.live()
         return ToolContext(
             workspace=self._door.workspace,
@@ -360,18 +366,18 @@ class SessionWorkshop(Workshop):
             background=self._shells,
         )
 
-    def _shells(self) -> Shells:
+    def _shells(self) -> BackgroundShells:
         """The session's background commands."""
         if self._home.shells is None:
-            from weft.runtime.background_commands import Shells  # only with the first one
+            from weft.runtime.background_commands import BackgroundShells  # only with the first one
 
-            self._home.shells = Shells(self._home, self._redact, self.changed_beside)
+            self._home.shells = BackgroundShells(self._home, self._redact, self.changed_beside)
         return self._home.shells
 
     # -- commands beside the turns
 
     def context_beside(
-        self, call_uid: CallUid, state: Callable[[], SessionState], gate: Gate
+        self, call_uid: CallUid, state: Callable[[], SessionState], gate: PermissionGate
     ) -> ToolContext:
         """What a command that no turn runs goes through: the same door as the turns' own."""
         self._door.follow(state, gate)
@@ -382,10 +388,10 @@ class SessionWorkshop(Workshop):
             call_uid=call_uid,
         )
 
-    def changed_beside(self, call_uid: CallUid, outcome: Outcome | None) -> Commit:
+    def changed_beside(self, call_uid: CallUid, outcome: ToolOutcome | None) -> Commit:
         """What such a command has changed, for the log; None when it was stopped before it could tell."""
         blobs: dict[BlobId, bytes] = {}
-        done = outcome or Outcome(text="")
+        done = outcome or ToolOutcome(text="")
         facts: list[Fact] = [
             *touched_facts((*self._unclaimed(), *done.touched), call_uid, blobs),
             *(SystemNote(text=text, level="warning") for text in done.notes),
@@ -394,9 +400,9 @@ class SessionWorkshop(Workshop):
         return Commit(facts=(*facts, *beside.facts), blobs={**blobs, **beside.blobs})
 
     def compaction(
-        self, state: SessionState, focus: str, journal: Journal, gate: Gate
-    ) -> Compaction:
-        return Compaction(self._turn_environment(state, {}, journal, gate), focus)
+        self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
+    ) -> CompactionWork:
+        return CompactionWork(self._turn_environment(state, {}, journal, gate), focus)
 
     def cost(self, model: str, usage: Usage) -> float | None:
         try:
@@ -415,7 +421,7 @@ class SessionWorkshop(Workshop):
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         return {path: await self._hash(path) for path in paths}
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
         return await self._door.remains(calls)
 
     async def find_file(self, path: str) -> FoundFile:
@@ -454,4 +460,4 @@ def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
         PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
         for tool in tools.values()
     )
-    return render_prefix(Prefix(system=system, tools=described))
+    return render_prefix(PromptPrefix(system=system, tools=described))

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from weft.errors import ToolError
-from weft.tools import Touched
-from weft.workspace import Boundaries, Command, FileState, Runner, RunResult
+from weft.tools import ChangedFile
+from weft.workspace import FileState, ProcessCommand, Runner, RunResult, SessionBoundaries
 
 MOST_NAMED = 20
 """Paths that are named."""
 
 
-class ReportingRunner(Runner):
+class ViolationReportingRunner(Runner):
     """Runs commands as they are, and tells what they changed beyond what they may."""
 
     def __init__(
@@ -26,7 +26,7 @@ class ReportingRunner(Runner):
         inner: Runner,
         *,
         forbids: Callable[[str], str],
-        boundaries: Boundaries,
+        boundaries: SessionBoundaries,
         peek: Callable[[str], Awaitable[FileState | None]],
     ) -> None:
         """`forbids` says why a path may not be changed by a command, `peek` reads a file of the project."""
@@ -38,11 +38,11 @@ class ReportingRunner(Runner):
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
 
-    def knows_changes(self, command: Command) -> bool:
+    def knows_changes(self, command: ProcessCommand) -> bool:
         return self._inner.knows_changes(command)
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         result = await self._inner.run(command, on_output)
         if not result.changes:
@@ -54,7 +54,7 @@ class ReportingRunner(Runner):
         ]
         return _with_report(result, found) if found else result
 
-    async def _why_not(self, change: Touched) -> str:
+    async def _why_not(self, change: ChangedFile) -> str:
         if why := self._forbids(change.path):
             return why
         if self._boundaries.of(change.path) is None:

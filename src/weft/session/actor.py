@@ -3,8 +3,8 @@
 Everything that changes a session goes through the mailbox and is handled by one task, so its state needs no locks.  Reads take the
 state as it is and never wait.  The turn runs in a task of its own and writes through the same mailbox; the actor never waits for it.
 
-Beside it stand those that it directs: `SessionLog` (append, apply, publish), `Turns` (what is at work, and what comes next),
-`Comeback` (what a dead process left open), `RewindWork` and `Clients`.  What a command means is `decide`'s.
+Beside it stand those that it directs: `SessionLog` (append, apply, publish), `TurnScheduler` (what is at work, and what comes next),
+`SessionRecovery` (what a dead process left open), `RewindWork` and `AttachedClients`.  What a command means is `decide`'s.
 
 When something unforeseen breaks (here or in the turn), the session is rebuilt from its log and goes on, a few times; then it stays down
 with status `error` until somebody speaks to it again.  Other sessions never notice.
@@ -19,7 +19,7 @@ from typing import Any, Literal
 import anyio
 import msgspec
 
-from weft.actors import Budget, Envelope, Mailbox, Supervisor
+from weft.actors import Envelope, Mailbox, RestartBudget, Supervisor
 from weft.errors import (
     Conflict,
     Corrupt,
@@ -31,65 +31,64 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
-from weft.events import Cause, Fact, PermissionResolved, QuestionAnswered, Status
-from weft.faults import Boundary
+from weft.events import CommandCause, Fact, PermissionResolved, QuestionAnswered, Status
+from weft.faults import FailPointPair
 from weft.ids import BlobId, RequestId, TurnId
-from weft.loop import Build, Commit, Work
-from weft.session.clients import Clients
+from weft.loop import Build, Commit, SessionWork
+from weft.session.clients import AttachedClients
 from weft.session.commands import (
-    Abort,
     AbortReceipt,
-    Attach,
+    AbortTurn,
+    AttachClient,
     BranchAt,
     ChangeSetting,
     ClearBoundary,
     Command,
-    Compact,
+    CompactNow,
     ContinueTurn,
     CycleModel,
-    Detach,
+    DetachClient,
     EditNode,
-    Queued,
+    QueuedMessages,
     RespondToPermission,
-    Rewind,
     RewindPlan,
-    Say,
+    RewindTo,
+    SendPrompt,
     SetBoundary,
-    Stop,
     StopBackground,
+    StopSession,
     SwitchBranch,
     UndoRewind,
     digest,
 )
 from weft.session.decide import decide
 from weft.session.environment import FoundFile, SessionEnvironment
-from weft.session.idempotency import Answered
+from weft.session.idempotency import IdempotencyCache
 from weft.session.load import keep_snapshot
 from weft.session.log import SessionLog
 from weft.session.mailbox_messages import (
     AbortOverdue,
-    Append,
+    ChildAppend,
     Message,
     OfTurns,
     TurnEnded,
     TurnWrites,
 )
 from weft.session.model_cycle import model_after, next_model
-from weft.session.permission_gate import SessionGate
-from weft.session.recovery import Comeback
+from weft.session.permission_gate import SessionPermissionGate
+from weft.session.recovery import SessionRecovery
 from weft.session.rewind.work import RewindWork
-from weft.session.running_work import Worker
+from weft.session.running_work import RunningWork
 from weft.session.subscription import Subscription
-from weft.session.turns import Turns
-from weft.state import Entry as QueueEntry
-from weft.state import SessionState
+from weft.session.turns import TurnScheduler
+from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
 
 logger = logging.getLogger(__name__)
 
-_CREATE = Boundary("session.create")
+_CREATE = FailPointPair("session.create")
 
-_ENDS_WHAT_WAS_LEFT = (Say, EditNode, BranchAt, SwitchBranch, Compact)
+_ENDS_WHAT_WAS_LEFT = (SendPrompt, EditNode, BranchAt, SwitchBranch, CompactNow)
 """Commands after which an interrupted turn cannot go on where it stood."""
 
 
@@ -104,7 +103,7 @@ class SessionActor:
         store: Store,
         environment: SessionEnvironment,
         supervisor: Supervisor,
-        budget: Budget | None = None,
+        budget: RestartBudget | None = None,
         snapshot_seq: int | None = None,
     ) -> None:
         """`snapshot_seq` says how far the snapshot reaches that the state was loaded from; None for a new session."""
@@ -123,7 +122,7 @@ class SessionActor:
             history_bytes=environment.history_bytes,
             on_fact=lambda fact: self._turns.react(fact),
         )
-        self.gate = SessionGate(
+        self.gate = SessionPermissionGate(
             state,
             rules=environment.rules,
             asking=environment.asking,
@@ -131,20 +130,20 @@ class SessionActor:
             ceiling=environment.ceiling,
             inherited=environment.inherited,
         )
-        self._worker = Worker(self._mailbox, supervisor, environment.abort_seconds)
-        self._comeback = Comeback(self.log, store, environment)
-        self._turns = Turns(
+        self._worker = RunningWork(self._mailbox, supervisor, environment.abort_seconds)
+        self._comeback = SessionRecovery(self.log, store, environment)
+        self._turns = TurnScheduler(
             self.log,
             self._worker,
             self._comeback,
             mailbox=self._mailbox,
             gate=self.gate,
             environment=environment,
-            budget=budget or Budget(clock=environment.clock),
+            budget=budget or RestartBudget(clock=environment.clock),
         )
         self._rewinds = RewindWork(self.log, store, environment.files)
-        self.clients = Clients(self.log.signal)
-        self._answered = Answered()
+        self.clients = AttachedClients(self.log.signal)
+        self._answered = IdempotencyCache()
         self._snapshot_seq = state.seq if snapshot_seq is None else snapshot_seq
         self.stopped_because = ""
         self.stopped = anyio.Event()
@@ -205,7 +204,7 @@ class SessionActor:
         match envelope.message:
             case TurnWrites(turn=turn, build=build):
                 return await self._turns.commit_for(turn, build)
-            case Append(build=build, wake=wake):
+            case ChildAppend(build=build, wake=wake):
                 return await self._turns.append(build, wake=wake)
             case TurnEnded(turn=turn, error=error):
                 return await self._turns.ended(turn, error)
@@ -237,13 +236,13 @@ class SessionActor:
         """End this life: the turn is aborted, the lease given back; the record stays."""
         if self.stopped.is_set():
             return
-        await self._mailbox.call(Stop(reason=why))
+        await self._mailbox.call(StopSession(reason=why))
         await self.stopped.wait()
 
     async def stop_if_unused(self, why: str) -> bool:
         """End this life if nobody has come to use the session by the time the mailbox gets there; says whether it did."""
         try:
-            ended: bool = await self._mailbox.call(Stop(reason=why, if_unused=True))
+            ended: bool = await self._mailbox.call(StopSession(reason=why, if_unused=True))
         except SessionStopped:
             return False
         if ended:
@@ -298,7 +297,7 @@ class SessionActor:
 
         With `wake`, steering that then waits starts a turn, if none runs and the last one ended well.  A cancel ends the wait only.
         """
-        stored: Sequence[Fact] = await self._mailbox.call(Append(build, wake))
+        stored: Sequence[Fact] = await self._mailbox.call(ChildAppend(build, wake))
         return stored
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
@@ -322,15 +321,15 @@ class SessionActor:
 
     async def _carry_out_once(self, command: Command, asked: str) -> Any:
         match command:
-            case Abort(reason=reason):
+            case AbortTurn(reason=reason):
                 return await self._abort(reason)
-            case Attach():
+            case AttachClient():
                 return self.clients.attach(command)
-            case Detach():
+            case DetachClient():
                 return self.clients.detach(command)
-            case Stop():
+            case StopSession():
                 return await self._stop(command)
-            case Rewind() | UndoRewind():
+            case RewindTo() | UndoRewind():
                 return await self._rewind(command, asked)
             case _:
                 if self._worker.turn is None:
@@ -361,9 +360,9 @@ class SessionActor:
             await self._keep_rule(plan.rule)
         cause = None
         if command.input_id:
-            cause = Cause(input_id=command.input_id, digest=asked, answer=plan.answer)
+            cause = CommandCause(input_id=command.input_id, digest=asked, answer=plan.answer)
         await self._turns.carry_out(plan, cause)
-        if isinstance(command, Say) and command.waits and plan.answer.entry_id is not None:
+        if isinstance(command, SendPrompt) and command.waits and plan.answer.entry_id is not None:
             self._turns.follow_ups.awaits(plan.answer.entry_id)
         return await self._whole_answer(plan.answer)
 
@@ -377,8 +376,8 @@ class SessionActor:
         match answer:
             case QueueEntry():
                 return (await self.log.in_full([answer]))[0]
-            case Queued(steering=steering, follow_up=follow_up):
-                return Queued(
+            case QueuedMessages(steering=steering, follow_up=follow_up):
+                return QueuedMessages(
                     steering=await self.log.in_full(steering),
                     follow_up=await self.log.in_full(follow_up),
                 )
@@ -388,7 +387,7 @@ class SessionActor:
     def _check_wishes(self, command: Command) -> None:
         """Refuse what could not be carried out later, when nobody would hear of it."""
         match command:
-            case Say(options=options) | ContinueTurn(options=options):
+            case SendPrompt(options=options) | ContinueTurn(options=options):
                 self._env.workshop.check(self.state, options)
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.workshop.check(self.state, value if name == "budget" else {name: value})
@@ -406,7 +405,7 @@ class SessionActor:
             case _:
                 return None
 
-    async def _stop(self, command: Stop) -> bool:
+    async def _stop(self, command: StopSession) -> bool:
         """End this life; False when that was wanted only of a session that nobody uses, and somebody has come."""
         if command.if_unused and (self.is_busy or self.is_watched or len(self._mailbox)):
             return False
@@ -425,7 +424,7 @@ class SessionActor:
         except StoreError:
             logger.exception("no snapshot was kept", extra={"session": self.session_id})
 
-    async def _rewind(self, command: Rewind | UndoRewind, asked: str) -> RewindPlan:
+    async def _rewind(self, command: RewindTo | UndoRewind, asked: str) -> RewindPlan:
         if self._worker.turn is not None:
             raise SessionBusy(self.session_id, "rewind it")
         if command.preview:
@@ -438,7 +437,7 @@ class SessionActor:
 
     # -- aborting
 
-    def trip(self, command: Abort) -> TurnId | None:
+    def trip(self, command: AbortTurn) -> TurnId | None:
         """Stop what the turn is doing now, before the abort itself has its turn in the mailbox: the disk may be slow.
 
         Returns the turn that was stopped.
@@ -464,7 +463,7 @@ class SessionActor:
         """Wait until this turn has come to its end."""
         await self._worker.wait_settled(turn_id)
 
-    async def _serve_until_settled(self, turn: Work) -> None:
+    async def _serve_until_settled(self, turn: SessionWork) -> None:
         """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
         while self._worker.turn is turn:
             envelope = await self._mailbox.take()

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from weft.events import (
-    Cause,
+    CommandCause,
     Fact,
     NewMessage,
     NodeEdited,
@@ -25,20 +25,20 @@ from weft.messages import Text
 from weft.session.history_blobs import history_blobs
 from weft.session.line import spill
 from weft.state import SessionState
-from weft.store import Append, Blob, Lease, Record, Said, SessionRow
+from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow
 
 SEARCHED: Final = 256 * 1024
 """Characters of one message that search looks at: a long report, not a whole dump."""
 
 
-class Stamped(msgspec.Struct, frozen=True):
+class StampedFacts(msgspec.Struct, frozen=True):
     """Facts as they are stored, with the blobs that they name."""
 
     facts: tuple[Fact, ...]
     blobs: dict[BlobId, bytes]
     history: tuple[BlobId, ...]
     """Those of the blobs that are file history."""
-    said: tuple[Said, ...]
+    said: tuple[SearchText, ...]
     """The words that search should find, those of long messages included that are kept as blobs."""
 
     @property
@@ -63,7 +63,9 @@ class Stamped(msgspec.Struct, frozen=True):
         )
 
 
-def stamp(commit: Commit, state: SessionState, *, now: float, cause: Cause | None) -> Stamped:
+def stamp(
+    commit: Commit, state: SessionState, *, now: float, cause: CommandCause | None
+) -> StampedFacts:
     """Number and date the facts of a commit, and move what is long in them into blobs."""
     blobs = dict(commit.blobs)
     spilled: set[BlobId] = set()
@@ -82,7 +84,7 @@ def stamp(commit: Commit, state: SessionState, *, now: float, cause: Cause | Non
             )
         )
     history = history_blobs(stamped, blobs, spilled)
-    return Stamped(tuple(stamped), blobs, history, tuple(said(commit.facts)))
+    return StampedFacts(tuple(stamped), blobs, history, tuple(said(commit.facts)))
 
 
 def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
@@ -127,9 +129,9 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
     )
 
 
-def said(facts: Sequence[Fact]) -> list[Said]:
+def said(facts: Sequence[Fact]) -> list[SearchText]:
     """The words that search should find."""
-    found: list[Said] = []
+    found: list[SearchText] = []
     for fact in facts:
         match fact:
             case NewMessage(node=node):
@@ -140,5 +142,5 @@ def said(facts: Sequence[Fact]) -> list[Said]:
                 continue
         text = "".join(part.text for part in parts if isinstance(part, Text))
         if text:
-            found.append(Said(node_id, text[:SEARCHED]))
+            found.append(SearchText(node_id, text[:SEARCHED]))
     return found

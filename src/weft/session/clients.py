@@ -7,10 +7,10 @@ from typing import Literal
 
 from weft.errors import UsageError
 from weft.events import ClientAttached, DriverChanged, Signal
-from weft.session.commands import Attach, Command, Detach
+from weft.session.commands import AttachClient, Command, DetachClient
 
 
-class Clients:
+class AttachedClients:
     """Who is attached, and who of them drives."""
 
     def __init__(self, signal: Callable[[Signal], None]) -> None:
@@ -27,12 +27,12 @@ class Clients:
         Raises:
             UsageError: it tries to.
         """
-        if isinstance(command, Attach | Detach) or not command.client:
+        if isinstance(command, AttachClient | DetachClient) or not command.client:
             return
         if self._roles.get(command.client) == "viewer":
             raise UsageError("this client only watches; claim_driver() lets it drive")
 
-    def attach(self, command: Attach) -> None:
+    def attach(self, command: AttachClient) -> None:
         """A client comes, or takes another role; who drove before watches."""
         client = command.client
         self._roles[client] = command.role
@@ -46,7 +46,7 @@ class Clients:
             self._driver = client
             self._signal(DriverChanged(client=client))
 
-    def detach(self, command: Detach) -> None:
+    def detach(self, command: DetachClient) -> None:
         """A client goes."""
         client = command.client
         role = self._roles.pop(client, None)

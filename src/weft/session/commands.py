@@ -15,8 +15,8 @@ from weft.errors import UsageError
 from weft.events import PermissionAction, Purpose
 from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
 from weft.messages import Part, Usage, clean_value
-from weft.permissions import Rule
-from weft.state import Entry
+from weft.permissions import PermissionRule
+from weft.state import QueueEntry
 
 
 class CommandBase(
@@ -29,7 +29,7 @@ class CommandBase(
     """The attached client that sends it; empty for a program that did not attach."""
 
 
-class Say(CommandBase, frozen=True, tag="say"):
+class SendPrompt(CommandBase, frozen=True, tag="say"):
     """Start a turn with this, or queue it while one runs."""
 
     parts: tuple[Part, ...]
@@ -47,7 +47,7 @@ class ContinueTurn(CommandBase, frozen=True, tag="continue_turn"):
     options: dict[str, Any] = {}
 
 
-class Abort(CommandBase, frozen=True, tag="abort"):
+class AbortTurn(CommandBase, frozen=True, tag="abort"):
     """Stop the turn that runs."""
 
     reason: str = ""
@@ -90,7 +90,7 @@ class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission")
     instead: dict[str, Any] | None = None
     """With `deny`, so that whoever does not know of it runs nothing: the input to run in the place
     of the one that was shown."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     """What is allowed, asked or denied in the session from now on."""
     interrupt: bool = False
     """With `deny`: the turn is to end as well."""
@@ -165,7 +165,7 @@ class SetCheckpoint(CommandBase, frozen=True, tag="set_checkpoint"):
     label: str = ""
 
 
-class Rewind(CommandBase, frozen=True, tag="rewind"):
+class RewindTo(CommandBase, frozen=True, tag="rewind"):
     """Let files, conversation or both go back to what they were when a message was done."""
 
     to: NodeId | None = None
@@ -187,7 +187,7 @@ class UndoRewind(CommandBase, frozen=True, tag="undo_rewind"):
     overwrite: tuple[str, ...] = ()
 
 
-class Compact(CommandBase, frozen=True, tag="compact"):
+class CompactNow(CommandBase, frozen=True, tag="compact"):
     """Tell the model the older part of the line as a summary from now on."""
 
     focus: str = ""
@@ -290,17 +290,17 @@ class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
     node: NodeId | None = None
 
 
-class Attach(CommandBase, frozen=True, tag="attach"):
+class AttachClient(CommandBase, frozen=True, tag="attach"):
     """A client comes to watch or to drive."""
 
     role: Literal["viewer", "driver"] = "viewer"
 
 
-class Detach(CommandBase, frozen=True, tag="detach"):
+class DetachClient(CommandBase, frozen=True, tag="detach"):
     """A client goes."""
 
 
-class Stop(CommandBase, frozen=True, tag="stop"):
+class StopSession(CommandBase, frozen=True, tag="stop"):
     """End the session's life in this process; its record stays.  Answers whether it ended."""
 
     reason: str = "stopped"
@@ -309,9 +309,9 @@ class Stop(CommandBase, frozen=True, tag="stop"):
 
 
 Command: TypeAlias = (
-    Say
+    SendPrompt
     | ContinueTurn
-    | Abort
+    | AbortTurn
     | EditQueued
     | RemoveQueued
     | ReorderQueue
@@ -341,13 +341,13 @@ Command: TypeAlias = (
     | SwitchSkill
     | SetBoundary
     | ClearBoundary
-    | Compact
-    | Rewind
+    | CompactNow
+    | RewindTo
     | UndoRewind
     | UndoCompaction
-    | Attach
-    | Detach
-    | Stop
+    | AttachClient
+    | DetachClient
+    | StopSession
 )
 
 
@@ -369,15 +369,15 @@ class AbortReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     turn_id: TurnId | None = None
     """None: no turn ran."""
-    surviving: tuple[Entry, ...] = ()
+    surviving: tuple[QueueEntry, ...] = ()
     """Queued messages that are still there."""
 
 
-class Queued(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QueuedMessages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Both queues, next one first."""
 
-    steering: tuple[Entry, ...] = ()
-    follow_up: tuple[Entry, ...] = ()
+    steering: tuple[QueueEntry, ...] = ()
+    follow_up: tuple[QueueEntry, ...] = ()
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -425,15 +425,15 @@ class RewindPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 ANSWERS: dict[type[CommandBase], Any] = {
-    Say: Accepted,
+    SendPrompt: Accepted,
     ContinueTurn: Accepted,
-    Abort: AbortReceipt,
-    RecallQueues: Queued,
-    DequeueSteering: Entry | None,
+    AbortTurn: AbortReceipt,
+    RecallQueues: QueuedMessages,
+    DequeueSteering: QueueEntry | None,
     BranchAt: Branch,
     SwitchBranch: Branch,
     SetCheckpoint: str,
-    Rewind: RewindPlan,
+    RewindTo: RewindPlan,
     UndoRewind: RewindPlan,
     BeginCall: str,
     BringOver: str,
@@ -463,7 +463,7 @@ def checked(command: Command) -> Command:
 def digest(command: Command) -> str:
     """Hash of what a command asks for, without who asks."""
     plain = msgspec.structs.replace(command, input_id=None, client="")
-    if isinstance(plain, Say):
+    if isinstance(plain, SendPrompt):
         plain = msgspec.structs.replace(plain, context=())
     if isinstance(plain, BringOver):
         plain = msgspec.structs.replace(plain, text="")

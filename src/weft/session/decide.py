@@ -1,6 +1,6 @@
 """What a command means: a pure function from the state to facts and an answer.
 
-Nothing here waits.  What must happen besides (start the turn, wake a waiter) is named in `Plan.then` and done by the actor, after the
+Nothing here waits.  What must happen besides (start the turn, wake a waiter) is named in `DecidedCommand.then` and done by the actor, after the
 facts are durable.
 """
 
@@ -46,43 +46,43 @@ from weft.messages import File, Image, ModelName, Node, Part, Text, clean_text, 
 from weft.permissions import MODES
 from weft.session import branches as branching
 from weft.session.commands import (
-    Abort,
+    AbortTurn,
     Accepted,
     AddNote,
     AnswerQuestion,
-    Attach,
+    AttachClient,
     BeginCall,
     BranchAt,
     BringOver,
     ChangeSetting,
     ClearBoundary,
     Command,
-    Compact,
+    CompactNow,
     ContinueTurn,
     CycleModel,
     CycleThinking,
     DecidePlan,
     DeleteBranch,
     DequeueSteering,
-    Detach,
+    DetachClient,
     EditNode,
     EditPlan,
     EditQueued,
     MarkNode,
-    Queued,
+    QueuedMessages,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
-    Rewind,
-    Say,
+    RewindTo,
+    SendPrompt,
     SetBoundary,
     SetCheckpoint,
     SetMode,
-    Stop,
     StopBackground,
+    StopSession,
     SwitchBranch,
     SwitchSkill,
     ToggleCollapse,
@@ -91,7 +91,7 @@ from weft.session.commands import (
 )
 from weft.session.environment import FoundFile
 from weft.session.model_cycle import next_model, next_thinking
-from weft.state import Entry, Request, SessionState
+from weft.state import QueueEntry, Request, SessionState
 from weft.thinking import (
     THINKING_LEVELS,
     KnownLevels,
@@ -105,7 +105,7 @@ LONGEST_QUEUE = 500
 SESSION_MODES = ("normal", "architect")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class DecidedCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be appended, answered and done."""
 
     facts: tuple[Fact, ...] = ()
@@ -117,7 +117,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What the person allows for good; kept before the answer counts."""
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision may know besides the state."""
 
     now: float
@@ -129,14 +129,14 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Of the model that the session has after a command about its model or its thinking level."""
 
 
-def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
+def decide(command: Command, state: SessionState, moment: DecisionContext) -> DecidedCommand:
     """What `command` does to a session in this state.
 
     Raises:
         SessionBusy, NoPendingRequest, UsageError: it cannot be done; nothing happens.
     """
     match command:
-        case Say():
+        case SendPrompt():
             return _say(command, state, moment)
         case ContinueTurn():
             return _continue(command, state, moment)
@@ -144,7 +144,7 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _edit(entry_id, parts, state)
         case RemoveQueued(entry_id=entry_id):
             state.queue.require(entry_id)
-            return Plan(facts=(InputRemoved(entry_id=entry_id),))
+            return DecidedCommand(facts=(InputRemoved(entry_id=entry_id),))
         case ReorderQueue(entries=entries):
             return _reorder(entries, state)
         case RecallQueues():
@@ -158,28 +158,28 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
         case AddNote(text=text, level=level, to_model=to_model):
             return _add_note(text, level, to_model, state)
         case ChangeSetting(name="model", value=str(named)):
-            return Plan(facts=_set_model(parse_model_name(named), state, moment))
+            return DecidedCommand(facts=_set_model(parse_model_name(named), state, moment))
         case ChangeSetting(name="thinking", value=word) if wanted := thinking_level(word):
-            return Plan(facts=_set_thinking(wanted, state, moment))
+            return DecidedCommand(facts=_set_thinking(wanted, state, moment))
         case ChangeSetting(name=name, value=value):
             return _change_setting(name, value)
         case MarkNode(node=node, mark=mark, value=value):
             state.tree.require(node)
-            return Plan(facts=(NodeMarked(node=node, mark=mark, value=value),))
+            return DecidedCommand(facts=(NodeMarked(node=node, mark=mark, value=value),))
         case EditNode() | BranchAt() | SwitchBranch():
             return _move(command, state, moment)
         # A running turn knows its place by itself, and not by a name.
         case RenameBranch(name=name, new_name=new_name):
-            return Plan(facts=tuple(branching.rename(state, name, new_name)))
+            return DecidedCommand(facts=tuple(branching.rename(state, name, new_name)))
         case DeleteBranch(name=name):
-            return Plan(facts=tuple(branching.delete(state, name)))
-        case Compact(focus=focus):
+            return DecidedCommand(facts=tuple(branching.delete(state, name)))
+        case CompactNow(focus=focus):
             return _compact(focus, state, moment)
         case UndoCompaction():
             return _undo_compaction(state, moment)
         case SetCheckpoint(label=label):
             facts, chosen = branching.checkpoint(state, label)
-            return Plan(facts=tuple(facts), answer=chosen)
+            return DecidedCommand(facts=tuple(facts), answer=chosen)
         case SetMode(mode=mode):
             return _set_mode(mode)
         case DecidePlan() | EditPlan():
@@ -192,23 +192,30 @@ def decide(command: Command, state: SessionState, moment: Moment) -> Plan:
             return _cycle_model(rotation, state, moment)
         case CycleThinking():
             harder = next_thinking(state.settings, moment.levels)
-            return Plan(facts=_set_thinking(harder, state, moment), answer=harder)
+            return DecidedCommand(facts=_set_thinking(harder, state, moment), answer=harder)
         case StopBackground(child=child):
             if _can_be_ended(child, state):
-                return Plan()  # the same for a command
+                return DecidedCommand()  # the same for a command
             if child not in state.children.at_work(background=True):
                 raise UsageError(f"nothing runs in the background as {child!r}")
-            return Plan()  # its end is put on record by whoever sees it
+            return DecidedCommand()  # its end is put on record by whoever sees it
         case SwitchSkill(name=name, active=active):
-            return Plan(facts=(SkillChanged(name=name, active=active),))
+            return DecidedCommand(facts=(SkillChanged(name=name, active=active),))
         case SetBoundary(first=first, last=last):
             return _set_boundary(first, last, moment.file)
         case ClearBoundary():
             return _clear_boundary(moment.file, state)
         case ToggleCollapse(node=node):
             return _toggle(node, state)
-        case Abort() | Attach() | Detach() | Stop() | Rewind() | UndoRewind():
-            return Plan()  # these are the actor's own
+        case (
+            AbortTurn()
+            | AttachClient()
+            | DetachClient()
+            | StopSession()
+            | RewindTo()
+            | UndoRewind()
+        ):
+            return DecidedCommand()  # these are the actor's own
         case _:
             assert_never(command)
 
@@ -222,7 +229,7 @@ def _can_be_ended(name: str, state: SessionState) -> bool:
 # --- talking ---------------------------------------------------------------------------
 
 
-def _say(command: Say, state: SessionState, moment: Moment) -> Plan:
+def _say(command: SendPrompt, state: SessionState, moment: DecisionContext) -> DecidedCommand:
     parts = clean_parts(command.parts)
     if not parts:
         raise UsageError("there is nothing to send: the message is empty")
@@ -232,7 +239,9 @@ def _say(command: Say, state: SessionState, moment: Moment) -> Plan:
     return start_turn(parts, command.options, state, moment)
 
 
-def _queue(command: Say, parts: tuple[Part, ...], state: SessionState, moment: Moment) -> Plan:
+def _queue(
+    command: SendPrompt, parts: tuple[Part, ...], state: SessionState, moment: DecisionContext
+) -> DecidedCommand:
     if command.when_busy == "refuse":
         raise SessionBusy(state.session_id, "send the message again")
     if len(state.queue.entries) >= LONGEST_QUEUE:
@@ -248,12 +257,12 @@ def _queue(command: Say, parts: tuple[Part, ...], state: SessionState, moment: M
         seq=state.seq,
         turn_id=turn.turn_id if turn is not None else None,
     )
-    return Plan(facts=(queued,), answer=answer)
+    return DecidedCommand(facts=(queued,), answer=answer)
 
 
 def start_turn(
-    parts: tuple[Part, ...], options: dict[str, Any], state: SessionState, moment: Moment
-) -> Plan:
+    parts: tuple[Part, ...], options: dict[str, Any], state: SessionState, moment: DecisionContext
+) -> DecidedCommand:
     """The facts of a new turn: steering that still waits, then what was said."""
     facts: list[Fact] = promote(state, (), moment.now)
     parent = tip_after(state, facts) if facts else state.tree.head
@@ -262,7 +271,9 @@ def start_turn(
     return _with_turn(facts, node.id, options, state, moment)
 
 
-def start_follow_up(state: SessionState, moment: Moment, entry: Entry | None) -> Plan:
+def start_follow_up(
+    state: SessionState, moment: DecisionContext, entry: QueueEntry | None
+) -> DecidedCommand:
     """The facts of the turn that a queued follow-up begins (None: that steering alone begins); each has a turn of its own."""
     facts = promote(state, (), moment.now, follow_up=entry)
     options = entry.options if entry is not None else {}
@@ -274,11 +285,11 @@ def _with_turn(
     tip: NodeId | None,
     options: dict[str, Any],
     state: SessionState,
-    moment: Moment,
-) -> Plan:
+    moment: DecisionContext,
+) -> DecidedCommand:
     turn_id = TurnId(new_id("trn", moment.now))
     started = TurnStarted(turn_id=turn_id, node=tip, options=_with_mode(options, state))
-    return Plan(
+    return DecidedCommand(
         facts=(*facts, started),
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
         then="start_turn",
@@ -286,7 +297,7 @@ def _with_turn(
 
 
 def _user_node(
-    parts: tuple[Part, ...], parent: NodeId | None, state: SessionState, moment: Moment
+    parts: tuple[Part, ...], parent: NodeId | None, state: SessionState, moment: DecisionContext
 ) -> Node:
     return Node(
         id=new_node_id(moment.now),
@@ -297,13 +308,15 @@ def _user_node(
     )
 
 
-def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Plan:
+def _continue(
+    command: ContinueTurn, state: SessionState, moment: DecisionContext
+) -> DecidedCommand:
     if moment.running:
         raise SessionBusy(state.session_id, "continue")
     turn = state.turn.open
     if turn is not None:
         answer = Accepted("started", turn_id=turn.turn_id, seq=state.seq)
-        return Plan(answer=answer, then="start_turn")
+        return DecidedCommand(answer=answer, then="start_turn")
     if state.tree.head is None:
         raise UsageError("there is nothing to continue: the session is empty")
     turn_id = TurnId(new_id("trn", moment.now))
@@ -314,7 +327,7 @@ def _continue(command: ContinueTurn, state: SessionState, moment: Moment) -> Pla
         continued=True,
     )
     facts: list[Fact] = [started, *promote(state, (), moment.now)]
-    return Plan(
+    return DecidedCommand(
         facts=tuple(facts),
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
         then="start_turn",
@@ -331,40 +344,42 @@ def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:
 # --- the queue -------------------------------------------------------------------------
 
 
-def _edit(entry_id: EntryId, parts: tuple[Part, ...], state: SessionState) -> Plan:
+def _edit(entry_id: EntryId, parts: tuple[Part, ...], state: SessionState) -> DecidedCommand:
     state.queue.require(entry_id)
     cleaned = clean_parts(parts)
     if not cleaned:
         raise UsageError("the message would be empty; remove_queued takes it away")
-    return Plan(facts=(InputEdited(entry_id=entry_id, parts=cleaned),))
+    return DecidedCommand(facts=(InputEdited(entry_id=entry_id, parts=cleaned),))
 
 
-def _reorder(entries: tuple[EntryId, ...], state: SessionState) -> Plan:
+def _reorder(entries: tuple[EntryId, ...], state: SessionState) -> DecidedCommand:
     for entry_id in entries:
         state.queue.require(entry_id)
-    return Plan(facts=(InputsReordered(entries=entries),))
+    return DecidedCommand(facts=(InputsReordered(entries=entries),))
 
 
-def _recall(state: SessionState) -> Plan:
-    answer = Queued(
+def _recall(state: SessionState) -> DecidedCommand:
+    answer = QueuedMessages(
         steering=state.queue.waiting("steering"), follow_up=state.queue.waiting("follow_up")
     )
     if not state.queue.entries:
-        return Plan(answer=answer)
-    return Plan(facts=(QueuesRecalled(entries=tuple(state.queue.entries)),), answer=answer)
+        return DecidedCommand(answer=answer)
+    return DecidedCommand(
+        facts=(QueuesRecalled(entries=tuple(state.queue.entries)),), answer=answer
+    )
 
 
-def _dequeue(state: SessionState) -> Plan:
+def _dequeue(state: SessionState) -> DecidedCommand:
     waiting = state.queue.waiting("steering")
     if not waiting:
-        return Plan()
-    return Plan(facts=(InputRemoved(entry_id=waiting[0].entry_id),), answer=waiting[0])
+        return DecidedCommand()
+    return DecidedCommand(facts=(InputRemoved(entry_id=waiting[0].entry_id),), answer=waiting[0])
 
 
 # --- answering -------------------------------------------------------------------------
 
 
-def _respond(command: RespondToPermission, state: SessionState) -> Plan:
+def _respond(command: RespondToPermission, state: SessionState) -> DecidedCommand:
     request = _open_request(command.request_id, PermissionRequest, state)
     _check_answer(command, request)
     # What is granted to a child is remembered there: grants are no inheritance, in neither direction.
@@ -379,7 +394,7 @@ def _respond(command: RespondToPermission, state: SessionState) -> Plan:
         instead=command.instead,
         rules=command.rules,
     )
-    return Plan(facts=(resolved,), rule=request.always_pattern if command.save else "")
+    return DecidedCommand(facts=(resolved,), rule=request.always_pattern if command.save else "")
 
 
 def _check_answer(command: RespondToPermission, request: PermissionRequest) -> None:
@@ -392,14 +407,14 @@ def _check_answer(command: RespondToPermission, request: PermissionRequest) -> N
         raise UsageError("only a denial can end the turn")
 
 
-def _answer_question(command: AnswerQuestion, state: SessionState) -> Plan:
+def _answer_question(command: AnswerQuestion, state: SessionState) -> DecidedCommand:
     request = _open_request(command.request_id, QuestionAsked, state)
     answered = QuestionAnswered(
         request_id=request.request_id,
         answer=clean_text(command.answer),
         by=command.client or "person",
     )
-    return Plan(facts=(answered,))
+    return DecidedCommand(facts=(answered,))
 
 
 def _open_request(request_id: RequestId | None, kind: type[Any], state: SessionState) -> Any:
@@ -421,31 +436,31 @@ def _open_request(request_id: RequestId | None, kind: type[Any], state: SessionS
     return waiting[0]
 
 
-def _set_mode(mode: str) -> Plan:
+def _set_mode(mode: str) -> DecidedCommand:
     if mode not in SESSION_MODES:
         raise UsageError(f"no mode {mode!r}; there are {', '.join(SESSION_MODES)}")
-    return Plan(facts=(ModeChanged(mode=mode),))
+    return DecidedCommand(facts=(ModeChanged(mode=mode),))
 
 
-def _plan(command: DecidePlan | EditPlan, state: SessionState) -> Plan:
+def _plan(command: DecidePlan | EditPlan, state: SessionState) -> DecidedCommand:
     if state.turn.open is None or not state.plan.is_waiting:
         raise NoPendingRequest("no plan waits for approval")
     plan_id = state.plan.plan_id
     if isinstance(command, EditPlan):
-        return Plan(facts=(PlanEdited(plan_id=plan_id, plan=command.plan),))
+        return DecidedCommand(facts=(PlanEdited(plan_id=plan_id, plan=command.plan),))
     decided = PlanDecided(
         plan_id=plan_id,
         approved=command.approved,
         reason=clean_text(command.reason),
         by=command.client or "person",
     )
-    return Plan(facts=(decided,))
+    return DecidedCommand(facts=(decided,))
 
 
 # --- beside the turns ------------------------------------------------------------------
 
 
-def _beside(command: BeginCall | RecordUsage, moment: Moment) -> Plan:
+def _beside(command: BeginCall | RecordUsage, moment: DecisionContext) -> DecidedCommand:
     """A model call that no turn makes begins, or is over."""
     if isinstance(command, BeginCall):
         started = ModelCallStarted(
@@ -455,7 +470,7 @@ def _beside(command: BeginCall | RecordUsage, moment: Moment) -> Plan:
             purpose=command.purpose,
             input_tokens=command.input_tokens,
         )
-        return Plan(facts=(started,), answer=started.node)
+        return DecidedCommand(facts=(started,), answer=started.node)
     used = UsageRecorded(
         usage=command.usage,
         model=command.model,
@@ -463,60 +478,64 @@ def _beside(command: BeginCall | RecordUsage, moment: Moment) -> Plan:
         estimated=command.estimated,
         node=command.call,
     )
-    return Plan(facts=(used,))
+    return DecidedCommand(facts=(used,))
 
 
-def _bring_over(node: NodeId, text: str, state: SessionState) -> Plan:
+def _bring_over(node: NodeId, text: str, state: SessionState) -> DecidedCommand:
     state.tree.require(node)
     cleaned = clean_text(text)
     note = f"[What was learned on another branch of this conversation:]\n{cleaned}"
-    return Plan(facts=_add_note(note, "info", True, state).facts, answer=cleaned)
+    return DecidedCommand(facts=_add_note(note, "info", True, state).facts, answer=cleaned)
 
 
-def _cycle_model(rotation: Sequence[str], state: SessionState, moment: Moment) -> Plan:
+def _cycle_model(
+    rotation: Sequence[str], state: SessionState, moment: DecisionContext
+) -> DecidedCommand:
     following = next_model(rotation, state.settings)
-    return Plan(facts=_set_model(following, state, moment), answer=following.name)
+    return DecidedCommand(facts=_set_model(following, state, moment), answer=following.name)
 
 
 # --- the tree --------------------------------------------------------------------------
 
 
-def _move(command: EditNode | BranchAt | SwitchBranch, state: SessionState, moment: Moment) -> Plan:
+def _move(
+    command: EditNode | BranchAt | SwitchBranch, state: SessionState, moment: DecisionContext
+) -> DecidedCommand:
     if moment.running:
         raise SessionBusy(state.session_id, "change the line it works on")
     match command:
         case EditNode(node=node, parts=parts):
             revision = state.tree.require(node).revision + 1
-            return Plan(facts=(NodeEdited(node=node, revision=revision, parts=parts),))
+            return DecidedCommand(facts=(NodeEdited(node=node, revision=revision, parts=parts),))
         case BranchAt(node=node, name=name):
             facts, branch = branching.branch_at(state, node, name)
-            return Plan(facts=tuple(facts), answer=branch)
+            return DecidedCommand(facts=tuple(facts), answer=branch)
         case SwitchBranch(name=name):
             facts, branch = branching.switch(state, name)
-            return Plan(facts=tuple(facts), answer=branch)
+            return DecidedCommand(facts=tuple(facts), answer=branch)
         case _:
             assert_never(command)
 
 
-def _compact(focus: str, state: SessionState, moment: Moment) -> Plan:
+def _compact(focus: str, state: SessionState, moment: DecisionContext) -> DecidedCommand:
     if moment.running:
         raise SessionBusy(state.session_id, "compact it")
     if state.tree.head is None:
         raise UsageError("there is nothing to compact: the session is empty")
-    return Plan(answer=state.seq, then="compact", focus=focus)
+    return DecidedCommand(answer=state.seq, then="compact", focus=focus)
 
 
-def _undo_compaction(state: SessionState, moment: Moment) -> Plan:
+def _undo_compaction(state: SessionState, moment: DecisionContext) -> DecidedCommand:
     if moment.running:
         raise SessionBusy(state.session_id, "undo the compaction")
     compaction = state.tree.compaction_for(state.tree.head)
     if compaction is None:
         raise UsageError("nothing on this line was compacted")
     undone = CompactionUndone(compaction=compaction.at.seq, log=compaction.at.log)
-    return Plan(facts=(undone,))
+    return DecidedCommand(facts=(undone,))
 
 
-def _set_boundary(first: int, last: int, file: FoundFile | None) -> Plan:
+def _set_boundary(first: int, last: int, file: FoundFile | None) -> DecidedCommand:
     if file is None or file.data is None:
         raise UsageError(f"there is no file {'' if file is None else file.path!r} to bound")
     if not 0 <= first <= last:
@@ -530,22 +549,22 @@ def _set_boundary(first: int, last: int, file: FoundFile | None) -> Plan:
     last = min(last, file.lines - 1)
     base = BlobId(hashlib.sha256(file.data).hexdigest())
     fact = BoundaryChanged(path=file.path, first=first, last=last, base=base)
-    return Plan(facts=(fact,), blobs={base: file.data})
+    return DecidedCommand(facts=(fact,), blobs={base: file.data})
 
 
-def _clear_boundary(file: FoundFile | None, state: SessionState) -> Plan:
+def _clear_boundary(file: FoundFile | None, state: SessionState) -> DecidedCommand:
     """Lift the boundary of the file, or all of them; one that is not there need not be lifted."""
     paths = tuple(state.boundaries.held) if file is None else (file.path,)
     lifted = (path for path in paths if path in state.boundaries.held)
-    return Plan(facts=tuple(BoundaryChanged(path=path) for path in lifted))
+    return DecidedCommand(facts=tuple(BoundaryChanged(path=path) for path in lifted))
 
 
-def _toggle(node: NodeId | None, state: SessionState) -> Plan:
+def _toggle(node: NodeId | None, state: SessionState) -> DecidedCommand:
     """Tool calls are folded unless unfolded; "all" unfolds everything if anything is folded."""
     if node is not None:
         marks = state.tree.require(node).marks
         unfolded = marks.get("unfolded", state.settings.get("unfolded", False))
-        return Plan(
+        return DecidedCommand(
             facts=(NodeMarked(node=node, mark="unfolded", value=not unfolded),),
             answer=not unfolded,
         )
@@ -555,22 +574,22 @@ def _toggle(node: NodeId | None, state: SessionState) -> Plan:
     )
     cleared = tuple(NodeMarked(node=each, mark="unfolded", value=None) for each in marked)
     setting = SettingChanged(name="unfolded", value=folded or None)
-    return Plan(facts=(setting, *cleared), answer=folded)
+    return DecidedCommand(facts=(setting, *cleared), answer=folded)
 
 
 # --- the rest --------------------------------------------------------------------------
 
 
-def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> Plan:
+def _add_note(text: str, level: Any, to_model: bool, state: SessionState) -> DecidedCommand:
     if not text.strip():
         raise UsageError("a note needs some text")
     note = SystemNote(
         text=clean_text(text), level=level, to_model=to_model, node=tip_after(state, ())
     )
-    return Plan(facts=(note,))
+    return DecidedCommand(facts=(note,))
 
 
-def _set_model(model: ModelName, state: SessionState, moment: Moment) -> tuple[Fact, ...]:
+def _set_model(model: ModelName, state: SessionState, moment: DecisionContext) -> tuple[Fact, ...]:
     """The model, and how hard it thinks where that is named with it."""
     changed = SettingChanged(name="model", value=model.name)
     if model.effort is None:
@@ -581,7 +600,7 @@ def _set_model(model: ModelName, state: SessionState, moment: Moment) -> tuple[F
 
 
 def _set_thinking(
-    level: ThinkingLevel, state: SessionState, moment: Moment, *, model: str = ""
+    level: ThinkingLevel, state: SessionState, moment: DecisionContext, *, model: str = ""
 ) -> tuple[Fact, ...]:
     """The level, with a note where `model` (or else the session's own) lacks it.
 
@@ -593,19 +612,19 @@ def _set_thinking(
 
 
 def _told_of_level(
-    model: str, level: ThinkingLevel, state: SessionState, moment: Moment
+    model: str, level: ThinkingLevel, state: SessionState, moment: DecisionContext
 ) -> tuple[Fact, ...]:
     """A note where the model lacks the level."""
     said = level_note(model, level, moment.levels)
     return (SystemNote(text=said, node=tip_after(state, ())),) if said else ()
 
 
-def _change_setting(name: str, value: Any) -> Plan:
+def _change_setting(name: str, value: Any) -> DecidedCommand:
     if name == "permission_mode" and value not in MODES:
         raise UsageError(f"no permission mode {value!r}; there are {', '.join(MODES)}")
     if name == "thinking" and value not in THINKING_LEVELS:
         raise UsageError(f"no thinking level {value!r}; there are {', '.join(THINKING_LEVELS)}")
-    return Plan(facts=(SettingChanged(name=name, value=value),))
+    return DecidedCommand(facts=(SettingChanged(name=name, value=value),))
 
 
 def _checked_image(image: Image) -> Image:

@@ -10,11 +10,11 @@ import msgspec
 from weft.clock import Clock
 from weft.events import TurnStarted
 from weft.ids import CallUid, SessionId, TurnId
-from weft.loop import Commit, Gate, Journal, Remains, Work
+from weft.loop import Commit, PermissionGate, RecoveredCall, SessionWork, TurnJournal
 from weft.messages import Usage
-from weft.permissions import Mode, Rule
-from weft.session.permission_gate import Leave
-from weft.session.rewind.files import FileDoor
+from weft.permissions import Mode, PermissionRule
+from weft.session.permission_gate import GrantedPermissions
+from weft.session.rewind.files import FileRestorer
 from weft.state import SessionState
 from weft.thinking import KnownLevels
 
@@ -29,7 +29,7 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     """None when there is no such file."""
 
 
-class Workshop(Protocol):
+class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
     def opening(self, state: SessionState, started: TurnStarted) -> Commit:
@@ -52,11 +52,15 @@ class Workshop(Protocol):
         """The thinking levels of a model; of the session's own where none is named."""
         ...
 
-    def turn(self, state: SessionState, turn_id: TurnId, journal: Journal, gate: Gate) -> Work:
+    def turn(
+        self, state: SessionState, turn_id: TurnId, journal: TurnJournal, gate: PermissionGate
+    ) -> SessionWork:
         """A turn that is ready to run."""
         ...
 
-    def compaction(self, state: SessionState, focus: str, journal: Journal, gate: Gate) -> Work:
+    def compaction(
+        self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
+    ) -> SessionWork:
         """A compaction that is ready to run."""
         ...
 
@@ -68,7 +72,7 @@ class Workshop(Protocol):
         """The SHA-256 that each file has now, "" where there is none."""
         ...
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, Remains]:
+    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
         """What a dead process left of calls that ran in the sandbox, finished as far as it can be; told once."""
         ...
 
@@ -90,16 +94,16 @@ class Workshop(Protocol):
 class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a session is handed."""
 
-    workshop: Workshop
+    workshop: TurnFactory
     clock: Clock
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"
     """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
     ceiling: Callable[[], Mode] | None = None
     """Of a child: the mode of the session it works for, which it is never above."""
-    inherited: Callable[[], tuple[Rule, ...]] = lambda: ()
+    inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: ()
     """Of a child: what the session it works for was told to ask about or to deny."""
-    leave: Leave = Leave()
+    leave: GrantedPermissions = GrantedPermissions()
     """What was given in this process before."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None
     """Keeps what a person allows for good, `tool(target)`; None where that cannot be."""
@@ -107,7 +111,7 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """A title for a session that has had its first turn; empty keeps the one it has."""
     stop_command: Callable[[str], None] = lambda name: None
     """Has a background command of this process end; does not wait for it."""
-    files: FileDoor | None = None
+    files: FileRestorer | None = None
     """The way to the project's files for a rewind; None where it has none."""
     history_bytes: int = 0
     """File history that a project may have; 0 is no limit."""

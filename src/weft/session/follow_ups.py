@@ -6,17 +6,17 @@ import msgspec
 
 from weft.events import Fact, InputRemoved, QueuesRecalled
 from weft.ids import EntryId
-from weft.loop import Compaction, Turn, Work
-from weft.session.running_work import Worker
-from weft.state import Entry, SessionState
+from weft.loop import CompactionWork, SessionWork, Turn
+from weft.session.running_work import RunningWork
+from weft.state import QueueEntry, SessionState
 
 ENDED_WELL = ("stop", "submitted")
 
 
-class Next(msgspec.Struct, frozen=True):
+class NextTurn(msgspec.Struct, frozen=True):
     """What starts the next turn."""
 
-    entry: Entry | None = None
+    entry: QueueEntry | None = None
     """A follow-up."""
     also_steering: bool = False
     """What was said meanwhile starts a turn too, for there was none that it could steer."""
@@ -36,7 +36,7 @@ class FollowUps:
         """Somebody waits for the end of this message's turn."""
         self._awaited.add(entry_id)
 
-    def was_sent(self, entry: Entry) -> None:
+    def was_sent(self, entry: QueueEntry) -> None:
         """It has its turn."""
         self._awaited.discard(entry.entry_id)
 
@@ -50,13 +50,13 @@ class FollowUps:
             case _:
                 pass
 
-    def after(self, work: Work | None, state: SessionState, worker: Worker) -> Next:
+    def after(self, work: SessionWork | None, state: SessionState, worker: RunningWork) -> NextTurn:
         """What comes after this work."""
-        if isinstance(work, Compaction):
+        if isinstance(work, CompactionWork):
             return self._after_compaction(state, worker)
-        return Next(self.next(state), _leaves_steering(work, state))
+        return NextTurn(self.next(state), _leaves_steering(work, state))
 
-    def next(self, state: SessionState) -> Entry | None:
+    def next(self, state: SessionState) -> QueueEntry | None:
         """The next follow-up, if the turn ended well; else the first one that somebody waits for."""
         if state.turn.open is not None:
             return None
@@ -65,7 +65,7 @@ class FollowUps:
             waiting = tuple(each for each in waiting if each.entry_id in self._awaited)
         return waiting[0] if waiting else None
 
-    def _after_compaction(self, state: SessionState, worker: Worker) -> Next:
+    def _after_compaction(self, state: SessionState, worker: RunningWork) -> NextTurn:
         """Only what was said during the compaction, and not after an abort.
 
         What waited before that waits on: neither a compaction nor its end is a turn that ended well.
@@ -77,10 +77,10 @@ class FollowUps:
             or (entry_id not in worker.queued_before and not worker.is_aborting)
         ]
         follow_up = next((entry for entry in new if entry.delivery == "follow_up"), None)
-        return Next(follow_up, any(entry.delivery == "steering" for entry in new))
+        return NextTurn(follow_up, any(entry.delivery == "steering" for entry in new))
 
 
-def _leaves_steering(work: Work | None, state: SessionState) -> bool:
+def _leaves_steering(work: SessionWork | None, state: SessionState) -> bool:
     """A turn takes steering along until its end; other work has none that could be steered."""
     if isinstance(work, Turn) or not state.queue.waiting("steering"):
         return False

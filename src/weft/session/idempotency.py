@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.events import Cause
+from weft.events import CommandCause
 from weft.session.commands import Command
-from weft.state import Inputs, SessionState
+from weft.state import InputMemory, SessionState
 
 UNWRITTEN_REMEMBERED = 1_000
 """How many commands without a fact a session remembers; older ones are forgotten, oldest first."""
 
 
-class Answered:
+class IdempotencyCache:
     """What is remembered besides the log: commands of this life that left no fact."""
 
     def __init__(self) -> None:
-        self._unwritten = Inputs()
+        self._unwritten = InputMemory()
 
     def before(self, command: Command, asked: str, state: SessionState) -> tuple[bool, Any]:
         """Whether this very command was carried out, and what it answered; `asked` is its digest.
@@ -35,6 +35,8 @@ class Answered:
         if not command.input_id or command.input_id in state.inputs.causes:
             return
         known = self._unwritten.causes
-        known[command.input_id] = Cause(input_id=command.input_id, digest=asked, answer=answer)
+        known[command.input_id] = CommandCause(
+            input_id=command.input_id, digest=asked, answer=answer
+        )
         while len(known) > UNWRITTEN_REMEMBERED:
             del known[next(iter(known))]

@@ -31,11 +31,11 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import Entry, as_message, pin_block
+from weft.loop import LineEntry, as_message, pin_block
 from weft.messages import File, Image, Part, Text, ToolResult
-from weft.state import Entry as QueueEntry
+from weft.state import QueueEntry
 from weft.store import Store
-from weft.tree import Compaction, Place, Tree
+from weft.tree import ConversationTree, LogPosition, TreeCompaction
 
 BLOB_OVER: Final = 32 * 1024
 """Parts longer than this are kept as blobs."""
@@ -139,7 +139,7 @@ async def unspill_entries(entries: Iterable[QueueEntry], store: Store) -> tuple[
 # --- reading ---------------------------------------------------------------------------
 
 
-async def load_line(tree: Tree, tip: NodeId | None, store: Store) -> list[Entry]:
+async def load_line(tree: ConversationTree, tip: NodeId | None, store: Store) -> list[LineEntry]:
     """The line that ends at `tip`, with all words, as it is at this moment.
 
     The tree may grow while the words are read, so where they are is written down before.
@@ -153,22 +153,24 @@ class _Spot(NamedTuple):
     """Where the words of one node are, at one moment."""
 
     node: NodeId
-    first: Place
-    newest: Place
-    results: dict[CallUid, Place]
+    first: LogPosition
+    newest: LogPosition
+    results: dict[CallUid, LogPosition]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[LogPosition, ...]:
         return (self.first, self.newest, *self.results.values())
 
 
-def _spot(tree: Tree, node: NodeId) -> _Spot:
+def _spot(tree: ConversationTree, node: NodeId) -> _Spot:
     skeleton = tree.nodes[node]
     first = skeleton.earlier[0] if skeleton.earlier else skeleton.at
     return _Spot(node, first, skeleton.at, dict(skeleton.results))
 
 
-async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[Part, ...]]:
+async def load_revisions(
+    tree: ConversationTree, node: NodeId, store: Store
+) -> list[tuple[Part, ...]]:
     """What a node said in each revision, oldest first."""
     skeleton = tree.require(node)
     places = [*skeleton.earlier, skeleton.at]
@@ -181,7 +183,9 @@ async def load_revisions(tree: Tree, node: NodeId, store: Store) -> list[tuple[P
     return found
 
 
-async def load_summary(compaction: Compaction, store: Store, pinned: Sequence[Entry] = ()) -> str:
+async def load_summary(
+    compaction: TreeCompaction, store: Store, pinned: Sequence[LineEntry] = ()
+) -> str:
     """What the model reads in place of what was compacted; `pinned` is carried too, where it was pinned only afterwards."""
     fact = (await read_places([compaction.at], store))[compaction.at]
     if not isinstance(fact, Compacted):
@@ -196,20 +200,20 @@ def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:
     return fact.parts
 
 
-async def read_places(places: Iterable[Place], store: Store) -> dict[Place, AnyFact]:
+async def read_places(places: Iterable[LogPosition], store: Store) -> dict[LogPosition, AnyFact]:
     """The facts at these places."""
     by_log: dict[str, list[int]] = {}
     for place in places:
         by_log.setdefault(place.log, []).append(place.seq)
-    found: dict[Place, AnyFact] = {}
+    found: dict[LogPosition, AnyFact] = {}
     for log, seqs in by_log.items():
         for record in await store.read_at(log, sorted(set(seqs))):
             fact = decode(record.body)
-            found[Place(fact.session_id, fact.seq)] = fact
+            found[LogPosition(fact.session_id, fact.seq)] = fact
     return found
 
 
-async def _entry(spot: _Spot, facts: Mapping[Place, AnyFact], store: Store) -> Entry:
+async def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact], store: Store) -> LineEntry:
     first = facts[spot.first]
     if not isinstance(first, NewMessage):
         raise Corrupt(first.session_id, f"expected the message {spot.node}", seq=first.seq)
@@ -220,7 +224,7 @@ async def _entry(spot: _Spot, facts: Mapping[Place, AnyFact], store: Store) -> E
     results = {
         uid: await _whole(_result(facts[place]), store) for uid, place in spot.results.items()
     }
-    return Entry(
+    return LineEntry(
         node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
         results=results,
     )
@@ -248,7 +252,7 @@ class LineCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._entries: list[Entry] | None = None
+        self._entries: list[LineEntry] | None = None
         self._places: dict[NodeId, int] = {}
         self._characters = 0
         self._seen = 0
@@ -258,7 +262,7 @@ class LineCache:
         """Begin with a session that has no line yet."""
         self._entries, self._places, self._characters = [], {}, 0
 
-    async def line(self, tree: Tree, tip: NodeId | None) -> list[Entry]:
+    async def line(self, tree: ConversationTree, tip: NodeId | None) -> list[LineEntry]:
         """The line that ends at `tip`; a list of the caller's own."""
         if self._entries is not None and self._tip() == tip:
             return list(self._entries)
@@ -280,7 +284,7 @@ class LineCache:
             case ToolComplete(result=result) if any(image.blob for image in result.images):
                 self.drop()
             case NewMessage(node=node, advance=True) if node.parent == self._tip():
-                self._append(Entry(node=node))
+                self._append(LineEntry(node=node))
             case ToolComplete(node=node_id, call_uid=call_uid, result=result):
                 self._add_result(node_id, call_uid, result)
             case (
@@ -306,12 +310,12 @@ class LineCache:
     def _tip(self) -> NodeId | None:
         return self._entries[-1].node.id if self._entries else None
 
-    def _keep(self, entries: list[Entry]) -> None:
+    def _keep(self, entries: list[LineEntry]) -> None:
         self.start_empty()
         for entry in entries:
             self._append(entry)
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: LineEntry) -> None:
         if self._entries is None:
             return
         self._places[entry.node.id] = len(self._entries)
@@ -326,7 +330,7 @@ class LineCache:
         entry = self._entries[place]
         if call_uid not in entry.results:
             merged = {**entry.results, call_uid: result}
-            self._entries[place] = Entry(node=entry.node, results=merged)
+            self._entries[place] = LineEntry(node=entry.node, results=merged)
             self._grow(len(result.text))
 
     def _grow(self, characters: int) -> None:

@@ -17,7 +17,7 @@ from weft.clock import Clock
 from weft.errors import StoreError
 from weft.events import (
     AnswerRestarted,
-    Cause,
+    CommandCause,
     Event,
     Fact,
     NewMessage,
@@ -27,14 +27,13 @@ from weft.events import (
     TurnFinished,
 )
 from weft.ids import NodeId
-from weft.loop import Commit, ContextLine, Entry, pinned
+from weft.loop import Commit, ContextLine, LineEntry, pinned
 from weft.messages import Part
 from weft.session.append import stamp
 from weft.session.line import LineCache, load_revisions, load_summary, unspill_entries
 from weft.session.load import load_state
 from weft.session.subscription import Subscription
-from weft.state import Entry as QueueEntry
-from weft.state import SessionState
+from weft.state import QueueEntry, SessionState
 from weft.store import DraftChunk, Lease, Store
 
 logger = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ class SessionLog:
 
     # -- writing
 
-    async def commit(self, commit: Commit, cause: Cause | None = None) -> Sequence[Fact]:
+    async def commit(self, commit: Commit, cause: CommandCause | None = None) -> Sequence[Fact]:
         """Append, then apply and publish; returns the facts as they are stored."""
         if not commit.facts:
             return ()
@@ -203,7 +202,7 @@ class SessionLog:
         self._facts.drop(inbox)
         self._signals.drop(inbox)
 
-    async def line(self, tip: NodeId | None = None) -> list[Entry]:
+    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 

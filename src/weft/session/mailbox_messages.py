@@ -6,18 +6,18 @@ from typing import TypeAlias
 
 import msgspec
 
-from weft.loop import Build, Work
+from weft.loop import Build, SessionWork
 from weft.session.commands import Command
 
 
 class TurnWrites(msgspec.Struct, frozen=True):
     """The running turn has something to commit."""
 
-    turn: Work
+    turn: SessionWork
     build: Build
 
 
-class Append(msgspec.Struct, frozen=True):
+class ChildAppend(msgspec.Struct, frozen=True):
     """A session that works for this one has something to put on record here."""
 
     build: Build
@@ -27,15 +27,15 @@ class Append(msgspec.Struct, frozen=True):
 class TurnEnded(msgspec.Struct, frozen=True):
     """The turn's task is over."""
 
-    turn: Work
+    turn: SessionWork
     error: BaseException | None
 
 
 class AbortOverdue(msgspec.Struct, frozen=True):
     """A turn did not settle in time after an abort."""
 
-    turn: Work
+    turn: SessionWork
 
 
-OfTurns: TypeAlias = TurnWrites | Append | TurnEnded | AbortOverdue
+OfTurns: TypeAlias = TurnWrites | ChildAppend | TurnEnded | AbortOverdue
 Message: TypeAlias = Command | OfTurns

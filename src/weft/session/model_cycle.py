@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from weft.errors import UsageError
 from weft.messages import ModelName, parse_model_name
 from weft.session.commands import ChangeSetting, Command, CycleModel, CycleThinking
-from weft.state import SessionState, Settings
+from weft.state import SessionSettings, SessionState
 from weft.thinking import THINKING_LEVELS, KnownLevels, ThinkingLevel, nearest_level
 
 
-def next_model(rotation: Sequence[str], settings: Settings) -> ModelName:
+def next_model(rotation: Sequence[str], settings: SessionSettings) -> ModelName:
     """The model after the present one; without an effort, it thinks as hard as the present one.
 
     Raises:
@@ -24,11 +24,11 @@ def next_model(rotation: Sequence[str], settings: Settings) -> ModelName:
     return models[(place + 1) % len(models)]
 
 
-def _is_present(model: ModelName, settings: Settings) -> bool:
+def _is_present(model: ModelName, settings: SessionSettings) -> bool:
     return model.name == settings.model and model.effort in (None, settings.thinking)
 
 
-def next_thinking(settings: Settings, levels: KnownLevels) -> ThinkingLevel:
+def next_thinking(settings: SessionSettings, levels: KnownLevels) -> ThinkingLevel:
     """The model's next harder level, and after its hardest the vendor's default.
 
     Where the model has none, or they are not known, all levels are gone through: they count with

@@ -12,38 +12,46 @@ from typing import Literal
 import msgspec
 
 from weft.events import PermissionResolved
-from weft.loop import Gate
-from weft.permissions import MODES, Action, Decision, Grant, Mode, Rule, decide
+from weft.loop import PermissionGate
+from weft.permissions import (
+    MODES,
+    Mode,
+    PermissionGrant,
+    PermissionRule,
+    PolicyDecision,
+    ToolAction,
+    decide,
+)
 from weft.state import SessionState
 
 
-class Leave(msgspec.Struct, frozen=True, kw_only=True):
+class GrantedPermissions(msgspec.Struct, frozen=True, kw_only=True):
     """What a person gave a session in this process; outlives the session's unloading, not the process."""
 
     trusted_mode: bool = False
     """The permission mode was set here, so `auto` and `bypass` hold."""
-    grants: tuple[Grant, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    grants: tuple[PermissionGrant, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     """What answers have allowed and denied besides their own request."""
 
     @property
-    def restrictions(self) -> tuple[Rule, ...]:
+    def restrictions(self) -> tuple[PermissionRule, ...]:
         """The rules that allow nothing; they hold for whoever works for the session, too."""
         return tuple(rule for rule in self.rules if rule.verdict != "allow")
 
 
-class SessionGate(Gate):
+class SessionPermissionGate(PermissionGate):
     """Judges the actions of one session."""
 
     def __init__(
         self,
         state: SessionState,
         *,
-        rules: tuple[Rule, ...],
+        rules: tuple[PermissionRule, ...],
         asking: Literal["wait", "yes", "no"],
-        leave: Leave,
+        leave: GrantedPermissions,
         ceiling: Callable[[], Mode] | None = None,
-        inherited: Callable[[], tuple[Rule, ...]] = lambda: (),
+        inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: (),
     ) -> None:
         self.state = state
         self._rules = rules
@@ -55,12 +63,14 @@ class SessionGate(Gate):
         self._inherited = inherited
 
     @property
-    def leave(self) -> Leave:
+    def leave(self) -> GrantedPermissions:
         """What has been given so far, for when the session comes back in this process."""
-        return Leave(trusted_mode=self._trusted_mode, grants=tuple(self._grants), rules=self._given)
+        return GrantedPermissions(
+            trusted_mode=self._trusted_mode, grants=tuple(self._grants), rules=self._given
+        )
 
     @property
-    def restrictions(self) -> tuple[Rule, ...]:
+    def restrictions(self) -> tuple[PermissionRule, ...]:
         """What those who work for the session are held to besides their own rules."""
         return (*self.leave.restrictions, *self._inherited())
 
@@ -78,7 +88,7 @@ class SessionGate(Gate):
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         return self._asking
 
-    def decide(self, action: Action) -> Decision:
+    def decide(self, action: ToolAction) -> PolicyDecision:
         rules = (*self._rules, *self._given, *self._inherited())
         return decide(action, mode=self.mode, rules=rules, grants=self._grants)
 
@@ -90,9 +100,9 @@ class SessionGate(Gate):
         """Remember what an answer grants, and what it rules, beyond its own request."""
         self._given = (*self._given, *resolved.rules)
         if resolved.pattern and resolved.action == "allow_turn":
-            self._grants.append(Grant(pattern=resolved.pattern, scope="turn"))
+            self._grants.append(PermissionGrant(pattern=resolved.pattern, scope="turn"))
         if resolved.pattern and resolved.action == "allow_always":
-            self._grants.append(Grant(pattern=resolved.pattern, scope="session"))
+            self._grants.append(PermissionGrant(pattern=resolved.pattern, scope="session"))
 
     def turn_ended(self) -> None:
         """Leave that was given for the turn is over."""

@@ -12,12 +12,12 @@ import msgspec
 
 from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import NodeId
 from weft.loop import (
     Commit,
-    Evidence,
-    Leftover,
+    PartialDraft,
+    RecoveryEvidence,
     children_wanted,
     command_ends,
     count_lost,
@@ -30,12 +30,12 @@ from weft.session.environment import SessionEnvironment
 from weft.session.log import SessionLog
 from weft.store import Store
 
-_RECOVER = Boundary("session.recover")
-_END = Boundary("session.end")
-_DOWN = Boundary("session.down")
+_RECOVER = FailPointPair("session.recover")
+_END = FailPointPair("session.end")
+_DOWN = FailPointPair("session.down")
 
 
-class Comeback:
+class SessionRecovery:
     """Closes what was left open."""
 
     def __init__(self, log: SessionLog, store: Store, environment: SessionEnvironment) -> None:
@@ -116,7 +116,7 @@ class Comeback:
         await self._log.commit(Commit(facts=(raised, *ending), blobs=found.blobs, drop_draft=True))
         _DOWN.after.hit()
 
-    async def _evidence(self) -> Evidence:
+    async def _evidence(self) -> RecoveryEvidence:
         state = self._log.state
         draft = await self._store.load_draft(state.session_id)
         files = self._env.files
@@ -135,8 +135,8 @@ class Comeback:
         for each in remains.values():
             found += each.touched
             blobs |= each.blobs
-        return Evidence(
-            leftover=Leftover(node=draft.node, text=draft.text) if draft is not None else None,
+        return RecoveryEvidence(
+            leftover=PartialDraft(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.workshop.file_hashes(wanted),
             cost=self._env.workshop.cost,
             children=await self._env.workshop.children_used(children_wanted(state)),

@@ -11,12 +11,12 @@ import anyio
 from weft.actors import Mailbox, Supervisor, no_strays
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
-from weft.loop import Work
+from weft.loop import SessionWork
 from weft.session.mailbox_messages import AbortOverdue, Message, TurnEnded
 from weft.state import SessionState
 
 
-class Worker:
+class RunningWork:
     """What is at work, if anything is."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Worker:
         self._mailbox = mailbox
         self._supervisor = supervisor
         self._abort_seconds = abort_seconds
-        self.turn: Work | None = None
+        self.turn: SessionWork | None = None
         self.is_aborting = False
         """The work that runs, or ran last, was told to stop."""
         self.abort_reason = ""
@@ -34,7 +34,7 @@ class Worker:
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
 
-    def start(self, work: Work, state: SessionState) -> None:
+    def start(self, work: SessionWork, state: SessionState) -> None:
         """Set something to work."""
         self.turn = work
         self.is_aborting = False
@@ -42,7 +42,7 @@ class Worker:
         self.settled = anyio.Event()
         self._supervisor.start(lambda: self._run(work), f"turn {work.turn_id}")
 
-    async def _run(self, turn: Work) -> None:
+    async def _run(self, turn: SessionWork) -> None:
         error: BaseException | None = None
         try:
             await no_strays(turn.run())
@@ -54,7 +54,7 @@ class Worker:
             except WeftError:
                 return
 
-    def release(self) -> Work | None:
+    def release(self) -> SessionWork | None:
         """It is over; returns what it was."""
         work, self.turn = self.turn, None
         self.settled.set()
@@ -80,7 +80,7 @@ class Worker:
         if (turn := self.turn) is not None:
             self._supervisor.start(lambda: self._watch(turn), f"abort {turn.turn_id}")
 
-    async def _watch(self, turn: Work) -> None:
+    async def _watch(self, turn: SessionWork) -> None:
         with anyio.move_on_after(self._abort_seconds):
             await self.settled.wait()
             return

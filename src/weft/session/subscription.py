@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Literal, Self
 
 from weft.actors import Inbox
-from weft.events import AnyFact, Event, FactBase, SessionStatus, Unknown, decode
+from weft.events import AnyFact, Event, FactBase, SessionStatus, UnknownFact, decode
 from weft.store import Store
 
 PAGE = 500
@@ -61,7 +61,7 @@ class Subscription:
                     raise StopAsyncIteration
                 await self._inbox.wait()
                 continue
-            if not isinstance(event, FactBase | Unknown):
+            if not isinstance(event, FactBase | UnknownFact):
                 if self._live is True or (self._live and isinstance(event, SessionStatus)):
                     return event
                 continue

@@ -7,19 +7,19 @@ from typing import Literal, Protocol
 
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import NodeId, RequestId
-from weft.loop import Build, ContextLine, Journal, Work
+from weft.loop import Build, ContextLine, SessionWork, TurnJournal
 from weft.session.log import SessionLog
 from weft.state import SessionState
 
 
-class Office(Protocol):
+class TurnOwner(Protocol):
     """What a turn needs of the actor besides the log."""
 
-    async def write_for(self, turn: Work, build: Build) -> Sequence[Fact]:
+    async def write_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
         """Commit what a turn has to say, in the mailbox's order."""
         ...
 
-    def status_of(self, turn: Work, status: Status) -> None:
+    def status_of(self, turn: SessionWork, status: Status) -> None:
         """A turn does something else now."""
         ...
 
@@ -28,13 +28,13 @@ class Office(Protocol):
     async def until(self, holds: Callable[[SessionState], bool]) -> None: ...
 
 
-class TurnJournal(Journal):
+class SessionTurnJournal(TurnJournal):
     """The journal of one turn; `turn` is set before it begins."""
 
-    def __init__(self, log: SessionLog, office: Office) -> None:
+    def __init__(self, log: SessionLog, office: TurnOwner) -> None:
         self._log = log
         self._office = office
-        self.turn: Work | None = None
+        self.turn: SessionWork | None = None
 
     @property
     def state(self) -> SessionState:

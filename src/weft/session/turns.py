@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from weft.actors import Budget, Mailbox
+from weft.actors import Mailbox, RestartBudget
 from weft.errors import Fenced, SessionError, SessionStopped, StoreError, WeftError
 from weft.events import (
-    Cause,
+    CommandCause,
     Compacted,
     ErrorRaised,
     Fact,
@@ -29,41 +29,41 @@ from weft.events import (
     TurnFinished,
     TurnStarted,
 )
-from weft.faults import Boundary
+from weft.faults import FailPointPair
 from weft.ids import RequestId
-from weft.loop import Build, Commit, Compaction, Work
-from weft.session.decide import Moment, Plan, start_follow_up
+from weft.loop import Build, Commit, CompactionWork, SessionWork
+from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
-from weft.session.follow_ups import ENDED_WELL, FollowUps, Next
+from weft.session.follow_ups import ENDED_WELL, FollowUps, NextTurn
 from weft.session.log import SessionLog
 from weft.session.mailbox_messages import Message, TurnWrites
-from weft.session.permission_gate import SessionGate
-from weft.session.recovery import Comeback
-from weft.session.running_work import Worker
-from weft.session.turn_journal import TurnJournal
-from weft.session.waiters import Waiting
+from weft.session.permission_gate import SessionPermissionGate
+from weft.session.recovery import SessionRecovery
+from weft.session.running_work import RunningWork
+from weft.session.turn_journal import SessionTurnJournal
+from weft.session.waiters import FactWaiters
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)
 
-_COMMAND = Boundary("session.command")
-_RESTART = Boundary("session.restart")
-_OVERDUE = Boundary("session.overdue")
+_COMMAND = FailPointPair("session.command")
+_RESTART = FailPointPair("session.restart")
+_OVERDUE = FailPointPair("session.overdue")
 
 
-class Turns:
+class TurnScheduler:
     """What a session is doing, and what it does next."""
 
     def __init__(
         self,
         log: SessionLog,
-        worker: Worker,
-        comeback: Comeback,
+        worker: RunningWork,
+        comeback: SessionRecovery,
         *,
         mailbox: Mailbox[Message],
-        gate: SessionGate,
+        gate: SessionPermissionGate,
         environment: SessionEnvironment,
-        budget: Budget,
+        budget: RestartBudget,
     ) -> None:
         self._log = log
         self._worker = worker
@@ -72,14 +72,14 @@ class Turns:
         self._gate = gate
         self._env = environment
         self._budget = budget
-        self._waiting = Waiting()
+        self._waiting = FactWaiters()
         self.follow_ups = FollowUps()
         self._turn_status: Status = "thinking"
         self._shown: Status | None = None
         """The status that was published last; None when it has changed since without anybody being told."""
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
-        self._owed: Cause | None = None
+        self._owed: CommandCause | None = None
         """What asked for the work that runs, to be written with what comes of it."""
         self.error = ""
         """Why the session is down; empty when it is not."""
@@ -108,7 +108,7 @@ class Turns:
             self._shown = self.status
             self._log.signal(SessionStatus(status=self.status))
 
-    def status_of(self, turn: Work, status: Status) -> None:
+    def status_of(self, turn: SessionWork, status: Status) -> None:
         """A turn does something else now."""
         if turn is self._worker.turn and status != self._turn_status:
             self._set_status(status)
@@ -152,11 +152,13 @@ class Turns:
 
     # -- starting
 
-    def moment(self, file: FoundFile | None = None) -> Moment:
+    def moment(self, file: FoundFile | None = None) -> DecisionContext:
         """What a decision may know besides the state."""
-        return Moment(now=self._env.clock.now(), running=self._worker.turn is not None, file=file)
+        return DecisionContext(
+            now=self._env.clock.now(), running=self._worker.turn is not None, file=file
+        )
 
-    async def carry_out(self, plan: Plan, cause: Cause | None) -> None:
+    async def carry_out(self, plan: DecidedCommand, cause: CommandCause | None) -> None:
         """Append what was decided, and do what is to be done then."""
         commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
@@ -183,29 +185,29 @@ class Turns:
         open_turn = state.turn.open
         if open_turn is None:
             return
-        journal = TurnJournal(self._log, self)
+        journal = SessionTurnJournal(self._log, self)
         turn = self._env.workshop.turn(state, open_turn.turn_id, journal, self._gate)
         self._set_to_work(turn, journal)
 
-    def _start_compaction(self, focus: str, cause: Cause | None) -> None:
-        journal = TurnJournal(self._log, self)
+    def _start_compaction(self, focus: str, cause: CommandCause | None) -> None:
+        journal = SessionTurnJournal(self._log, self)
         work = self._env.workshop.compaction(self._log.state, focus, journal, self._gate)
         self._owed = cause
         self._set_to_work(work, journal)
 
-    def _set_to_work(self, work: Work, journal: TurnJournal) -> None:
+    def _set_to_work(self, work: SessionWork, journal: SessionTurnJournal) -> None:
         journal.turn = work
         self._worker.start(work, self._log.state)
         self._set_status("thinking")
 
     # -- writing
 
-    async def write_for(self, turn: Work, build: Build) -> Sequence[Fact]:
+    async def write_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
         """Commit what a turn has to say, through the mailbox.  For the turn; a cancel ends the wait only."""
         stored: Sequence[Fact] = await self._mailbox.call(TurnWrites(turn, build))
         return stored
 
-    async def commit_for(self, turn: Work, build: Build) -> Sequence[Fact]:
+    async def commit_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
         """Commit what a turn has to say.
 
         Raises:
@@ -232,7 +234,7 @@ class Turns:
         is_at_rest = self._worker.turn is None and state.turn.open is None
         ended_well = state.turn.last_reason in ENDED_WELL
         if wake and is_at_rest and ended_well and state.queue.waiting("steering"):
-            await self._start_next(Next(self.follow_ups.next(state), also_steering=True))
+            await self._start_next(NextTurn(self.follow_ups.next(state), also_steering=True))
         return stored
 
     def _titled(self, commit: Commit) -> Commit:
@@ -256,7 +258,7 @@ class Turns:
         if self._worker.turn is None:
             self._set_status(self.status)
 
-    async def _start_next(self, following: Next) -> None:
+    async def _start_next(self, following: NextTurn) -> None:
         """Start the turn of what waits, if there is something."""
         if self.is_stopping or not following:
             return
@@ -276,7 +278,7 @@ class Turns:
         finally:
             self._is_between_turns = False
 
-    async def ended(self, turn: Work, error: BaseException | None) -> None:
+    async def ended(self, turn: SessionWork, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
         if turn is not self._worker.turn:
             return
@@ -294,7 +296,7 @@ class Turns:
             settled.set()
             self._set_status(self.status)
 
-    async def settle_for(self, turn: Work) -> None:
+    async def settle_for(self, turn: SessionWork) -> None:
         """A tool does not let go: settle the turn without it; what it still writes is refused."""
         if turn is not self._worker.turn:
             return
@@ -348,7 +350,7 @@ class Turns:
             # It crashed while it was being stopped: what a person has stopped does not go on by itself.
             await self._comeback.end(self._worker.abort_reason, "aborted")
             self._worker.settled.set()
-            await self._start_next(Next(self.follow_ups.next(self._log.state)))
+            await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
         else:
             await self._comeback.settle()
             self._start_turn()
@@ -360,8 +362,8 @@ class Turns:
         self._set_status("error")
 
 
-def _may_be_last(work: Work, commit: Commit) -> bool:
+def _may_be_last(work: SessionWork, commit: Commit) -> bool:
     """False for what a compaction writes before its end: it has no turn that would be open until then."""
-    return not isinstance(work, Compaction) or any(
+    return not isinstance(work, CompactionWork) or any(
         isinstance(fact, Compacted | ErrorRaised) for fact in commit.facts
     )

@@ -22,7 +22,7 @@ class _Wait:
         self.answer: Resolution | None = None
 
 
-class Waiting:
+class FactWaiters:
     """Waits, and is told of every fact."""
 
     def __init__(self) -> None:

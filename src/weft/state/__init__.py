@@ -3,47 +3,47 @@
 Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """
 
-from weft.state.about import About
-from weft.state.background import Background, BackgroundCommand
-from weft.state.boundaries import Boundary, Bounds
-from weft.state.children import Child, Children
-from weft.state.files import Files, TouchedFile
-from weft.state.inputs import Inputs
-from weft.state.ledger import Ledger, Row
+from weft.state.about import SessionSummary
+from weft.state.background import BackgroundCommand, BackgroundCommandLog
+from weft.state.boundaries import EditBoundaries, EditBoundary
+from weft.state.children import ChildSession, ChildSessions
+from weft.state.files import TouchedFile, TouchedFiles
+from weft.state.inputs import InputMemory
+from weft.state.ledger import UsageLedger, UsageRow
 from weft.state.plan import DoneStep, PlanState, StepState
-from weft.state.queue import Entry, Queue, combine_queue_entries_to_text
+from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, fold, restore, snapshot
-from weft.state.settings import Settings
-from weft.state.todos import Todos
-from weft.state.turn import Answered, ModelCall, OpenTurn, Request, Turn
+from weft.state.settings import SessionSettings
+from weft.state.todos import TodoList
+from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
 
 __all__ = [
     "FOLD_VERSION",
-    "About",
-    "Answered",
-    "Background",
+    "AnsweredRequest",
     "BackgroundCommand",
-    "Boundary",
-    "Bounds",
-    "Child",
-    "Children",
+    "BackgroundCommandLog",
+    "ChildSession",
+    "ChildSessions",
     "DoneStep",
-    "Entry",
-    "Files",
-    "Inputs",
-    "Ledger",
+    "EditBoundaries",
+    "EditBoundary",
+    "InputMemory",
+    "InputQueue",
     "ModelCall",
     "OpenTurn",
+    "OpenTurnState",
     "PlanState",
-    "Queue",
+    "QueueEntry",
     "Request",
-    "Row",
+    "SessionSettings",
     "SessionState",
-    "Settings",
+    "SessionSummary",
     "StepState",
-    "Todos",
+    "TodoList",
     "TouchedFile",
-    "Turn",
+    "TouchedFiles",
+    "UsageLedger",
+    "UsageRow",
     "combine_queue_entries_to_text",
     "fold",
     "restore",

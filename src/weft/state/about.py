@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.events import AnyFact, ForkPoint, NewMessage, Origin, SessionCreated, TurnStarted
+from weft.events import AnyFact, CallOrigin, ForkPoint, NewMessage, SessionCreated, TurnStarted
 
 FIRST_PROMPT_LENGTH = 200
 """Characters of the first prompt that a list keeps."""
 
 
-class About(msgspec.Struct, kw_only=True):
+class SessionSummary(msgspec.Struct, kw_only=True):
     """The session's own story in numbers."""
 
     project_path: str = ""
@@ -20,7 +20,7 @@ class About(msgspec.Struct, kw_only=True):
     message_count: int = 0
     turn_count: int = 0
     first_prompt: str = ""
-    parent: Origin | None = None
+    parent: CallOrigin | None = None
     fork: ForkPoint | None = None
     imported: bool = False
 

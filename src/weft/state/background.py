@@ -27,7 +27,7 @@ class BackgroundCommand(msgspec.Struct, kw_only=True, omit_defaults=True):
     """None while it runs, as far as the log can tell."""
 
 
-class Background(msgspec.Struct):
+class BackgroundCommandLog(msgspec.Struct):
     """All of them by name, the one started first is first."""
 
     known: dict[str, BackgroundCommand] = {}

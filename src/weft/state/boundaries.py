@@ -12,7 +12,7 @@ from weft.events import AnyFact, BoundaryChanged
 from weft.ids import BlobId
 
 
-class Boundary(msgspec.Struct, frozen=True, kw_only=True):
+class EditBoundary(msgspec.Struct, frozen=True, kw_only=True):
     """Lines `first` to `last` of a file, from 0, both included; empty when `last` is `first - 1`."""
 
     path: str
@@ -24,10 +24,10 @@ class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the fact that set it."""
 
 
-class Bounds(msgspec.Struct):
+class EditBoundaries(msgspec.Struct):
     """The boundaries in force, by path."""
 
-    held: dict[str, Boundary] = {}
+    held: dict[str, EditBoundary] = {}
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
@@ -39,7 +39,7 @@ class Bounds(msgspec.Struct):
         known = self.held.get(fact.path)
         if fact.moves and (known is None or known.name != fact.moves):
             return
-        self.held[fact.path] = Boundary(
+        self.held[fact.path] = EditBoundary(
             path=fact.path,
             first=fact.first,
             last=fact.last,

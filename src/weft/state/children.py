@@ -13,7 +13,7 @@ from weft.messages import NOTHING_USED, Usage
 ChildPurpose: TypeAlias = Literal["agent", "candidate", "step"]
 
 
-class Child(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ChildSession(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One of them."""
 
     purpose: ChildPurpose = "agent"
@@ -35,10 +35,10 @@ class Child(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.reason is None
 
 
-class Children(msgspec.Struct):
+class ChildSessions(msgspec.Struct):
     """All children by their session id, oldest first."""
 
-    known: dict[SessionId, Child] = {}
+    known: dict[SessionId, ChildSession] = {}
     turn_id: TurnId | None = None
     """The newest turn."""
 
@@ -63,7 +63,7 @@ class Children(msgspec.Struct):
             earlier.reason = None
             earlier.turn_id = self.turn_id
             return
-        self.known[fact.child] = Child(
+        self.known[fact.child] = ChildSession(
             purpose=fact.purpose,
             name=fact.name,
             background=fact.background,
@@ -86,7 +86,7 @@ class Children(msgspec.Struct):
         ]
 
 
-def _count(child: Child, fact: ChildFinished) -> None:
+def _count(child: ChildSession, fact: ChildFinished) -> None:
     models = fact.models or ({"": fact.usage} if fact.usage is not None else {})
     for model, usage in models.items():
         child.counted[model] = child.counted.get(model, NOTHING_USED) + usage

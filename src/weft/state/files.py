@@ -13,7 +13,7 @@ import msgspec
 
 from weft.events import AnyFact, FileChange, FileTouched, RefMoved, Rewound, SessionCreated
 from weft.ids import BlobId, SessionId
-from weft.tree import Place
+from weft.tree import LogPosition
 
 FileAction: TypeAlias = Literal["created", "modified", "deleted"]
 
@@ -26,7 +26,7 @@ class TouchedFile(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
-class Original(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class OriginalFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What was at a path before the session first touched it."""
 
     exists: bool
@@ -34,27 +34,27 @@ class Original(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mode: int = 0
 
 
-class Files(msgspec.Struct):
+class TouchedFiles(msgspec.Struct):
     """Changed files; the last touched one is last."""
 
     touched: dict[str, TouchedFile] = {}
-    originals: dict[str, Original] = {}
-    places: list[Place] = []
+    originals: dict[str, OriginalFile] = {}
+    places: list[LogPosition] = []
     """The facts that tell of changes, in the order they happened."""
     logs: list[SessionId] = []
     """The logs that were folded, the oldest ancestor of a fork first."""
     checkpoints: dict[str, int] = {}
     """How many of `places` there were when a checkpoint was set."""
-    rewinds: list[Place] = []
+    rewinds: list[LogPosition] = []
     """Rewinds that have not been taken back."""
-    unsettled: Place | None = None
+    unsettled: LogPosition | None = None
     """A rewind whose files may not have been put back yet."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
             case FileTouched():
-                self.places.append(Place(fact.session_id, fact.seq))
+                self.places.append(LogPosition(fact.session_id, fact.seq))
                 self._touch(fact)
             case Rewound():
                 self._rewind(fact)
@@ -69,7 +69,7 @@ class Files(msgspec.Struct):
         """All of them, the last touched first."""
         return list(reversed(self.touched.values()))
 
-    def places_after(self, place: Place) -> list[Place]:
+    def places_after(self, place: LogPosition) -> list[LogPosition]:
         """Where the changes are written down that happened after the fact at `place`."""
         rank = {log: number for number, log in enumerate(self.logs)}
         start = (rank.get(place.log, -1), place.seq)
@@ -79,11 +79,11 @@ class Files(msgspec.Struct):
         if stat.S_ISDIR(fact.mode_after or fact.mode_before):
             return
         exists = fact.action != "created"
-        before = Original(exists, fact.before, fact.mode_before)
+        before = OriginalFile(exists, fact.before, fact.mode_before)
         self._net(fact.path, before, exists_now=fact.action != "deleted", at=fact.at)
 
     def _rewind(self, fact: Rewound) -> None:
-        place = Place(fact.session_id, fact.seq)
+        place = LogPosition(fact.session_id, fact.seq)
         if fact.files:
             self.places.append(place)
         for change in fact.files:
@@ -96,12 +96,14 @@ class Files(msgspec.Struct):
         if not fact.undoes:
             self.rewinds.append(place)
         else:
-            undone = Place(fact.session_id, fact.undoes)
+            undone = LogPosition(fact.session_id, fact.undoes)
             self.rewinds = [each for each in self.rewinds if each != undone]
 
     def _put_back(self, change: FileChange, at: float) -> None:
-        before = Original(_is_there(change.before, change.mode_before))
-        now = Original(_is_there(change.after, change.mode_after), change.after, change.mode_after)
+        before = OriginalFile(_is_there(change.before, change.mode_before))
+        now = OriginalFile(
+            _is_there(change.after, change.mode_after), change.after, change.mode_after
+        )
         if self.originals.get(change.path) == now:
             # As if the session had never been there.
             self.touched.pop(change.path, None)
@@ -109,7 +111,7 @@ class Files(msgspec.Struct):
         else:
             self._net(change.path, before, exists_now=now.exists, at=at)
 
-    def _net(self, path: str, before: Original, *, exists_now: bool, at: float) -> None:
+    def _net(self, path: str, before: OriginalFile, *, exists_now: bool, at: float) -> None:
         """What all changes of a path come to, seen from before the first."""
         original = self.originals.setdefault(path, before)
         self.touched.pop(path, None)

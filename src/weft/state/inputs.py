@@ -7,21 +7,21 @@ from typing import Any
 import msgspec
 
 from weft.errors import StaleInput
-from weft.events import AnyFact, Cause, Unknown
+from weft.events import AnyFact, CommandCause, UnknownFact
 from weft.ids import InputId
 
 REMEMBERED = 10_000
 """How many input ids a session remembers; older ones are forgotten, oldest first."""
 
 
-class Inputs(msgspec.Struct):
+class InputMemory(msgspec.Struct):
     """The remembered causes, oldest first."""
 
-    causes: dict[InputId, Cause] = {}
+    causes: dict[InputId, CommandCause] = {}
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
-        if isinstance(fact, Unknown) or fact.cause is None:
+        if isinstance(fact, UnknownFact) or fact.cause is None:
             return
         self.causes[fact.cause.input_id] = fact.cause
         if len(self.causes) > REMEMBERED:

@@ -14,7 +14,7 @@ from weft.messages import NOTHING_USED, Usage
 _K = TypeVar("_K")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What one call used, and for what."""
 
     usage: Usage
@@ -26,7 +26,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     node: NodeId | None = None
 
 
-class Aside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A model call beside the answers of turns: a compaction, a summary."""
 
     model: str
@@ -36,19 +36,19 @@ class Aside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """About how much it is told."""
 
 
-class Ledger(msgspec.Struct):
+class UsageLedger(msgspec.Struct):
     """All rows, and their sum."""
 
-    rows: list[Row] = []
+    rows: list[UsageRow] = []
     total: Usage = NOTHING_USED
-    asides: dict[NodeId, Aside] = {}
+    asides: dict[NodeId, SideCall] = {}
     """Calls beside the answers of turns that have begun, and whose use is not on record."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
             case ModelCallStarted(node=node, model=model, purpose=purpose) if purpose != "turn":
-                self.asides[node] = Aside(
+                self.asides[node] = SideCall(
                     model=model,
                     purpose=purpose,
                     turn_id=fact.turn_id or None,
@@ -58,7 +58,7 @@ class Ledger(msgspec.Struct):
             case UsageRecorded(usage=usage):
                 if fact.node is not None:
                     self.asides.pop(fact.node, None)
-                row = Row(
+                row = UsageRow(
                     usage=usage,
                     model=fact.model,
                     purpose=fact.purpose,
@@ -68,13 +68,15 @@ class Ledger(msgspec.Struct):
                 )
             case ChildFinished(usage=usage) if usage is not None:
                 for model, used in (fact.models or {"": usage}).items():
-                    self._add(Row(usage=used, model=model, turn_id=fact.turn_id, node=fact.node))
+                    self._add(
+                        UsageRow(usage=used, model=model, turn_id=fact.turn_id, node=fact.node)
+                    )
                 return
             case _:
                 return
         self._add(row)
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: UsageRow) -> None:
         self.rows.append(row)
         self.total = self.total + row.usage
 
@@ -100,7 +102,7 @@ class Ledger(msgspec.Struct):
         return total
 
 
-def _sums(rows: Iterable[Row], key: Callable[[Row], _K]) -> dict[_K, Usage]:
+def _sums(rows: Iterable[UsageRow], key: Callable[[UsageRow], _K]) -> dict[_K, Usage]:
     sums: dict[_K, Usage] = {}
     for row in rows:
         name = key(row)

@@ -22,7 +22,7 @@ from weft.ids import EntryId
 from weft.messages import File, Image, Part, Text
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One queued input."""
 
     entry_id: EntryId
@@ -36,16 +36,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return combine_queue_entries_to_text([self])
 
 
-class Queue(msgspec.Struct):
+class InputQueue(msgspec.Struct):
     """Both queues, in the order in which they will be delivered."""
 
-    entries: dict[EntryId, Entry] = {}
+    entries: dict[EntryId, QueueEntry] = {}
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
             case InputQueued(entry_id=entry_id, delivery=delivery, parts=parts, options=options):
-                self.entries[entry_id] = Entry(
+                self.entries[entry_id] = QueueEntry(
                     entry_id=entry_id, delivery=delivery, parts=parts, options=options
                 )
             case InputPromoted(entries=gone) | QueuesRecalled(entries=gone):
@@ -65,11 +65,11 @@ class Queue(msgspec.Struct):
         first = {each: self.entries[each] for each in order if each in self.entries}
         self.entries = first | {k: v for k, v in self.entries.items() if k not in first}
 
-    def waiting(self, delivery: Delivery) -> tuple[Entry, ...]:
+    def waiting(self, delivery: Delivery) -> tuple[QueueEntry, ...]:
         """The entries of one queue, next one first."""
         return tuple(e for e in self.entries.values() if e.delivery == delivery)
 
-    def require(self, entry_id: EntryId) -> Entry:
+    def require(self, entry_id: EntryId) -> QueueEntry:
         """The entry that a caller named.
 
         Raises:
@@ -82,7 +82,7 @@ class Queue(msgspec.Struct):
         return entry
 
 
-def combine_queue_entries_to_text(entries: Iterable[Entry]) -> str:
+def combine_queue_entries_to_text(entries: Iterable[QueueEntry]) -> str:
     """One string for showing entries or putting them back into an input box."""
     return "\n\n".join("".join(_shown(part) for part in entry.parts) for entry in entries)
 

@@ -13,7 +13,7 @@ REMEMBERED: Final = 10_000
 """How many files are remembered; the one seen longest ago goes first."""
 
 
-class Reads(msgspec.Struct):
+class FileReads(msgspec.Struct):
     """Path → the hash that the model knows; the last seen is last."""
 
     seen: dict[str, BlobId] = {}

@@ -57,25 +57,25 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
-    Unknown,
+    UnknownFact,
     UsageRecorded,
 )
 from weft.ids import BlobId, SessionId
-from weft.state.about import About
-from weft.state.background import Background
-from weft.state.boundaries import Bounds
-from weft.state.children import Children
-from weft.state.files import Files
-from weft.state.inputs import Inputs
-from weft.state.ledger import Ledger
+from weft.state.about import SessionSummary
+from weft.state.background import BackgroundCommandLog
+from weft.state.boundaries import EditBoundaries
+from weft.state.children import ChildSessions
+from weft.state.files import TouchedFiles
+from weft.state.inputs import InputMemory
+from weft.state.ledger import UsageLedger
 from weft.state.plan import PlanState
-from weft.state.queue import Queue
-from weft.state.reads import Reads
-from weft.state.settings import Settings
+from weft.state.queue import InputQueue
+from weft.state.reads import FileReads
+from weft.state.settings import SessionSettings
 from weft.state.skills import ActiveSkills
-from weft.state.todos import Todos
-from weft.state.turn import Turn
-from weft.tree import Tree
+from weft.state.todos import TodoList
+from weft.state.turn import OpenTurnState
+from weft.tree import ConversationTree
 
 FOLD_VERSION: Final = "9"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
@@ -137,21 +137,21 @@ class SessionState(msgspec.Struct, kw_only=True):
     session_id: SessionId
     seq: int = 0
     """The last own fact that was taken in."""
-    tree: Tree = msgspec.field(default_factory=Tree)
-    queue: Queue = msgspec.field(default_factory=Queue)
-    ledger: Ledger = msgspec.field(default_factory=Ledger)
-    settings: Settings = msgspec.field(default_factory=Settings)
-    todos: Todos = msgspec.field(default_factory=Todos)
-    turn: Turn = msgspec.field(default_factory=Turn)
-    files: Files = msgspec.field(default_factory=Files)
-    reads: Reads = msgspec.field(default_factory=Reads)
-    children: Children = msgspec.field(default_factory=Children)
-    background: Background = msgspec.field(default_factory=Background)
+    tree: ConversationTree = msgspec.field(default_factory=ConversationTree)
+    queue: InputQueue = msgspec.field(default_factory=InputQueue)
+    ledger: UsageLedger = msgspec.field(default_factory=UsageLedger)
+    settings: SessionSettings = msgspec.field(default_factory=SessionSettings)
+    todos: TodoList = msgspec.field(default_factory=TodoList)
+    turn: OpenTurnState = msgspec.field(default_factory=OpenTurnState)
+    files: TouchedFiles = msgspec.field(default_factory=TouchedFiles)
+    reads: FileReads = msgspec.field(default_factory=FileReads)
+    children: ChildSessions = msgspec.field(default_factory=ChildSessions)
+    background: BackgroundCommandLog = msgspec.field(default_factory=BackgroundCommandLog)
     plan: PlanState = msgspec.field(default_factory=PlanState)
     skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
-    boundaries: Bounds = msgspec.field(default_factory=Bounds)
-    about: About = msgspec.field(default_factory=About)
-    inputs: Inputs = msgspec.field(default_factory=Inputs)
+    boundaries: EditBoundaries = msgspec.field(default_factory=EditBoundaries)
+    about: SessionSummary = msgspec.field(default_factory=SessionSummary)
+    inputs: InputMemory = msgspec.field(default_factory=InputMemory)
     prefix: BlobId | None = None
     """The rendered prefix of the present epoch."""
 
@@ -160,7 +160,7 @@ class SessionState(msgspec.Struct, kw_only=True):
         own = fact.session_id == self.session_id
         if own:
             self.seq = fact.seq
-        if isinstance(fact, Unknown):
+        if isinstance(fact, UnknownFact):
             return
         for name in _FOLDED_BY.get(type(fact), ()):
             if own or name in _INHERITED:

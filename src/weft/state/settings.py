@@ -11,7 +11,7 @@ from weft.permissions import MODES, Mode
 from weft.thinking import ThinkingLevel, thinking_level
 
 
-class Settings(msgspec.Struct):
+class SessionSettings(msgspec.Struct):
     """What the session was told to be."""
 
     values: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import msgspec
 from weft.events import AnyFact, Todo, TodoChanged
 
 
-class Todos(msgspec.Struct):
+class TodoList(msgspec.Struct):
     """The list as it is now."""
 
     items: tuple[Todo, ...] = ()

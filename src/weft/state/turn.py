@@ -36,7 +36,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Room is made for it first: it is not sent before that."""
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class AnsweredRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request and what was answered, until its call is settled."""
 
     request: Request
@@ -55,7 +55,7 @@ class OpenTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
     call: ModelCall | None = None
 
 
-class Turn(msgspec.Struct, kw_only=True):
+class OpenTurnState(msgspec.Struct, kw_only=True):
     """The open turn, intents and requests; and how the last turn ended."""
 
     open: OpenTurn | None = None
@@ -63,7 +63,7 @@ class Turn(msgspec.Struct, kw_only=True):
     """Effects that were intended and not settled."""
     requests: dict[RequestId, Request] = {}
     """Permissions and questions that wait for a person."""
-    answers: dict[CallUid, Answered] = {}
+    answers: dict[CallUid, AnsweredRequest] = {}
     """Answers whose call has not been settled yet."""
     last_turn: TurnId | None = None
     last_reason: FinishReason | None = None
@@ -95,7 +95,7 @@ class Turn(msgspec.Struct, kw_only=True):
                 PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
             ):
                 if (request := self.requests.pop(request_id, None)) is not None:
-                    self.answers[request.call_uid] = Answered(request=request, answer=fact)
+                    self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
             case TurnFinished(turn_id=turn_id, reason=reason, detail=detail):
                 self._finished(turn_id, reason, detail)
             case _:

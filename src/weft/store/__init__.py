@@ -3,7 +3,7 @@
 Moves bytes, grants leases, keeps rows, blobs, drafts and snapshots.  Folds nothing and decodes no fact.  The stores on
 disk are reached by their own module (`weft.store.sqlite`, `weft.store.jsonl`), so that only the one in use is imported.
 
-For a store of your own there are the parts that ours share: the checks of appends and leases, followers that sleep on a `Bell`, drafts
+For a store of your own there are the parts that ours share: the checks of appends and leases, followers that sleep on a `FollowerBell`, drafts
 put together from chunks, and in `words` the way that search reads text.
 """
 
@@ -15,12 +15,12 @@ from weft.store.base import (
     Blob,
     Draft,
     DraftChunk,
-    Followed,
-    Hit,
     Lease,
     Owner,
     Record,
-    Said,
+    RecordStream,
+    SearchHit,
+    SearchText,
     SessionRow,
     Snapshot,
     Store,
@@ -28,26 +28,26 @@ from weft.store.base import (
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import ends_draft, joined_draft
-from weft.store.follower import Bell, Follower
+from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [
     "PROJECT_STREAM",
     "READER_VERSION",
     "Append",
-    "Bell",
     "Blob",
     "Draft",
     "DraftChunk",
-    "Followed",
-    "Follower",
-    "Hit",
+    "FollowerBell",
     "Lease",
     "MemoryData",
     "MemoryStore",
     "Owner",
     "Record",
-    "Said",
+    "RecordFollower",
+    "RecordStream",
+    "SearchHit",
+    "SearchText",
     "SessionRow",
     "Snapshot",
     "Store",

@@ -43,7 +43,7 @@ class Blob(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Said(msgspec.Struct, frozen=True):
+class SearchText(msgspec.Struct, frozen=True):
     """Words that full-text search should find: what people and models said, not tool output."""
 
     node: NodeId
@@ -88,7 +88,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     fence: int | None = None
     """The lease's fence; None only on project streams."""
     row: SessionRow | None = None
-    said: tuple[Said, ...] = ()
+    said: tuple[SearchText, ...] = ()
     blobs: tuple[Blob, ...] = ()
     names_blobs: tuple[BlobId, ...] = ()
     """Blobs that were stored before and that this stream refers to from now on."""
@@ -147,7 +147,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A place where the words of a search were said."""
 
     session_id: SessionId
@@ -155,7 +155,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     excerpt: str
 
 
-class Followed(Protocol):
+class RecordStream(Protocol):
     """An endless stream of records; `aclose` (or leaving it) ends it.  Safe to abandon."""
 
     def __aiter__(self) -> AsyncIterator[Record]: ...
@@ -202,7 +202,7 @@ class Store(Protocol):
         """The highest `seq`, 0 for an unknown stream."""
         ...
 
-    def follow(self, stream: str, *, after: int = 0) -> Followed:
+    def follow(self, stream: str, *, after: int = 0) -> RecordStream:
         """Records after `after`, then new ones as they are committed by any process: no gap, no repeat."""
         ...
 
@@ -251,7 +251,7 @@ class Store(Protocol):
         """Ids that begin with `prefix`, taken literally."""
         ...
 
-    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         """Places where all the words were said, as `words` reads them."""
         ...
 

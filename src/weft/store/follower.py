@@ -23,7 +23,7 @@ class ReadPage(Protocol):
     def __call__(self, stream: str, *, after: int, limit: int) -> Awaitable[list[Record]]: ...
 
 
-class Bell:
+class FollowerBell:
     """Who sleeps, by stream; used from the event loop only.
 
     `on_sleepers` is called when the first sleeper comes and when the last one goes.
@@ -70,10 +70,10 @@ class Bell:
         self.ring(self.streams())
 
 
-class Follower:
+class RecordFollower:
     """The `Followed` of every store.  One task at a time may wait on it."""
 
-    def __init__(self, read: ReadPage, bell: Bell, stream: str, after: int) -> None:
+    def __init__(self, read: ReadPage, bell: FollowerBell, stream: str, after: int) -> None:
         self._read = read
         self._bell = bell
         self._stream = stream

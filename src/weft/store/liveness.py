@@ -22,7 +22,7 @@ _HERE: set[tuple[int, str]] = set()
 """(process number, process id) of the stores that are open in this process."""
 
 
-class Presence:
+class ProcessLiveness:
     """The sign that one opened store is alive; `show` raises it, `end` takes it down."""
 
     def __init__(self, directory: Path, process_id: str) -> None:

@@ -21,18 +21,18 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
-    Hit,
     Lease,
     Owner,
     Record,
-    Said,
+    SearchHit,
+    SearchText,
     SessionRow,
     Snapshot,
     Store,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import ends_draft, joined_draft
-from weft.store.follower import Bell, Follower
+from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import this_process
 
 
@@ -47,7 +47,7 @@ class _Stream:
         self.row: SessionRow | None = None
         self.hidden_parent: SessionId | None = None
         self.is_hidden = False
-        self.said: list[tuple[Said, str]] = []
+        self.said: list[tuple[SearchText, str]] = []
         self.blobs: set[BlobId] = set()
         self.history: dict[BlobId, int] = {}
         """Blobs that are file history, each with its number in the order they came."""
@@ -69,7 +69,7 @@ class MemoryData:
         self.blobs: dict[BlobId, bytes] = {}
         self.kept = itertools.count()
         self.living: dict[str, Owner] = {}
-        self.bell = Bell()
+        self.bell = FollowerBell()
 
     def stream(self, name: str) -> _Stream:
         """The stream called `name`, made when it is new."""
@@ -155,8 +155,8 @@ class MemoryStore(Store):
         known = self.data.streams.get(stream)
         return len(known.records) if known is not None else 0
 
-    def follow(self, stream: str, *, after: int = 0) -> Follower:
-        return Follower(self.read, self.data.bell, stream, after)
+    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
+        return RecordFollower(self.read, self.data.bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         self._check_open()
@@ -230,13 +230,13 @@ class MemoryStore(Store):
         rows = (stream.row for stream in self.data.streams.values())
         return sorted(row.id for row in rows if row and row.id.startswith(prefix))[:limit]
 
-    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()
         wanted = words.phrases(query)
         if not wanted:
             return []
         hits = [
-            Hit(
+            SearchHit(
                 session_id=SessionId(name),
                 node=said.node,
                 excerpt=words.excerpt(said.text, wanted),

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Worker:
+class WorkerThread:
     """One thread and its queue; the thread starts with the first question."""
 
     def __init__(self, name: str) -> None:

@@ -17,7 +17,7 @@ _SLOW_SECONDS = 0.02
 _SLOWER_BY = 1.02
 
 
-class Watch:
+class ChangeWatch:
     """Calls `on_change` on the loop when `look` gives another answer than before.
 
     `look` and `leave` run in the thread; a look that fails is taken as a change, so that the followers read, and get the error

@@ -7,7 +7,6 @@ A model that plays a script, a clock that stands still, a store in memory; and w
 from weft.clock import ManualClock
 from weft.providers.replay import RecordingModel, ReplayModel
 from weft.providers.script import (
-    Answer,
     Break,
     CallRaw,
     CallTogether,
@@ -19,6 +18,7 @@ from weft.providers.script import (
     Pause,
     SayText,
     Script,
+    ScriptedAnswer,
     Spend,
     Stall,
     Think,
@@ -29,7 +29,6 @@ from weft.store import MemoryData, MemoryStore
 from weft.testing import asserts, model_contract, store_contract
 
 __all__ = [
-    "Answer",
     "Break",
     "CallRaw",
     "CallTogether",
@@ -46,6 +45,7 @@ __all__ = [
     "ReplayModel",
     "SayText",
     "Script",
+    "ScriptedAnswer",
     "ScriptedModel",
     "ScriptedProvider",
     "Spend",

@@ -26,18 +26,17 @@ from weft.messages import Text, Usage
 from weft.providers import (
     CallArgs,
     CallStarted,
-    Finished,
+    ChatMessage,
     Model,
     ModelRequest,
-    Said,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
 from weft.providers.script import (
-    Answer,
     Break,
     CallTogether,
     CallTool,
@@ -45,6 +44,7 @@ from weft.providers.script import (
     Fail,
     Finish,
     SayText,
+    ScriptedAnswer,
     Spend,
     Stall,
     Step,
@@ -52,7 +52,7 @@ from weft.providers.script import (
 )
 
 REQUEST = ModelRequest(
-    model="contract-model", messages=(Said(role="user", parts=(Text(text="hello"),)),)
+    model="contract-model", messages=(ChatMessage(role="user", parts=(Text(text="hello"),)),)
 )
 """What every test asks."""
 USAGE = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5, reasoning_tokens=0)
@@ -69,7 +69,7 @@ FAILURES = (
 """What a vendor's status means, and whether the same request may be sent again."""
 
 
-class Served:
+class ServedModel:
     """A model that will stream the plan; `left` is set when the other side notices that we are gone.
 
     `usage` is what the model will report where the plan spends `USAGE`: some vendors do not tell all of it.
@@ -84,7 +84,7 @@ class Served:
 class ModelContract:
     """What every model promises, whoever made it.  Each test's name is the claim."""
 
-    def serve(self, plan: Answer) -> AbstractAsyncContextManager[Served]:
+    def serve(self, plan: ScriptedAnswer) -> AbstractAsyncContextManager[ServedModel]:
         """A model that streams the plan, as often as it is asked."""
         raise NotImplementedError
 
@@ -92,8 +92,8 @@ class ModelContract:
         async with self.serve(plan(SayText(text="héllo wörld 🎈 end", chunk=3))) as served:
             events = await play(served.model)
         assert text_of(events) == "héllo wörld 🎈 end"
-        assert events[-1] == Finished(reason="stop")
-        assert sum(isinstance(event, Finished) for event in events) == 1
+        assert events[-1] == StreamFinished(reason="stop")
+        assert sum(isinstance(event, StreamFinished) for event in events) == 1
 
     async def test_thinking_comes_before_the_text_and_is_closed_with_its_proof(self) -> None:
         steps = (Think(text="let me see", signature="proof", chunk=4), SayText(text="yes"))
@@ -121,20 +121,20 @@ class ModelContract:
             ("read", {"path": 'a\n"b" ü'}),
             ("shell", {"command": "true", "deep": {"a": [1, None]}}),
         ]
-        assert events[-1] == Finished(reason="tool_calls")
+        assert events[-1] == StreamFinished(reason="tool_calls")
 
     async def test_usage_is_seen_before_the_end(self) -> None:
         async with self.serve(plan(SayText(text="a"), Spend(usage=USAGE))) as served:
             events = await play(served.model)
         seen = [event.usage for event in events if isinstance(event, UsageSeen)]
         assert seen[-1] == served.usage
-        assert isinstance(events[-1], Finished)
+        assert isinstance(events[-1], StreamFinished)
 
     async def test_an_answer_cut_by_its_length_says_so(self) -> None:
         async with self.serve(plan(SayText(text="a"), Finish(reason="length"))) as served:
             events = await play(served.model)
         last = events[-1]
-        assert isinstance(last, Finished)
+        assert isinstance(last, StreamFinished)
         assert last.reason == "length"
 
     async def test_a_broken_stream_raises_unavailable_after_what_came(self) -> None:
@@ -160,7 +160,7 @@ class ModelContract:
             except ProviderUnavailable:
                 pass
         assert text_of(heard) == "half"
-        assert not any(isinstance(event, Finished) for event in heard)
+        assert not any(isinstance(event, StreamFinished) for event in heard)
 
     async def test_leaving_early_closes_at_once(self) -> None:
         steps = (SayText(text="ab", chunk=1), Stall(), SayText(text="never"))
@@ -219,7 +219,7 @@ class ModelContract:
             model = served.model
             async with model.stream(REQUEST) as one, model.stream(REQUEST) as two:
                 heard: dict[int, list[StreamEvent]] = {1: [], 2: []}
-                while not any(isinstance(event, Finished) for event in heard[2]):
+                while not any(isinstance(event, StreamFinished) for event in heard[2]):
                     heard[1].append(await anext(one))
                     heard[2].append(await anext(two))
         assert text_of(heard[1]) == text_of(heard[2]) == "abcdefgh"
@@ -228,16 +228,16 @@ class ModelContract:
 # --- helpers -----------------------------------------------------------------------------
 
 
-class Raised:
+class RaisedError:
     """What a block raised."""
 
     error: BaseException | None = None
 
 
 @contextlib.contextmanager
-def raises(kind: type[BaseException]) -> Iterator[Raised]:
+def raises(kind: type[BaseException]) -> Iterator[RaisedError]:
     """The block must raise `kind`."""
-    raised = Raised()
+    raised = RaisedError()
     try:
         yield raised
     except kind as error:
@@ -245,9 +245,9 @@ def raises(kind: type[BaseException]) -> Iterator[Raised]:
     assert raised.error is not None, f"expected {kind.__name__}, and nothing was raised"
 
 
-def plan(*steps: Step) -> Answer:
+def plan(*steps: Step) -> ScriptedAnswer:
     """An answer of these steps."""
-    return Answer(steps=steps)
+    return ScriptedAnswer(steps=steps)
 
 
 async def play(model: Model) -> list[StreamEvent]:

@@ -39,7 +39,7 @@ from weft.store import (
     DraftChunk,
     Lease,
     Record,
-    Said,
+    SearchText,
     SessionRow,
     Snapshot,
     Store,
@@ -848,16 +848,16 @@ class StoreContract:
 # -- what the tests are made of
 
 
-class Refusal:
+class CaughtRefusal:
     """What `refuses` caught."""
 
     error: WeftError | None = None
 
 
 @contextlib.contextmanager
-def refuses(kind: type[WeftError]) -> Iterator[Refusal]:
+def refuses(kind: type[WeftError]) -> Iterator[CaughtRefusal]:
     """The block must raise `kind`."""
-    refusal = Refusal()
+    refusal = CaughtRefusal()
     try:
         yield refusal
     except kind as error:
@@ -883,13 +883,13 @@ def project(after: int, *texts: str) -> Append:
 
 def says(lease: Lease, after: int, *texts: str) -> Append:
     """One record, and words that were said with it at the nodes n0, n1, …"""
-    words = tuple(Said(NodeId(f"n{number}"), text) for number, text in enumerate(texts))
+    words = tuple(SearchText(NodeId(f"n{number}"), text) for number, text in enumerate(texts))
     return msgspec.structs.replace(facts(lease, after, "f0"), said=words)
 
 
-def said(text: str) -> Said:
+def said(text: str) -> SearchText:
     """Words said at some node."""
-    return Said(NodeId("n1"), text)
+    return SearchText(NodeId("n1"), text)
 
 
 def chunk(

@@ -3,42 +3,42 @@
 A tool works through the workspace and the runner it is handed; leave, recording and limits are the turn's.
 """
 
-from weft.tools.arguments import Arguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import (
     BackgroundCommands,
-    Delegate,
-    Look,
-    Outcome,
-    Prepared,
-    Question,
+    BackgroundOutput,
+    DelegateTool,
+    PreparedCall,
     ReadLog,
     Tool,
     ToolContext,
+    ToolOutcome,
+    UserQuestion,
 )
 from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, builtin_tools
 from weft.tools.function import FunctionTool, as_outcome, tool
-from weft.tools.output_schema import Shape
+from weft.tools.output_schema import OutputSchema
 from weft.tools.submit import SubmitTool
-from weft.workspace import Touched
+from weft.workspace import ChangedFile
 
 __all__ = [
     "ALL",
     "COMPANIONS",
     "CORE",
-    "Arguments",
     "BackgroundCommands",
-    "Delegate",
+    "BackgroundOutput",
+    "ChangedFile",
+    "DelegateTool",
     "FunctionTool",
-    "Look",
-    "Outcome",
-    "Prepared",
-    "Question",
+    "OutputSchema",
+    "PreparedCall",
     "ReadLog",
-    "Shape",
     "SubmitTool",
     "Tool",
+    "ToolArguments",
     "ToolContext",
-    "Touched",
+    "ToolOutcome",
+    "UserQuestion",
     "as_outcome",
     "builtin_tools",
     "parse",

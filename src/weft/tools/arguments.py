@@ -20,7 +20,7 @@ _DROPPED = frozenset({"title", "discriminator"})
 _MAX_SHOWN = 200
 
 
-class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the arguments of our own tools: a field that is not known is an error, not silence."""
 
 

@@ -1,7 +1,7 @@
 """What a tool is.
 
 A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect, what would happen: the action for
-the policy, the preview for the person, the hashes for the intent record.  `Prepared.run` then does exactly that.  Between the two
+the policy, the preview for the person, the hashes for the intent record.  `PreparedCall.run` then does exactly that.  Between the two
 stand policy, hooks, the person and the durable intent.
 """
 
@@ -15,18 +15,18 @@ import msgspec
 from weft.events import Effect, Fact, Todo
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
-from weft.permissions import Action
-from weft.workspace import Command, Runner, RunResult, Touched, Workspace
+from weft.permissions import ToolAction
+from weft.workspace import ChangedFile, ProcessCommand, Runner, RunResult, Workspace
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a call came to."""
 
     text: str
     """What the model reads."""
     is_error: bool = False
     images: tuple[Image, ...] = ()
-    touched: tuple[Touched, ...] = ()
+    touched: tuple[ChangedFile, ...] = ()
     full_text: bytes | None = None
     """The whole output, where `text` was cut; kept as a blob."""
     data: dict[str, Any] = {}
@@ -39,22 +39,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What else becomes durable with the result."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Something only the person can answer."""
 
     text: str
     options: tuple[str, ...] = ()
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is ready to run, and all that must be known before it may."""
 
-    action: Action
-    run: Callable[[], Awaitable[Outcome]]
+    action: ToolAction
+    run: Callable[[], Awaitable[ToolOutcome]]
     """Do it.  Raises `ToolError` with a sentence for the model; a cancel leaves the file whole and no process behind."""
     preview: str = ""
     """What the person is shown: the command, the diff."""
-    question: Question | None = None
+    question: UserQuestion | None = None
     """Put to the person; the answer is the result, and `run` is only for when nobody can be asked."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
@@ -64,7 +64,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes durable with the intent, so that recovery finds either both or none."""
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class BackgroundOutput(msgspec.Struct, frozen=True, kw_only=True):
     """A command that goes on beside the turns, looked at."""
 
     id: str
@@ -88,7 +88,7 @@ class BackgroundCommands(Protocol):
         """
         ...
 
-    async def start(self, command: Command, title: str, runner: Runner) -> Look:
+    async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
         """Start one, and look at it for a moment: one that fails at once has ended in what is returned, and is not known any more.
 
         A cancel leaves no process behind.
@@ -98,7 +98,7 @@ class BackgroundCommands(Protocol):
         """
         ...
 
-    async def look(self, name: str, wait_seconds: float) -> Look:
+    async def look(self, name: str, wait_seconds: float) -> BackgroundOutput:
         """What one printed since the last look; waits so long for something new, or its end.
 
         Raises:
@@ -106,7 +106,7 @@ class BackgroundCommands(Protocol):
         """
         ...
 
-    async def stop(self, name: str) -> Look:
+    async def stop(self, name: str) -> BackgroundOutput:
         """End one, with all that it started, and look at it a last time.
 
         Raises:
@@ -167,7 +167,7 @@ class Tool(Protocol):
     """`pure` tools of one answer run together and may run again after a crash; all others run one at a time."""
     timeout_seconds: float
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         """Check the arguments and work out what would happen, without any effect.
 
         Raises:
@@ -176,7 +176,7 @@ class Tool(Protocol):
         ...
 
 
-class Delegate(Tool):
+class DelegateTool(Tool):
     """A tool whose work is done by a session of its own.
 
     Such calls, when they stand next to each other, run at the same time, each behind its intent.  One that a crash cut short is not

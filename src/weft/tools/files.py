@@ -11,10 +11,10 @@ import msgspec
 from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched
 from weft.ids import BlobId
-from weft.permissions import Action, is_protected
-from weft.tools.base import Outcome, Prepared, ToolContext
+from weft.permissions import ToolAction, is_protected
+from weft.tools.base import PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import unified
-from weft.tools.text import Decoded, decode, in_lf
+from weft.tools.text import DecodedText, decode, in_lf
 from weft.workspace import FileState
 
 MAX_KEPT = 4 * 1024 * 1024
@@ -22,7 +22,7 @@ MAX_KEPT = 4 * 1024 * 1024
 NOTE_CHANGED = "The file had been changed since you read it; the edit still fitted and was applied to the new version."
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class EditTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A file that a tool is about to change, as it is now."""
 
     path: str
@@ -35,9 +35,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.state is None else self.state.hash
 
 
-def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> Action:
+def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> ToolAction:
     """What the policy is asked about, for a path that is already resolved."""
-    return Action(
+    return ToolAction(
         tool=tool,
         kind="edit" if edits else "read",
         target=path,
@@ -47,7 +47,7 @@ def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> Action
     )
 
 
-async def target_of(path: str, context: ToolContext) -> Target:
+async def target_of(path: str, context: ToolContext) -> EditTarget:
     """The file by its real name, read whole."""
     if path.endswith("/"):
         raise FinalToolError(f"{path!r} names a folder; name a file in it")
@@ -55,10 +55,10 @@ async def target_of(path: str, context: ToolContext) -> Target:
     state = await context.workspace.peek(real)
     if state is not None and state.truncated:
         raise FinalToolError(f"{real!r} is too large to be edited ({state.size:,} bytes)")
-    return Target(path=real, state=state)
+    return EditTarget(path=real, state=state)
 
 
-def known_text(target: Target, context: ToolContext) -> Decoded:
+def known_text(target: EditTarget, context: ToolContext) -> DecodedText:
     """The text of a file that the model has read in some version.
 
     Raises:
@@ -79,12 +79,12 @@ def known_text(target: Target, context: ToolContext) -> Decoded:
 
 async def prepare_change(
     tool: str,
-    target: Target,
+    target: EditTarget,
     data: bytes,
     context: ToolContext,
     *,
     told: Callable[[], str],
-) -> Prepared:
+) -> PreparedCall:
     """A call that replaces the target's content by `data`, and says `told()` when it is done.
 
     Raises:
@@ -93,15 +93,15 @@ async def prepare_change(
     await context.workspace.vet(target.path, target.state, data)
     after = BlobId(hashlib.sha256(data).hexdigest())
 
-    async def run() -> Outcome:
+    async def run() -> ToolOutcome:
         expected = None if target.state is None else target.state.hash
         touched = await context.workspace.write(target.path, data, expected=expected)
         context.reads.saw(target.path, after)
         seen = {target.path: after}
-        return Outcome(text=told(), touched=(touched,), data={"diff": preview, "read": seen})
+        return ToolOutcome(text=told(), touched=(touched,), data={"diff": preview, "read": seen})
 
     preview = _preview(target, data)
-    return Prepared(
+    return PreparedCall(
         action=action(tool, target.path, context, edits=True),
         run=run,
         preview=preview,
@@ -112,7 +112,7 @@ async def prepare_change(
     )
 
 
-def _folders_to_make(target: Target, context: ToolContext) -> tuple[FileTouched, ...]:
+def _folders_to_make(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
     """The folders that will be made on the way, on record before they are: a crash must not make them somebody else's."""
     if target.state is not None:
         return ()
@@ -122,14 +122,14 @@ def _folders_to_make(target: Target, context: ToolContext) -> tuple[FileTouched,
     )
 
 
-def _about_to_go(target: Target) -> dict[BlobId, bytes]:
+def _about_to_go(target: EditTarget) -> dict[BlobId, bytes]:
     """What is about to be replaced, for the file history; it is durable before it goes."""
     if target.state is None or len(target.state.data) > MAX_KEPT:
         return {}
     return {target.state.hash: target.state.data}
 
 
-def _preview(target: Target, data: bytes) -> str:
+def _preview(target: EditTarget, data: bytes) -> str:
     old = _readable(b"" if target.state is None else target.state.data)
     new = _readable(data)
     if old is None or new is None:
@@ -143,7 +143,7 @@ def _readable(data: bytes) -> str | None:
     return None if decoded is None else decoded.text
 
 
-def refuse_stale(target: Target, context: ToolContext) -> None:
+def refuse_stale(target: EditTarget, context: ToolContext) -> None:
     """A file may be overwritten whole only in the version that the model knows.
 
     Raises:

@@ -20,9 +20,9 @@ from anyio import to_thread
 
 from weft.errors import UsageError
 from weft.events import Effect
-from weft.permissions import Action
+from weft.permissions import ToolAction
 from weft.tools.arguments import parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 
 DEFAULT_SECONDS = 120.0
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -66,14 +66,14 @@ class FunctionTool(Tool):
         """Call the function itself."""
         return self._function(*args, **kwargs)
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(self._arguments, args)
         values = {field: getattr(given, field) for field in self._arguments.__struct_fields__}
         if self._context_name is not None:
             values[self._context_name] = context
         shown = _call_text(given)
-        return Prepared(
-            action=Action(
+        return PreparedCall(
+            action=ToolAction(
                 tool=self.name,
                 kind="other",
                 target=_bounded(shown),
@@ -86,7 +86,7 @@ class FunctionTool(Tool):
     def _for_preview(self, values: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in values.items() if name != self._context_name}
 
-    async def _run(self, values: dict[str, Any]) -> Outcome:
+    async def _run(self, values: dict[str, Any]) -> ToolOutcome:
         if inspect.iscoroutinefunction(self._function):
             return as_outcome(await self._function(**values))
         if self._limiter is None:
@@ -130,18 +130,18 @@ def tool(
     return lambda decorated: FunctionTool(decorated, **options)
 
 
-def as_outcome(result: Any) -> Outcome:
+def as_outcome(result: Any) -> ToolOutcome:
     """What a function returned, as the model reads it: text as it is, everything else as JSON."""
-    if isinstance(result, Outcome):
+    if isinstance(result, ToolOutcome):
         return result
     if result is None:
-        return Outcome(text="(done)")
+        return ToolOutcome(text="(done)")
     if isinstance(result, str):
-        return Outcome(text=result)
+        return ToolOutcome(text=result)
     try:
-        return Outcome(text=msgspec.json.encode(result).decode())
+        return ToolOutcome(text=msgspec.json.encode(result).decode())
     except (TypeError, ValueError, msgspec.MsgspecError):
-        return Outcome(text=str(result))
+        return ToolOutcome(text=str(result))
 
 
 # --- the arguments -----------------------------------------------------------------------------

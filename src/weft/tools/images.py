@@ -17,7 +17,7 @@ MAX_SIDE: Final = 8_000
 """Pixels on the longer side: what the strictest vendor takes."""
 
 
-class Picture(msgspec.Struct, frozen=True):
+class ImageInfo(msgspec.Struct, frozen=True):
     """What a picture's head says."""
 
     media_type: str
@@ -25,13 +25,13 @@ class Picture(msgspec.Struct, frozen=True):
     height: int
 
 
-def picture(data: bytes) -> Picture | None:
+def picture(data: bytes) -> ImageInfo | None:
     """The picture that these bytes are, None when they are none that models can be shown."""
     try:
         if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":
-            return Picture("image/png", *struct.unpack(">II", data[16:24]))
+            return ImageInfo("image/png", *struct.unpack(">II", data[16:24]))
         if data.startswith((b"GIF87a", b"GIF89a")):
-            return Picture("image/gif", *struct.unpack("<HH", data[6:10]))
+            return ImageInfo("image/gif", *struct.unpack("<HH", data[6:10]))
         if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
             return _webp(data)
         if data.startswith(b"\xff\xd8\xff"):
@@ -41,22 +41,22 @@ def picture(data: bytes) -> Picture | None:
     return None
 
 
-def _webp(data: bytes) -> Picture | None:
+def _webp(data: bytes) -> ImageInfo | None:
     match data[12:16]:
         case b"VP8 ":
             width, height = struct.unpack("<HH", data[26:30])
-            return Picture("image/webp", width & 0x3FFF, height & 0x3FFF)
+            return ImageInfo("image/webp", width & 0x3FFF, height & 0x3FFF)
         case b"VP8L":
             (bits,) = struct.unpack("<I", data[21:25])
-            return Picture("image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+            return ImageInfo("image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
         case b"VP8X":
             sides = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
-            return Picture("image/webp", *sides) if len(data) >= 30 else None
+            return ImageInfo("image/webp", *sides) if len(data) >= 30 else None
         case _:
             return None
 
 
-def _jpeg(data: bytes) -> Picture | None:
+def _jpeg(data: bytes) -> ImageInfo | None:
     at = 2
     while data[at] == 0xFF:
         marker = data[at + 1]
@@ -64,7 +64,7 @@ def _jpeg(data: bytes) -> Picture | None:
             at += 1  # filling
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return Picture("image/jpeg", width, height)
+            return ImageInfo("image/jpeg", width, height)
         else:
             at += 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
     return None

@@ -20,7 +20,7 @@ _MAX_SHOWN = 300
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 
 
-class Shape:
+class OutputSchema:
     """A schema, and the check that goes with it.
 
     `schema` is what the answer must fit; `arguments` is the same as an object, because tools and vendors take nothing else at the top.

@@ -20,7 +20,7 @@ _CRLF = "\ud800"
 """Stands for `\\r\\n` while we work, so that both views have the same length; no decoded text can hold it."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class TextReplacement(msgspec.Struct, frozen=True, kw_only=True):
     """One replacement, in the model's line ends."""
 
     old: str
@@ -28,7 +28,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     replace_all: bool = False
 
 
-def apply(text: str, change: Change) -> tuple[str, int]:
+def apply(text: str, change: TextReplacement) -> tuple[str, int]:
     """The text after one change, and how often the old text was replaced; line ends stay the file's.
 
     Raises:

@@ -16,7 +16,7 @@ from weft.errors import FinalToolError, ToolError
 from weft.tools.base import ToolContext
 from weft.tools.did_you_mean import near_names
 from weft.tools.text import is_binary
-from weft.workspace import Command, RunResult, ignore_of
+from weft.workspace import ProcessCommand, RunResult, ignore_of
 
 MAX_FILES = 200_000
 _MAX_WALKED = 100_000
@@ -28,7 +28,7 @@ _QUIETLY = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh")
 _RG = ("--no-config", "--files", "--hidden", "--null", "--no-require-git", "--glob=!.git")
 
 
-class Listing(msgspec.Struct, frozen=True):
+class FileListing(msgspec.Struct, frozen=True):
     """The files found."""
 
     names: list[str]
@@ -36,7 +36,7 @@ class Listing(msgspec.Struct, frozen=True):
     """False when there were too many."""
 
 
-async def files_of(folder: str, context: ToolContext) -> Listing:
+async def files_of(folder: str, context: ToolContext) -> FileListing:
     """Files below `folder`, which is already resolved."""
     root = context.workspace.root
     absolute = folder if folder.startswith("/") else root if folder == "." else f"{root}/{folder}"
@@ -61,7 +61,7 @@ async def is_file(path: str, context: ToolContext) -> bool:
     return True
 
 
-async def _by_rg(absolute: str, context: ToolContext) -> Listing | None:
+async def _by_rg(absolute: str, context: ToolContext) -> FileListing | None:
     program = context.runner.which("rg", not_below=context.workspace.root)
     if program is None:
         return None
@@ -70,7 +70,7 @@ async def _by_rg(absolute: str, context: ToolContext) -> Listing | None:
     return _sorted(names, result) if names else None
 
 
-async def _by_walking(folder: str, absolute: str, context: ToolContext) -> Listing:
+async def _by_walking(folder: str, absolute: str, context: ToolContext) -> FileListing:
     found: list[str] = []
     waiting = [("", await anyio.to_thread.run_sync(ignore_of, absolute))]
     while waiting and len(found) < _MAX_WALKED:
@@ -91,11 +91,13 @@ async def _by_walking(folder: str, absolute: str, context: ToolContext) -> Listi
                 waiting.append((path, await anyio.to_thread.run_sync(deeper)))
             elif kind == "file":
                 found.append(path)
-    return Listing(sorted(found)[:_MAX_WALKED], len(found) < _MAX_WALKED)
+    return FileListing(sorted(found)[:_MAX_WALKED], len(found) < _MAX_WALKED)
 
 
 async def _ask(argv: tuple[str, ...], cwd: str, context: ToolContext) -> RunResult:
-    command = Command(argv=(*_QUIETLY, *argv), cwd=cwd, timeout_seconds=_SECONDS, only_reads=True)
+    command = ProcessCommand(
+        argv=(*_QUIETLY, *argv), cwd=cwd, timeout_seconds=_SECONDS, only_reads=True
+    )
     return await context.runner.run(command)
 
 
@@ -107,6 +109,6 @@ def _split(result: RunResult) -> list[str]:
     return [name for name in names if name]
 
 
-def _sorted(names: list[str], result: RunResult) -> Listing:
+def _sorted(names: list[str], result: RunResult) -> FileListing:
     cut = result.total_bytes > len(result.full_output or b"") if result.truncated else False
-    return Listing(sorted(names)[:MAX_FILES], not cut and len(names) <= MAX_FILES)
+    return FileListing(sorted(names)[:MAX_FILES], not cut and len(names) <= MAX_FILES)

@@ -6,9 +6,9 @@ from typing import Any
 
 from weft.errors import BadArguments
 from weft.events import Effect
-from weft.permissions import Action
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
-from weft.tools.output_schema import Shape
+from weft.permissions import ToolAction
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
+from weft.tools.output_schema import OutputSchema
 
 NAME = "submit"
 
@@ -20,19 +20,19 @@ class SubmitTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
-    def __init__(self, shape: Shape, name: str = NAME) -> None:
+    def __init__(self, shape: OutputSchema, name: str = NAME) -> None:
         self.name = name
         self.schema = shape.arguments
         self._shape = shape
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         self.value(args)
-        return Prepared(
-            action=Action(tool=self.name, kind="other", has_effect=False), run=self._accept
+        return PreparedCall(
+            action=ToolAction(tool=self.name, kind="other", has_effect=False), run=self._accept
         )
 
-    async def _accept(self) -> Outcome:
-        return Outcome(text="Submitted.")
+    async def _accept(self) -> ToolOutcome:
+        return ToolOutcome(text="Submitted.")
 
     def value(self, args: dict[str, Any]) -> Any:
         """The result that these arguments are, as JSON has it.

@@ -24,7 +24,7 @@ _PROBE = 8192
 _CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\b\x1b")
 
 
-class Decoded(msgspec.Struct, frozen=True):
+class DecodedText(msgspec.Struct, frozen=True):
     """A file as text, and what is needed to write it back as it was."""
 
     text: str
@@ -58,7 +58,7 @@ def is_binary(data: bytes) -> bool:
     return odd * 10 > len(probe)
 
 
-def decode(data: bytes) -> Decoded | None:
+def decode(data: bytes) -> DecodedText | None:
     """The text of a file, None when it is binary or in no encoding that can be written back exactly."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
@@ -68,9 +68,9 @@ def decode(data: bytes) -> Decoded | None:
     return _attempt(data, "utf-8") or _attempt(data, "cp1252") or _attempt(data, "latin-1")
 
 
-def _attempt(data: bytes, encoding: str, bom: bytes = b"") -> Decoded | None:
+def _attempt(data: bytes, encoding: str, bom: bytes = b"") -> DecodedText | None:
     try:
-        return Decoded(data[len(bom) :].decode(encoding), encoding, bom)
+        return DecodedText(data[len(bom) :].decode(encoding), encoding, bom)
     except UnicodeDecodeError:
         return None
 

@@ -4,20 +4,20 @@ Knows bytes and addresses, not models.  Whatever goes wrong on the way is a `Pro
 what happened, never the headers.
 """
 
-from weft.transport.base import HttpRequest, Reply, Timeouts, Transport
-from weft.transport.client import Client
-from weft.transport.proxy import Proxies, is_loopback, target
+from weft.transport.base import HttpReply, HttpRequest, HttpTimeouts, HttpTransport
+from weft.transport.client import HttpClient
+from weft.transport.proxy import ProxySettings, is_loopback, target
 from weft.transport.sse import MAX_EVENT, EventParser
 
 __all__ = [
     "MAX_EVENT",
-    "Client",
     "EventParser",
+    "HttpClient",
+    "HttpReply",
     "HttpRequest",
-    "Proxies",
-    "Reply",
-    "Timeouts",
-    "Transport",
+    "HttpTimeouts",
+    "HttpTransport",
+    "ProxySettings",
     "is_loopback",
     "target",
 ]

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 
-class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait, in seconds."""
 
     connect: float = 10.0
@@ -27,10 +27,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     unix_socket: str = ""
     """Path of a socket to speak through, instead of the network; the URL then gives only host name and path."""
-    timeouts: Timeouts = Timeouts()
+    timeouts: HttpTimeouts = HttpTimeouts()
 
 
-class Reply(Protocol):
+class HttpReply(Protocol):
     """The head of a reply, and its body as it comes."""
 
     status: int
@@ -46,10 +46,10 @@ class Reply(Protocol):
         ...
 
 
-class Transport(Protocol):
+class HttpTransport(Protocol):
     """A way to send requests."""
 
-    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Reply]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpReply]:
         """Send the request; entered when the head of the reply is there.
 
         Leaving closes the connection at once, unless the body was read to its end and the server keeps it open.

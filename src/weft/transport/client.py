@@ -17,10 +17,10 @@ from typing import TypeAlias
 import anyio
 
 from weft.errors import ProviderUnavailable, UsageError
-from weft.transport.base import HttpRequest, Reply, Transport
-from weft.transport.connection import Connection, StreamedReply
-from weft.transport.proxy import Proxies, Proxy, Target, is_literal, target
-from weft.transport.tunnel import Tunnel
+from weft.transport.base import HttpReply, HttpRequest, HttpTransport
+from weft.transport.connection import HttpConnection, StreamedReply
+from weft.transport.proxy import ProxyServer, ProxySettings, UrlTarget, is_literal, target
+from weft.transport.tunnel import ConnectTunnel
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port in, the addresses to connect to out; it may raise.  What it returns is what is connected to."""
@@ -30,27 +30,27 @@ MAX_IDLE = 64
 MAX_IDLE_SECONDS = 55.0
 """How long such a connection is trusted: less than servers usually wait."""
 
-_Key: TypeAlias = tuple[str, str, int, str, Proxy | None]
+_Key: TypeAlias = tuple[str, str, int, str, ProxyServer | None]
 
 
-class Client(Transport):
+class HttpClient(HttpTransport):
     """A transport over TCP, TLS, CONNECT proxies and unix sockets."""
 
     def __init__(
         self,
         *,
-        proxies: Proxies | None = None,
+        proxies: ProxySettings | None = None,
         resolve: Resolve | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         """`tls` makes the context for https; by default one with the system's trust store.  It is called once, late."""
-        self._proxies = proxies or Proxies()
+        self._proxies = proxies or ProxySettings()
         self._resolve = resolve
         self._make_tls = tls or _system_trust
         self._tls: ssl.SSLContext | None = None
-        self._idle: dict[_Key, list[Connection]] = {}
+        self._idle: dict[_Key, list[HttpConnection]] = {}
 
-    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[Reply]:
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpReply]:
         """Send the request; leaving closes the connection at once unless it can be used again."""
         return self._send(request)
 
@@ -62,7 +62,7 @@ class Client(Transport):
         self._idle.clear()
 
     @asynccontextmanager
-    async def _send(self, request: HttpRequest) -> AsyncGenerator[Reply]:
+    async def _send(self, request: HttpRequest) -> AsyncGenerator[HttpReply]:
         where = target(request.url)
         proxy = None if request.unix_socket else self._proxies.for_target(where)
         key = (where.scheme, where.host, where.port, request.unix_socket, proxy)
@@ -74,8 +74,8 @@ class Client(Transport):
                 self._keep(key, connection)
 
     async def _ask(
-        self, request: HttpRequest, where: Target, proxy: Proxy | None, key: _Key
-    ) -> tuple[Connection, StreamedReply]:
+        self, request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None, key: _Key
+    ) -> tuple[HttpConnection, StreamedReply]:
         head = _head(request, where, proxy)
         connection = self._take(key)
         while True:
@@ -100,7 +100,7 @@ class Client(Transport):
 
     # --- the pool ----------------------------------------------------------------------
 
-    def _take(self, key: _Key) -> Connection | None:
+    def _take(self, key: _Key) -> HttpConnection | None:
         connections = self._idle.get(key)
         oldest = asyncio.get_running_loop().time() - MAX_IDLE_SECONDS
         while connections:
@@ -115,7 +115,7 @@ class Client(Transport):
         for connection in self._idle.pop(key, ()):
             connection.close()
 
-    def _keep(self, key: _Key, connection: Connection) -> None:
+    def _keep(self, key: _Key, connection: HttpConnection) -> None:
         if sum(map(len, self._idle.values())) >= MAX_IDLE:
             connection.close()
             return
@@ -124,8 +124,8 @@ class Client(Transport):
     # --- connecting --------------------------------------------------------------------
 
     async def _connect(
-        self, request: HttpRequest, where: Target, proxy: Proxy | None
-    ) -> Connection:
+        self, request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None
+    ) -> HttpConnection:
         shown = request.unix_socket or f"{where.host}:{where.port}"
         try:
             with anyio.fail_after(request.timeouts.connect):
@@ -142,12 +142,12 @@ class Client(Transport):
         except OSError as error:
             raise unreachable(shown, error) from error
 
-    async def _open_unix(self, path: str, where: Target) -> Connection:
+    async def _open_unix(self, path: str, where: UrlTarget) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_unix_connection(partial(Connection, where.host), path)
+        _, connection = await loop.create_unix_connection(partial(HttpConnection, where.host), path)
         return connection
 
-    async def _open(self, where: Target, proxy: Proxy | None) -> Connection:
+    async def _open(self, where: UrlTarget, proxy: ProxyServer | None) -> HttpConnection:
         host, port = (proxy.host, proxy.port) if proxy else (where.host, where.port)
         for address in await self._addresses(host, port):
             try:
@@ -158,24 +158,24 @@ class Client(Transport):
                 # the next pinned address may answer
         raise OSError(f"none of the addresses of {host} answered")
 
-    async def _dial(self, address: str, port: int, where: Target) -> Connection:
+    async def _dial(self, address: str, port: int, where: UrlTarget) -> HttpConnection:
         # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when it is cancelled
         # between the two.
         loop = asyncio.get_running_loop()
         is_plain = where.scheme == "http"
         transport, protocol = await loop.create_connection(
-            partial(Connection, where.host) if is_plain else asyncio.Protocol,
+            partial(HttpConnection, where.host) if is_plain else asyncio.Protocol,
             address,
             port,
             happy_eyeballs_delay=None if self._resolve or is_literal(address) else 0.25,
         )
-        if isinstance(protocol, Connection):
+        if isinstance(protocol, HttpConnection):
             return protocol
         return await self._secured(transport, where)
 
-    async def _secured(self, transport: asyncio.Transport, where: Target) -> Connection:
+    async def _secured(self, transport: asyncio.Transport, where: UrlTarget) -> HttpConnection:
         """The connection with TLS on it; whatever goes wrong, or a cancel, closes it."""
-        connection = Connection(where.host)
+        connection = HttpConnection(where.host)
         try:
             secured = await asyncio.get_running_loop().start_tls(
                 transport, connection, self._tls_context(), server_hostname=where.host
@@ -193,10 +193,10 @@ class Client(Transport):
             return (host,)
         return await self._resolve(host, port)
 
-    async def _open_tunnel(self, where: Target, proxy: Proxy) -> Connection:
+    async def _open_tunnel(self, where: UrlTarget, proxy: ProxyServer) -> HttpConnection:
         loop = asyncio.get_running_loop()
         transport, tunnel = await loop.create_connection(
-            partial(Tunnel, proxy), proxy.host, proxy.port
+            partial(ConnectTunnel, proxy), proxy.host, proxy.port
         )
         try:
             await tunnel.ask(where)
@@ -216,7 +216,7 @@ def _system_trust() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _head(request: HttpRequest, where: Target, proxy: Proxy | None) -> bytes:
+def _head(request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None) -> bytes:
     path = where.path
     lines = [f"host: {where.authority}", "accept-encoding: identity"]
     if proxy is not None and where.scheme == "http":

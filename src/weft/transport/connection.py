@@ -13,7 +13,7 @@ import zlib
 import httptools
 
 from weft.errors import ProviderUnavailable
-from weft.transport.base import Reply
+from weft.transport.base import HttpReply
 
 MAX_BUFFERED = 1024 * 1024
 """Bytes of a body that wait for a reader before the socket is left alone."""
@@ -21,7 +21,7 @@ MAX_HEAD = 256 * 1024
 """Bytes that a reply's head may have."""
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """A connection that can be asked again and again, one request at a time."""
 
     def __init__(self, host: str) -> None:
@@ -98,12 +98,12 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
 
-class StreamedReply(Reply):
+class StreamedReply(HttpReply):
     """One reply in the making.  Also what the parser calls back."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: HttpConnection,
         host: str,
         loop: asyncio.AbstractEventLoop,
         idle_seconds: float,

@@ -11,7 +11,7 @@ import msgspec
 from weft.errors import UsageError
 
 
-class Target(msgspec.Struct, frozen=True):
+class UrlTarget(msgspec.Struct, frozen=True):
     """Where a URL points."""
 
     scheme: str
@@ -28,7 +28,7 @@ class Target(msgspec.Struct, frozen=True):
         return host if usual else f"{host}:{self.port}"
 
 
-def target(url: str) -> Target:
+def target(url: str) -> UrlTarget:
     """Take a URL apart.
 
     Raises:
@@ -44,12 +44,12 @@ def target(url: str) -> Target:
     path = parts.path or "/"
     if parts.query:
         path = f"{path}?{parts.query}"
-    return Target(
+    return UrlTarget(
         parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), path
     )
 
 
-class Proxy(msgspec.Struct, frozen=True):
+class ProxyServer(msgspec.Struct, frozen=True):
     """A proxy to go through."""
 
     host: str
@@ -58,14 +58,14 @@ class Proxy(msgspec.Struct, frozen=True):
     """The value of `proxy-authorization`, where the proxy's URL names a user."""
 
 
-class Proxies(msgspec.Struct, frozen=True, kw_only=True):
+class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The proxies in force, as the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` give them."""
 
     https: str = ""
     http: str = ""
     no_proxy: str = ""
 
-    def for_target(self, where: Target) -> Proxy | None:
+    def for_target(self, where: UrlTarget) -> ProxyServer | None:
         """The proxy for a target; None goes straight.  This machine itself is never reached through one.
 
         Raises:
@@ -76,7 +76,7 @@ class Proxies(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return _proxy(address)
 
-    def _is_excepted(self, where: Target) -> bool:
+    def _is_excepted(self, where: UrlTarget) -> bool:
         for entry in self.no_proxy.replace(" ", ",").split(","):
             name, port = _name_and_port(entry.strip().lower())
             if not name or (port and int(port) != where.port):
@@ -128,7 +128,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _proxy(address: str) -> Proxy:
+def _proxy(address: str) -> ProxyServer:
     # Not the address itself in what is said: it may hold a password.
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
@@ -145,4 +145,4 @@ def _proxy(address: str) -> Proxy:
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-    return Proxy(parts.hostname, port or 80, authorization)
+    return ProxyServer(parts.hostname, port or 80, authorization)

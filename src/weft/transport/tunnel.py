@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from weft.errors import ProviderUnavailable
-from weft.transport.proxy import Proxy, Target
+from weft.transport.proxy import ProxyServer, UrlTarget
 
 _MAX_ANSWER = 16 * 1024
 
 
-class Tunnel(asyncio.Protocol):
+class ConnectTunnel(asyncio.Protocol):
     """Speaks with the proxy until it consents; then another protocol takes the connection over."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: ProxyServer) -> None:
         self._proxy = proxy
         self._answer = bytearray()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -35,7 +35,7 @@ class Tunnel(asyncio.Protocol):
         if not self._done.done():
             self._done.set_result(None)
 
-    async def ask(self, where: Target) -> None:
+    async def ask(self, where: UrlTarget) -> None:
         """Ask for the way to `where`.
 
         Raises:

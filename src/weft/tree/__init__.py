@@ -3,6 +3,20 @@
 Pure.  Holds no words, only where they are kept; knows no store.
 """
 
-from weft.tree.fold import Compaction, Note, Place, Ref, Skeleton, Tree
+from weft.tree.fold import (
+    ConversationTree,
+    LogPosition,
+    NodeSkeleton,
+    TreeCompaction,
+    TreeNote,
+    TreeRef,
+)
 
-__all__ = ["Compaction", "Note", "Place", "Ref", "Skeleton", "Tree"]
+__all__ = [
+    "ConversationTree",
+    "LogPosition",
+    "NodeSkeleton",
+    "TreeCompaction",
+    "TreeNote",
+    "TreeRef",
+]

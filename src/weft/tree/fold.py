@@ -34,47 +34,47 @@ from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Role
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class LogPosition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where words are kept: a log, and a `seq` in it."""
 
     log: SessionId
     seq: int
 
 
-class Skeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
+class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A node without its words."""
 
     parent: NodeId | None
     role: Role
-    at: Place
+    at: LogPosition
     """Where the newest revision is kept."""
     parent_revision: int = 0
     revision: int = 0
-    earlier: list[Place] = []
+    earlier: list[LogPosition] = []
     """Where revisions 0, 1, … before the newest are kept."""
     calls: tuple[CallUid, ...] = ()
     """The calls an assistant node made, in the model's order."""
-    results: dict[CallUid, Place] = {}
+    results: dict[CallUid, LogPosition] = {}
     children: list[NodeId] = []
     marks: dict[str, Any] = {}
     partial: bool = False
 
 
-class Ref(msgspec.Struct, frozen=True):
+class TreeRef(msgspec.Struct, frozen=True):
     """A name for a node."""
 
     node: NodeId | None
     ref: Literal["branch", "checkpoint"]
 
 
-class Compaction(msgspec.Struct, frozen=True):
+class TreeCompaction(msgspec.Struct, frozen=True):
     """A summary that stands for the line up to `upto`."""
 
-    at: Place
+    at: LogPosition
     upto: NodeId
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the system's, said after `node`."""
 
     node: NodeId | None
@@ -84,17 +84,17 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int = 0
 
 
-class Tree(msgspec.Struct, kw_only=True):
+class ConversationTree(msgspec.Struct, kw_only=True):
     """Nodes, head and refs of one session."""
 
-    nodes: dict[NodeId, Skeleton] = {}
+    nodes: dict[NodeId, NodeSkeleton] = {}
     roots: list[NodeId] = []
     head: NodeId | None = None
-    refs: dict[str, Ref] = {}
+    refs: dict[str, TreeRef] = {}
     deleted: dict[NodeId, bool] = {}
     """Tops of hidden subtrees (a map, because its order is kept)."""
-    compactions: list[Compaction] = []
-    notes: list[Note] = []
+    compactions: list[TreeCompaction] = []
+    notes: list[TreeNote] = []
 
     # -- taking facts in
 
@@ -123,13 +123,13 @@ class Tree(msgspec.Struct, kw_only=True):
             case Rewound(to=to, conversation=True):
                 self.head = to
             case RefMoved(name=name, node=node, ref=ref):
-                self.refs[name] = Ref(node, ref)
+                self.refs[name] = TreeRef(node, ref)
             case RefDeleted(name=name):
                 self.refs.pop(name, None)
             case Compacted(upto=upto):
-                self.compactions.append(Compaction(_place(fact), upto))
+                self.compactions.append(TreeCompaction(_place(fact), upto))
             case CompactionUndone(compaction=seq, log=log):
-                undone = Place(log or fact.session_id, seq)
+                undone = LogPosition(log or fact.session_id, seq)
                 self.compactions = [c for c in self.compactions if c.at != undone]
             case SystemNote():
                 self._add_note(fact)
@@ -142,7 +142,7 @@ class Tree(msgspec.Struct, kw_only=True):
         node = fact.node
         if node.id in self.nodes:
             return
-        self.nodes[node.id] = Skeleton(
+        self.nodes[node.id] = NodeSkeleton(
             parent=node.parent,
             role=node.role,
             at=_place(fact),
@@ -158,7 +158,7 @@ class Tree(msgspec.Struct, kw_only=True):
 
     def _add_note(self, fact: SystemNote) -> None:
         self.notes.append(
-            Note(
+            TreeNote(
                 node=fact.node,
                 text=fact.text,
                 level=fact.level,
@@ -198,14 +198,14 @@ class Tree(msgspec.Struct, kw_only=True):
         holder = self.nodes[node]
         return tuple(uid for uid in holder.calls if uid not in holder.results)
 
-    def compaction_for(self, tip: NodeId | None) -> Compaction | None:
+    def compaction_for(self, tip: NodeId | None) -> TreeCompaction | None:
         """The newest compaction that speaks of an ancestor of `tip`."""
         if not self.compactions:
             return None
         above = set(self.line(tip))
         return next((c for c in reversed(self.compactions) if c.upto in above), None)
 
-    def require(self, node: NodeId) -> Skeleton:
+    def require(self, node: NodeId) -> NodeSkeleton:
         """The skeleton of a node that a caller named.
 
         Raises:
@@ -216,8 +216,8 @@ class Tree(msgspec.Struct, kw_only=True):
         return holder
 
 
-def _place(fact: AnyFact) -> Place:
-    return Place(fact.session_id, fact.seq)
+def _place(fact: AnyFact) -> LogPosition:
+    return LogPosition(fact.session_id, fact.seq)
 
 
 def _set_mark(marks: dict[str, Any], mark: str, value: Any) -> None:

@@ -8,16 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.workspace.base import (
-    Command,
+    ChangedFile,
     FileImage,
     FileState,
+    ProcessCommand,
     Runner,
     RunResult,
-    Touched,
     Workspace,
 )
 from weft.workspace.boundaries.lines import LineRange, lines_of
-from weft.workspace.boundaries.workspace import Bound, Boundaries, BoundedWorkspace
+from weft.workspace.boundaries.workspace import BoundaryRange, BoundedWorkspace, SessionBoundaries
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.process.environment import scrubbed, secret_values
 from weft.workspace.process.runner import LocalRunner, kill_orphans
@@ -32,7 +32,7 @@ from weft.workspace.safe_read import (
     read_small_text,
     user_folder,
 )
-from weft.workspace.sandbox.versions import Versions
+from weft.workspace.sandbox.versions import SeenVersions
 
 if TYPE_CHECKING:
     from weft.workspace.git import (
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
     from weft.workspace.ignore import ignore_of
 
 __all__ = [
-    "Bound",
-    "Boundaries",
+    "BoundaryRange",
     "BoundedWorkspace",
-    "Command",
+    "ChangedFile",
     "FileImage",
     "FileState",
     "GitRepository",
     "LineRange",
     "LocalRunner",
     "LocalWorkspace",
+    "ProcessCommand",
     "RunResult",
     "Runner",
     "SafeGit",
+    "SeenVersions",
+    "SessionBoundaries",
     "SmallText",
     "SourceFolder",
-    "Touched",
-    "Versions",
     "Workspace",
     "find_repository",
     "ignore_of",

@@ -26,9 +26,9 @@ from typing import Any
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
-from weft.workspace.base import Touched, unkept
+from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.os_errors import refusal
-from weft.workspace.paths import Place
+from weft.workspace.paths import WorkspacePath
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
 
 TEMPORARY = ".weft-tmp-"
@@ -42,16 +42,16 @@ _CHUNK = 1024 * 1024
 _RENAME_NOREPLACE = 1
 
 
-class Abandoned(Exception):
+class WriteAbandoned(Exception):
     """The caller was cancelled before the point of no return; nothing was written."""
 
 
-class Replacement:
+class FileReplacement:
     """One replacement of one file; `run` blocks, `abandon` may be called from another thread."""
 
     def __init__(
         self,
-        place: Place,
+        place: WorkspacePath,
         shown: str,
         data: bytes,
         expected: BlobId | None,
@@ -69,7 +69,7 @@ class Replacement:
         """Stop before the rename, if it is not too late."""
         self._abandoned = True
 
-    def run(self) -> Touched:
+    def run(self) -> ChangedFile:
         """Do it.
 
         Raises:
@@ -95,7 +95,7 @@ class Replacement:
         finally:
             os.close(base)
 
-    def _replace(self, folder: int) -> Touched:
+    def _replace(self, folder: int) -> ChangedFile:
         before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
         self._compare(before)
         name, fd = temporary(folder, 0o666 if before is None else 0o600)
@@ -148,11 +148,11 @@ class Replacement:
 
     def _go_on(self) -> None:
         if self._abandoned:
-            raise Abandoned
+            raise WriteAbandoned
 
-    def _touched(self, before: _Old | None, mode: int) -> Touched:
+    def _touched(self, before: _Old | None, mode: int) -> ChangedFile:
         above = self.shown.removesuffix(self.place.name)
-        return Touched(
+        return ChangedFile(
             path=self.shown,
             action="created" if before is None else "modified",
             before=None if before is None else before.hash,

@@ -36,7 +36,7 @@ def unkept(kept_bytes: int) -> str:
     return "too large"
 
 
-class Touched(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that a tool changed, with what was there before and after."""
 
     path: str
@@ -70,7 +70,7 @@ class FileImage(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a folder."""
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program to run: an argument vector, never a string for some shell to guess at."""
 
     argv: tuple[str, ...]
@@ -107,7 +107,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int = 0
     timed_out: bool = False
     duration_ms: int = 0
-    changes: tuple[Touched, ...] | None = None
+    changes: tuple[ChangedFile, ...] | None = None
     """What it changed in the project; None when this Runner cannot tell."""
     left_out: tuple[str, ...] = ()
     """What it changed besides and the file history does not hold, in sentences."""
@@ -125,7 +125,7 @@ class Runner(Protocol):
     """Command in, result and change set out."""
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         """Run to the end of the process; the end is its exit, never the end of its pipes.
 
@@ -151,7 +151,7 @@ class Runner(Protocol):
         """
         ...
 
-    def knows_changes(self, command: Command) -> bool:
+    def knows_changes(self, command: ProcessCommand) -> bool:
         """True when the result of this command will say what it changed, so that nobody else has to find out."""
         return False
 
@@ -205,7 +205,7 @@ class Workspace(Protocol):
         """The folders that a `write` of this path would have to make, the outermost first."""
         return ()
 
-    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
+    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
         """Replace (or create) a file in one atomic step that keeps its mode; durable on return.
 
         `expected` is the hash the file must still have; None means that there must be no file.

@@ -21,14 +21,14 @@ _PATIENCE_SECONDS = 2.0
 """How long a cancel waits for disk work that has been told to stop."""
 
 
-class Threads:
+class DiskThreads:
     """A pool whose threads start when first needed and end with the last of its owners."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
 
     @classmethod
-    def of(cls, project: str) -> Threads:
+    def of(cls, project: str) -> DiskThreads:
         """The pool of a project; made anew when nobody holds it."""
         found = _POOLS.get(project)
         if found is None:
@@ -52,7 +52,7 @@ class Threads:
             raise
 
 
-_POOLS: WeakValueDictionary[str, Threads] = WeakValueDictionary()
+_POOLS: WeakValueDictionary[str, DiskThreads] = WeakValueDictionary()
 
 
 async def _settle(future: asyncio.Future[T]) -> None:

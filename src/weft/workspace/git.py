@@ -31,7 +31,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import FinalToolError
-from weft.workspace.base import Command, Runner, RunResult
+from weft.workspace.base import ProcessCommand, Runner, RunResult
 
 SECONDS: Final = 300.0
 _LARGEST_POINTER: Final = 64 * 1024
@@ -323,7 +323,7 @@ class SafeGit:
         on_output: Callable[[str], None] | None = None,
     ) -> RunResult:
         return await self._runner.run(
-            Command(
+            ProcessCommand(
                 argv=(self._program, *_SWITCHES, *args),
                 cwd=cwd or str(self._home),
                 env=environ,

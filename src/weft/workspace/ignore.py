@@ -41,7 +41,7 @@ class _Line:
         self.matches = re.compile(self.expression, re.DOTALL).fullmatch
 
 
-class Rules:
+class IgnoreFile:
     """The lines of one ignore file."""
 
     def __init__(self, text: str) -> None:
@@ -67,16 +67,16 @@ class Rules:
         return None
 
 
-class Ignore:
+class IgnoreRules:
     """The rules in force in one folder: each ignore file with the way from it to here."""
 
     __slots__ = ("_chain",)
 
-    def __init__(self, chain: tuple[tuple[Rules, str], ...]) -> None:
+    def __init__(self, chain: tuple[tuple[IgnoreFile, str], ...]) -> None:
         self._chain = chain
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ignore) and self._chain == other._chain
+        return isinstance(other, IgnoreRules) and self._chain == other._chain
 
     __hash__ = None  # type: ignore[assignment]  # compared, never looked up
 
@@ -90,15 +90,15 @@ class Ignore:
                 return verdict
         return False
 
-    def below(self, name: str, folder: str, over: str = "") -> Ignore:
+    def below(self, name: str, folder: str, over: str = "") -> IgnoreRules:
         """The rules in force in the folder called `name`, whose absolute path is `folder`; `over` as in `ignore_of`."""
         if os.path.lexists(f"{folder}/.git") or (over and os.path.isdir(f"{over}/.git")):
             return _repository(folder, over)
         chain = tuple((rules, f"{prefix}{name}/") for rules, prefix in self._chain)
-        return Ignore(_with_file(chain, folder, over))
+        return IgnoreRules(_with_file(chain, folder, over))
 
 
-def ignore_of(root: str, over: str = "") -> Ignore:
+def ignore_of(root: str, over: str = "") -> IgnoreRules:
     """The rules in force in the project `root`: its own, and those above it when it lies inside a repository.
 
     `over` is a folder whose ignore file takes the place of the project's, where it has one: the upper layer of an overlay.
@@ -108,7 +108,7 @@ def ignore_of(root: str, over: str = "") -> Ignore:
     while not os.path.lexists(f"{top}/.git"):
         parent = os.path.dirname(top)
         if parent == top:
-            return Ignore(
+            return IgnoreRules(
                 _with_file(((_usual(), ""),), root, over)
             )  # no repository: nothing above counts
         above.append(os.path.basename(top))
@@ -140,17 +140,17 @@ def ignored_in(root: str) -> dict[str, str]:
     return found
 
 
-def _repository(folder: str, over: str = "") -> Ignore:
-    chain: tuple[tuple[Rules, str], ...] = ((_usual(), ""),)
+def _repository(folder: str, over: str = "") -> IgnoreRules:
+    chain: tuple[tuple[IgnoreFile, str], ...] = ((_usual(), ""),)
     exclude = _read(f"{folder}/.git/info/exclude")
     if exclude is not None:
         chain = (*chain, (_rules(exclude), ""))
-    return Ignore(_with_file(chain, folder, over))
+    return IgnoreRules(_with_file(chain, folder, over))
 
 
 def _with_file(
-    chain: tuple[tuple[Rules, str], ...], folder: str, over: str = ""
-) -> tuple[tuple[Rules, str], ...]:
+    chain: tuple[tuple[IgnoreFile, str], ...], folder: str, over: str = ""
+) -> tuple[tuple[IgnoreFile, str], ...]:
     is_replaced = bool(over) and os.path.lexists(f"{over}/{NAME}")
     text = _read(f"{over if is_replaced else folder}/{NAME}")
     return chain if text is None else (*chain, (_rules(text), ""))
@@ -172,12 +172,12 @@ def _read(path: str) -> str | None:
 
 
 @lru_cache(1_000)
-def _rules(text: str) -> Rules:
+def _rules(text: str) -> IgnoreFile:
     """The rules of a text; the same text gives the same object, so that unchanged ones are told by `==`."""
-    return Rules(text)
+    return IgnoreFile(text)
 
 
-def _usual() -> Rules:
+def _usual() -> IgnoreFile:
     return _rules(_USUAL)
 
 

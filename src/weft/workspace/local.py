@@ -20,12 +20,12 @@ from typing import Literal, TypeAlias
 
 from weft.errors import FinalToolError
 from weft.ids import BlobId
-from weft.workspace.atomic_write import KEPT_BYTES, Replacement, read_all
-from weft.workspace.base import FileState, Touched, Workspace
-from weft.workspace.disk_threads import Threads
+from weft.workspace.atomic_write import KEPT_BYTES, FileReplacement, read_all
+from weft.workspace.base import ChangedFile, FileState, Workspace
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import tell
 from weft.workspace.os_errors import explain, refusal
-from weft.workspace.paths import Place, Roots
+from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import open_beneath, open_folder
 
 Kind: TypeAlias = Literal["file", "dir", "link", "other"]
@@ -51,10 +51,10 @@ class LocalWorkspace(Workspace):
         self, root: str, added: Iterable[str] = (), *, kept_bytes: int = KEPT_BYTES
     ) -> None:
         """`kept_bytes`: up to this size, what a write replaces is handed on."""
-        self._roots = Roots(root, added)
+        self._roots = WorkspaceRoots(root, added)
         self._kept_bytes = kept_bytes
         self.root = self._roots.root
-        self._threads = Threads.of(self.root)
+        self._threads = DiskThreads.of(self.root)
         self._swept: set[str] = set()
         self._local_device = _local_device(self.root)
 
@@ -89,18 +89,19 @@ class LocalWorkspace(Workspace):
         place = self._real(self._roots.place(path))
         parts = place.name.split("/")[:-1]
         there = len(parts)
-        while there and not _is_there(Place(place.folder, "/".join(parts[:there]))):
+        while there and not _is_there(WorkspacePath(place.folder, "/".join(parts[:there]))):
             there -= 1
         missing = (
-            Place(place.folder, "/".join(parts[:n])) for n in range(there + 1, len(parts) + 1)
+            WorkspacePath(place.folder, "/".join(parts[:n]))
+            for n in range(there + 1, len(parts) + 1)
         )
         return tuple(self._roots.shown(each) for each in missing)
 
-    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
+    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
         """A cancel leaves the old file or the new one, whole, and nothing is written after it."""
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))
-        replacement = Replacement(
+        replacement = FileReplacement(
             place,
             self._roots.shown(place),
             data,
@@ -134,7 +135,7 @@ class LocalWorkspace(Workspace):
             raise explain(error, self._roots.shown(place)) from error
         return _Opened.check(fd, self._roots.shown(place))
 
-    def _real(self, place: Place) -> Place:
+    def _real(self, place: WorkspacePath) -> WorkspacePath:
         """The place by its real name, with every link followed, beneath the same walls.
 
         Nothing is decided here but a name: whatever happens to the links later, that very name is opened with no link followed.
@@ -158,7 +159,7 @@ class LocalWorkspace(Workspace):
             )
         return real
 
-    def _sweeps(self, place: Place) -> bool:
+    def _sweeps(self, place: WorkspacePath) -> bool:
         """True the first time that this workspace writes into a folder."""
         folder = os.path.dirname(place.absolute)
         if folder in self._swept:
@@ -203,7 +204,7 @@ class _Opened:
         )
 
 
-def _open(place: Place, flags: int) -> int:
+def _open(place: WorkspacePath, flags: int) -> int:
     folder = open_folder(place.folder)
     try:
         return open_beneath(folder, place.name, flags)
@@ -211,7 +212,7 @@ def _open(place: Place, flags: int) -> int:
         os.close(folder)
 
 
-def _is_there(place: Place) -> bool:
+def _is_there(place: WorkspacePath) -> bool:
     try:
         os.close(_open(place, _PATH_FLAGS))
     except OSError:
@@ -219,7 +220,7 @@ def _is_there(place: Place) -> bool:
     return True
 
 
-def _explained(replacement: Replacement) -> Touched:
+def _explained(replacement: FileReplacement) -> ChangedFile:
     try:
         touched = replacement.run()
     except OSError as error:
@@ -228,7 +229,7 @@ def _explained(replacement: Replacement) -> Touched:
     return touched
 
 
-def _names(place: Place, shown: str) -> list[tuple[str, Kind]]:
+def _names(place: WorkspacePath, shown: str) -> list[tuple[str, Kind]]:
     try:
         fd = _open(place, os.O_RDONLY | os.O_DIRECTORY)
         try:

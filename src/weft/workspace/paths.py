@@ -13,7 +13,7 @@ import msgspec
 from weft.errors import FinalToolError
 
 
-class Place(msgspec.Struct, frozen=True):
+class WorkspacePath(msgspec.Struct, frozen=True):
     """A name below a folder that is open to the session, or below `/` when it lies outside them all."""
 
     folder: str
@@ -38,7 +38,7 @@ class Place(msgspec.Struct, frozen=True):
         return self.name.rpartition("/")[2]
 
 
-class Roots:
+class WorkspaceRoots:
     """The folders that a session may work in: the project first, then those added to it."""
 
     def __init__(self, root: str, added: Iterable[str] = ()) -> None:
@@ -50,7 +50,7 @@ class Roots:
             zip((*real, *written), (*real, *real), strict=True), key=lambda pair: -len(pair[0])
         )
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> WorkspacePath:
         """Where `path`, as written, lies.
 
         Raises:
@@ -60,12 +60,12 @@ class Roots:
         absolute = "/" + os.path.normpath(os.path.join(self.root, path)).lstrip("/")
         for known, folder in self._known:
             if absolute == known:
-                return Place(folder, ".")
+                return WorkspacePath(folder, ".")
             if absolute.startswith(known.rstrip("/") + "/"):
-                return Place(folder, absolute[len(known.rstrip("/")) + 1 :])
-        return Place("/", absolute[1:] or ".", outside=True)
+                return WorkspacePath(folder, absolute[len(known.rstrip("/")) + 1 :])
+        return WorkspacePath("/", absolute[1:] or ".", outside=True)
 
-    def shown(self, place: Place) -> str:
+    def shown(self, place: WorkspacePath) -> str:
         """Relative to the project; absolute when elsewhere."""
         return place.name if place.folder == self.root and not place.outside else place.absolute
 

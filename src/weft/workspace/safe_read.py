@@ -84,7 +84,7 @@ class SmallText(msgspec.Struct, frozen=True):
     """As above."""
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """A name in a folder."""
 
     name: str
@@ -92,10 +92,10 @@ class Entry(NamedTuple):
     """`file` is all else, pipes and devices too."""
 
 
-class Listing(msgspec.Struct, frozen=True):
+class FolderListing(msgspec.Struct, frozen=True):
     """What is in a folder, sorted by name."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FolderEntry, ...] = ()
     problems: tuple[str, ...] = ()
     """What of it is left out, and why."""
 
@@ -224,7 +224,7 @@ def is_there(folder: SourceFolder) -> bool:
     return fd is not None
 
 
-def list_folder(folder: SourceFolder) -> Listing:
+def list_folder(folder: SourceFolder) -> FolderListing:
     """What is in a folder; nothing where there is none.
 
     Raises:
@@ -232,7 +232,7 @@ def list_folder(folder: SourceFolder) -> Listing:
     """
     fd = _opened(folder, folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     if fd is None:
-        return Listing()
+        return FolderListing()
     try:
         with os.scandir(fd) as entries:
             return _sorted_out(islice(entries, MOST_ENTRIES + 1), folder.path)
@@ -242,22 +242,22 @@ def list_folder(folder: SourceFolder) -> Listing:
         os.close(fd)
 
 
-def _sorted_out(entries: Iterable[os.DirEntry[str]], path: str) -> Listing:
-    found: list[Entry] = []
+def _sorted_out(entries: Iterable[os.DirEntry[str]], path: str) -> FolderListing:
+    found: list[FolderEntry] = []
     problems: list[str] = []
     unprintable = 0
     for number, entry in enumerate(entries):
         if number == MOST_ENTRIES:
             problems.append(f"{printable_path(path)}: it holds more than {MOST_ENTRIES:,} names")
         elif entry.name.isprintable():
-            found.append(Entry(entry.name, _kind(entry)))
+            found.append(FolderEntry(entry.name, _kind(entry)))
         else:
             unprintable += 1
     if unprintable:
         problems.append(
             f"{printable_path(path)}: {unprintable} of the names in it cannot be printed"
         )
-    return Listing(tuple(sorted(found)), tuple(problems))
+    return FolderListing(tuple(sorted(found)), tuple(problems))
 
 
 def _kind(entry: os.DirEntry[str]) -> Literal["folder", "link", "file"]:

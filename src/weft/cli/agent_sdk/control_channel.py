@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from weft.cli import stdio as output
-from weft.cli.exit_codes import Exit
+from weft.cli.exit_codes import CommandExit
 from weft.errors import WeftError
 
 HUNG_UP = "the program that drives the session has hung up"
@@ -89,5 +89,5 @@ def withdraw(request_id: str) -> None:
 def _write(line: dict[str, Any]) -> None:
     try:
         output.write_json(line)
-    except (BrokenPipeError, Exit) as error:
+    except (BrokenPipeError, CommandExit) as error:
         raise NoAnswer("nobody reads the output any more") from error

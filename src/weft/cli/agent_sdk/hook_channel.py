@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.agent_sdk.control_channel import ControlChannel
-from weft.hooks.config import Hook, read_callbacks
-from weft.protocol.agent_sdk_dialect import Dialect
+from weft.hooks.config import HookCommand, read_callbacks
+from weft.protocol.agent_sdk_dialect import ToolDialect
 
 
 class HookChannel:
     """Calls the hooks of the program on the other side."""
 
-    def __init__(self, channel: ControlChannel, dialect: Dialect, session_id: str) -> None:
+    def __init__(self, channel: ControlChannel, dialect: ToolDialect, session_id: str) -> None:
         self._channel = channel
         self._dialect = dialect
         self._session_id = session_id
 
-    def handed_over(self, table: Mapping[str, Any]) -> list[Hook]:
+    def handed_over(self, table: Mapping[str, Any]) -> list[HookCommand]:
         """The hooks that an `initialize` request names.
 
         Raises:

@@ -14,8 +14,15 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.events import PermissionAction, PermissionRequest
-from weft.permissions import MODES, Rule, Verdict, our_tool_name, read_rule, why_unenforceable
-from weft.protocol.agent_sdk_dialect import OF_CHILD, OUR_MODES, Dialect
+from weft.permissions import (
+    MODES,
+    PermissionRule,
+    Verdict,
+    our_tool_name,
+    read_rule,
+    why_unenforceable,
+)
+from weft.protocol.agent_sdk_dialect import OF_CHILD, OUR_MODES, ToolDialect
 
 _ACTIONS: Final[dict[str, PermissionAction]] = {
     "allow": "allow_once",
@@ -26,7 +33,7 @@ SESSION: Final = "session"
 """The only destination of updated permissions that there is here."""
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that the other side was sent."""
 
     request: PermissionRequest
@@ -34,7 +41,7 @@ class Asked(NamedTuple):
     """The input that it is about, in our names."""
 
 
-class Answer(NamedTuple):
+class PermissionAnswer(NamedTuple):
     """What an answer comes to."""
 
     action: PermissionAction
@@ -65,7 +72,9 @@ class _Response(msgspec.Struct, rename="camel"):
     updated_permissions: tuple[_Update, ...] | None = None
 
 
-def read_answer(response: Mapping[str, Any], asked: Asked, dialect: Dialect, home: str) -> Answer:
+def read_answer(
+    response: Mapping[str, Any], asked: PendingRequest, dialect: ToolDialect, home: str
+) -> PermissionAnswer:
     """What the other side says; `home` is the folder that `~` means in its rules.
 
     Raises:
@@ -93,10 +102,10 @@ def read_answer(response: Mapping[str, Any], asked: Asked, dialect: Dialect, hom
         raise UsageError(
             f"{given.behavior!r} is for what was asked about; allow another input once"
         )
-    return Answer(action, meta, mode)
+    return PermissionAnswer(action, meta, mode)
 
 
-def suggestions(asked: Asked, dialect: Dialect) -> list[dict[str, Any]]:
+def suggestions(asked: PendingRequest, dialect: ToolDialect) -> list[dict[str, Any]]:
     """What the other side may send back to be asked less: exactly this, for the session."""
     request = asked.request
     if not request.always_pattern or request.child is not None:
@@ -105,9 +114,11 @@ def suggestions(asked: Asked, dialect: Dialect) -> list[dict[str, Any]]:
     return [{"type": "addRules", "rules": [rule], "behavior": "allow", "destination": SESSION}]
 
 
-def _updates(updates: Sequence[_Update], asked: Asked, home: str) -> tuple[tuple[Rule, ...], str]:
+def _updates(
+    updates: Sequence[_Update], asked: PendingRequest, home: str
+) -> tuple[tuple[PermissionRule, ...], str]:
     """The rules that updated permissions add, and the mode that they set."""
-    rules: list[Rule] = []
+    rules: list[PermissionRule] = []
     mode = ""
     for update in updates:
         destination = update.destination or SESSION
@@ -124,7 +135,9 @@ def _updates(updates: Sequence[_Update], asked: Asked, home: str) -> tuple[tuple
     return tuple(rules), mode
 
 
-def _rules(verdict: Verdict, value: _RuleValue, asked: Asked, home: str) -> tuple[Rule, ...]:
+def _rules(
+    verdict: Verdict, value: _RuleValue, asked: PendingRequest, home: str
+) -> tuple[PermissionRule, ...]:
     content = value.rule_content or ""
     tool = asked.request.tool_name.rpartition(OF_CHILD)[2]
     if verdict == "allow" and (our_tool_name(value.tool_name), content) == (
@@ -132,7 +145,11 @@ def _rules(verdict: Verdict, value: _RuleValue, asked: Asked, home: str) -> tupl
         asked.request.tool_path,
     ):
         # Our own suggestion: this very target, whatever letters it is made of.
-        return (Rule(verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True),)
+        return (
+            PermissionRule(
+                verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True
+            ),
+        )
     text = f"{value.tool_name}({content})" if content else value.tool_name
     if why := why_unenforceable(text):
         raise UsageError(f"updatedPermissions: {why}")

@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.api.session import Session
 from weft.cli.agent_sdk.control_channel import withdraw
-from weft.cli.agent_sdk.permission_answers import Asked, mode_of, read_answer, suggestions
+from weft.cli.agent_sdk.permission_answers import PendingRequest, mode_of, read_answer, suggestions
 from weft.cli.output_formats import StreamSink
-from weft.cli.turn_driver import DENIED, Asker
+from weft.cli.turn_driver import DENIED, RequestAsker
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import ArchitectPlan, PermissionRequest, QuestionAsked
 
@@ -19,7 +19,7 @@ NOT_KNOWN = "what it would do is not known here, so nobody could judge it"
 NO_ANSWER = "(no answer was given)"
 
 
-class ProgramAsker(Asker):
+class ProgramAsker(RequestAsker):
     """Sends requests to the program on the other side, and carries out its answers; what is no
     clear yes is a no."""
 
@@ -28,7 +28,7 @@ class ProgramAsker(Asker):
         self._session = session
         self._sink = sink
         self._home = home
-        self._asked: dict[str, Asked | ArchitectPlan | QuestionAsked] = {}
+        self._asked: dict[str, PendingRequest | ArchitectPlan | QuestionAsked] = {}
         """What was asked and is not answered."""
         self._has_hung_up = False
         self._never_asks = False
@@ -41,7 +41,7 @@ class ProgramAsker(Asker):
             why = DENIED if self._has_hung_up else NEVER_ASKED if self._never_asks else NOT_KNOWN
             await self._deny(request.request_id, why)
             return
-        asked = Asked(request, args)
+        asked = PendingRequest(request, args)
         self._asked[request.request_id] = asked
         self._sink.ask(request, args, suggestions(asked, self._sink.dialect))
 
@@ -92,11 +92,11 @@ class ProgramAsker(Asker):
             await self._answer(asked, {"behavior": "deny", "message": DENIED})
 
     async def _answer(
-        self, asked: Asked | ArchitectPlan | QuestionAsked, said: Mapping[str, Any]
+        self, asked: PendingRequest | ArchitectPlan | QuestionAsked, said: Mapping[str, Any]
     ) -> None:
         try:
             match asked:
-                case Asked():
+                case PendingRequest():
                     await self._resolve(asked, said)
                 case ArchitectPlan():
                     await self._decide_plan(said)
@@ -106,7 +106,7 @@ class ProgramAsker(Asker):
         except NoPendingRequest:
             return  # it was answered elsewhere, or the turn is over
 
-    async def _resolve(self, asked: Asked, said: Mapping[str, Any]) -> None:
+    async def _resolve(self, asked: PendingRequest, said: Mapping[str, Any]) -> None:
         request_id = asked.request.request_id
         try:
             answer = read_answer(said, asked, self._sink.dialect, self._home)

@@ -23,26 +23,26 @@ from weft.cli.agent_sdk.program import ProgramAsker
 from weft.cli.answers import GOOD
 from weft.cli.exit_codes import FAILED, NOBODY_READS, OK
 from weft.cli.line_reader import LineReader
-from weft.cli.output_formats import Sink, StreamSink
+from weft.cli.output_formats import OutputSink, StreamSink
 from weft.cli.prompt_input import Said
 from weft.cli.slash_prompt import expanded
-from weft.cli.turn_driver import Talk
+from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.hooks.config import HookBook
-from weft.protocol.stream_json import Incoming, answered, parts_of, read_line, refused
+from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
 
 WAITING = 1000
 """Messages that may wait for their turn; then reading stops until one is done."""
 
 
-class Dialogue:
+class StreamInputSession:
     """Lines in, turns out, until the input ends."""
 
     def __init__(
         self,
         app: App,
         session: Session,
-        sink: Sink,
+        sink: OutputSink,
         options: dict[str, Any],
         *,
         hooks: HookBook,
@@ -58,7 +58,7 @@ class Dialogue:
         self._asks = asks
         self._channel = ControlChannel()
         self._asker = ProgramAsker(session, sink, home=str(app.places.user))
-        self._talk = Talk(app, session, sink, self._asker if asks else None)
+        self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
         self._sending, self._receiving = anyio.create_memory_object_stream[Said](WAITING)
         self._control = ControlRequests(
             app,
@@ -141,7 +141,7 @@ class Dialogue:
         except anyio.WouldBlock:
             raise UsageError(f"{WAITING} messages wait already; this one was not taken") from None
 
-    async def _carry_out(self, incoming: Incoming) -> None:
+    async def _carry_out(self, incoming: IncomingLine) -> None:
         request_id = incoming.request_id
         try:
             answer = await self._control.carry_out(incoming.request)

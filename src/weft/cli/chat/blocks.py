@@ -12,30 +12,30 @@ import msgspec
 from weft.messages import ToolResult
 
 
-class Block(msgspec.Struct, frozen=True, kw_only=True):
+class ViewBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Something to show."""
 
 
-class UserSaid(Block, frozen=True):
+class UserSaid(ViewBlock, frozen=True):
     """The person's words, with what was sent along."""
 
     text: str
     attached: tuple[str, ...] = ()
 
 
-class Answer(Block, frozen=True):
+class AnswerBlock(ViewBlock, frozen=True):
     """A piece of the model's answer: whole Markdown blocks."""
 
     text: str
 
 
-class Thought(Block, frozen=True):
+class ThinkingBlock(ViewBlock, frozen=True):
     """The model's reasoning, of which one line is shown."""
 
     text: str
 
 
-class ToolCard(Block, frozen=True):
+class ToolCard(ViewBlock, frozen=True):
     """A call and what came of it."""
 
     name: str
@@ -46,7 +46,7 @@ class ToolCard(Block, frozen=True):
     """The person has just seen what it would do, and allowed it."""
 
 
-class Leave(Block, frozen=True):
+class PermissionBlock(ViewBlock, frozen=True):
     """What a call is about to do, for somebody who has to allow it: shown whole."""
 
     tool: str
@@ -55,26 +55,26 @@ class Leave(Block, frozen=True):
     reason: str = ""
 
 
-class Asked(Block, frozen=True):
+class QuestionBlock(ViewBlock, frozen=True):
     """A question of the model."""
 
     text: str
 
 
-class PlanShown(Block, frozen=True):
+class PlanShown(ViewBlock, frozen=True):
     """A plan of architect mode, for somebody who has to approve it: shown whole."""
 
     plan: dict[str, Any]
 
 
-class Note(Block, frozen=True):
+class NoteBlock(ViewBlock, frozen=True):
     """A line about what happened."""
 
     text: str
     level: Literal["quiet", "info", "warning", "error"] = "info"
 
 
-class Table(Block, frozen=True):
+class TableBlock(ViewBlock, frozen=True):
     """Rows of two or more columns."""
 
     title: str
@@ -82,5 +82,13 @@ class Table(Block, frozen=True):
 
 
 AnyBlock: TypeAlias = (
-    UserSaid | Answer | Thought | ToolCard | Leave | Asked | PlanShown | Note | Table
+    UserSaid
+    | AnswerBlock
+    | ThinkingBlock
+    | ToolCard
+    | PermissionBlock
+    | QuestionBlock
+    | PlanShown
+    | NoteBlock
+    | TableBlock
 )

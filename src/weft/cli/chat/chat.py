@@ -16,28 +16,28 @@ import anyio.abc
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.answers import whole
-from weft.cli.chat.blocks import Answer, Note
-from weft.cli.chat.commands import Commands
-from weft.cli.chat.conversation import Conversation
-from weft.cli.chat.questions import Asker, ask_trust
+from weft.cli.chat.blocks import AnswerBlock, NoteBlock
+from weft.cli.chat.commands import ChatCommands
+from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.questions import UserQuestions, ask_trust
 from weft.cli.chat.screen import (
+    ChatClosed,
+    ChatScreen,
+    ChoiceQuestion,
+    ChoiceRow,
     GoBack,
     Input,
-    Interrupted,
-    Left,
+    InterruptPressed,
+    LineSubmitted,
     NextMode,
-    Question,
-    Row,
-    Screen,
-    Submitted,
     TakeBack,
 )
-from weft.cli.chat.story import Asking, Live, PlanAsked, Story, earlier, live_of
+from weft.cli.chat.story import Asking, LiveArea, PlanAsked, SessionView, earlier, live_of
 from weft.cli.chat.workers import follow_worker, workers_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import Said, compose
-from weft.cli.session_options import Wanted
+from weft.cli.session_options import SessionOptions
 from weft.cli.trust_text import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
@@ -60,22 +60,22 @@ class Chat:
     """Runs until the person leaves."""
 
     def __init__(
-        self, app: App, screen: Screen, wanted: Wanted, *, new_id: str | None = None
+        self, app: App, screen: ChatScreen, wanted: SessionOptions, *, new_id: str | None = None
     ) -> None:
         self._app = app
         self.screen = screen
-        self.conversation = Conversation(app, wanted, new_id=new_id)
-        self.story = Story(self.conversation.blank())
+        self.conversation = ChatConversation(app, wanted, new_id=new_id)
+        self.story = SessionView(self.conversation.blank())
         self._group: anyio.abc.TaskGroup | None = None
         self._following: anyio.CancelScope | None = None
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
-        self._commands = Commands(self)
-        self._asker = Asker(screen, self._interrupt_apart)
+        self._commands = ChatCommands(self)
+        self._asker = UserQuestions(screen, self._interrupt_apart)
         screen.watch(self.story.live)
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveArea:
         """What is in flight."""
         return self.story.live
 
@@ -101,7 +101,7 @@ class Chat:
 
     async def _begin(self, first: Said, resume: SessionId | None, fork: bool, picks: bool) -> None:
         for line in left_out(await self._app.project_problems()):
-            self.screen.show(Note(text=line, level="warning"))
+            self.screen.show(NoteBlock(text=line, level="warning"))
         await self.ask_trust()
         if picks:
             await self._commands.pick(fork=fork)
@@ -116,7 +116,7 @@ class Chat:
     def _leave_screen(self) -> None:
         """What was being said stays on the screen, as far as it came."""
         if self.live.text.strip():
-            self.screen.show(Answer(text=self.live.text))
+            self.screen.show(AnswerBlock(text=self.live.text))
         self.screen.close()
 
     # -- what the person does
@@ -124,27 +124,27 @@ class Chat:
     async def _take_inputs(self) -> None:
         while True:
             match await self.screen.next_input():
-                case Left():
+                case ChatClosed():
                     return
-                case Submitted(text="/quit" | "/exit" | "/q"):
+                case LineSubmitted(text="/quit" | "/exit" | "/q"):
                     return
                 case given:
                     await self._safely(self._take, given)
 
     async def _take(self, given: Input) -> None:
         match given:
-            case Submitted(text=text, later=later):
+            case LineSubmitted(text=text, later=later):
                 await self._submitted(text, later=later)
             case GoBack():
                 await self._commands.go_back()
-            case Interrupted():
+            case InterruptPressed():
                 await self.interrupt()
             case NextMode():
                 place = MODES.index(self.live.mode) if self.live.mode in MODES else -1
                 await self.set_mode(MODES[(place + 1) % len(MODES)])
             case TakeBack():
                 await self.take_back()
-            case Left():
+            case ChatClosed():
                 pass
 
     async def _submitted(self, text: str, *, later: bool = False) -> None:
@@ -187,10 +187,10 @@ class Chat:
         try:
             await call(*given)
         except WeftError as error:
-            self.screen.show(Note(text=sentence_of(error), level="error"))
+            self.screen.show(NoteBlock(text=sentence_of(error), level="error"))
         except Exception as error:
             logger.exception("the chat failed")
-            self.screen.show(Note(text=f"that failed: {sentence_of(error)}", level="error"))
+            self.screen.show(NoteBlock(text=f"that failed: {sentence_of(error)}", level="error"))
 
     async def say(self, said: Said) -> None:
         """Send a message, in a new session where there is none yet."""
@@ -231,12 +231,12 @@ class Chat:
         await ask_trust(self._app, self.screen, is_asked_for=is_asked_for)
 
     def _note(self, text: str) -> None:
-        self.screen.show(Note(text=text))
+        self.screen.show(NoteBlock(text=text))
 
     async def _forget_if_empty(self) -> None:
         await self.conversation.drop_if_empty()
         if self.conversation.session is None:
-            self.watch(Story(self.conversation.blank()))
+            self.watch(SessionView(self.conversation.blank()))
 
     async def interrupt(self) -> None:
         """Stop the turn; what waits to be said goes back to the input line."""
@@ -269,7 +269,7 @@ class Chat:
 
     # -- sessions
 
-    def watch(self, story: Story) -> None:
+    def watch(self, story: SessionView) -> None:
         """Show another story from now on."""
         self.story = story
         self.screen.watch(story.live)
@@ -281,7 +281,9 @@ class Chat:
         left_out = len(messages) - EARLIER
         if left_out > 0:
             self.screen.show(
-                Note(text=f"{left_out} earlier messages; /export writes all of them", level="quiet")
+                NoteBlock(
+                    text=f"{left_out} earlier messages; /export writes all of them", level="quiet"
+                )
             )
         self.screen.show(*earlier(messages[-EARLIER:]))
         snapshot = await session.editor_snapshot()
@@ -299,26 +301,29 @@ class Chat:
         ]
         where = f"{len(said)} messages" if said else "at its beginning"
         self.screen.show(
-            Note(text=f"now on {branch.name}, {where}"), *earlier(said[-AFTER_A_MOVE:])
+            NoteBlock(text=f"now on {branch.name}, {where}"), *earlier(said[-AFTER_A_MOVE:])
         )
 
     async def leave_session(self) -> None:
         """Begin anew with the next message."""
         self._stop_following()
         await self.conversation.leave()
-        self.watch(Story(self.conversation.blank()))
+        self.watch(SessionView(self.conversation.blank()))
 
     async def offer_to_go_on(self) -> None:
         """Where the last turn was interrupted, or left its plan unfinished: go on with it, or leave it."""
         if self.live.status != "interrupted" and not self.live.has_open_plan:
             return
-        question = Question(
+        question = ChoiceQuestion(
             title=(
                 "The last turn was interrupted."
                 if self.live.status == "interrupted"
                 else "The plan was not carried out to its end."
             ),
-            rows=(Row("Go on with it"), Row("Leave it; the next message begins a new turn")),
+            rows=(
+                ChoiceRow("Go on with it"),
+                ChoiceRow("Leave it; the next message begins a new turn"),
+            ),
             hint="1-2, or Esc to leave it",
         )
         if await self.screen.choose(question) == 0:
@@ -331,12 +336,12 @@ class Chat:
 
     # -- events
 
-    async def follow(self, session: Session, live: Live, *, after: int) -> None:
+    async def follow(self, session: Session, live: LiveArea, *, after: int) -> None:
         """Show what happens in this session from now on."""
         assert self._group is not None
         self._stop_following()
         live.workers = await workers_of(session)
-        self.watch(Story(live))
+        self.watch(SessionView(live))
         await self._group.start(self._follow, session, self.story, after)
         self._wake_asker()
 
@@ -348,7 +353,12 @@ class Chat:
             self._asking[1].cancel()
 
     async def _follow(
-        self, session: Session, story: Story, after: int, *, task_status: anyio.abc.TaskStatus[None]
+        self,
+        session: Session,
+        story: SessionView,
+        after: int,
+        *,
+        task_status: anyio.abc.TaskStatus[None],
     ) -> None:
         with anyio.CancelScope() as scope:
             self._following = scope
@@ -369,10 +379,10 @@ class Chat:
                 following.cancel_scope.cancel()
         if not scope.cancelled_caught:
             self.screen.show(
-                Note(text=f"the session ended: {await session.wait()}", level="warning")
+                NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
 
-    async def _follow_worker(self, child: str, live: Live) -> None:
+    async def _follow_worker(self, child: str, live: LiveArea) -> None:
         try:
             await follow_worker(self._app, child, live, self.screen.refresh)
         except WeftError:  # how a worker stands is only for looking; its end is told by the session

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weft.api.session import Session
-from weft.cli.chat.blocks import AnyBlock, Note
-from weft.cli.chat.conversation import Conversation
-from weft.cli.chat.screen import Question, Row, Screen
-from weft.cli.chat.story import Live
+from weft.cli.chat.blocks import AnyBlock, NoteBlock
+from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
+from weft.cli.chat.story import LiveArea
 from weft.errors import UsageError
 from weft.ids import SessionId
 
@@ -20,14 +20,14 @@ Handler: TypeAlias = Callable[[str], Awaitable[None]]
 """Carries out a command with the words behind it."""
 
 
-class Talking(Protocol):
+class CommandChat(Protocol):
     """What commands need of the chat."""
 
-    screen: Screen
-    conversation: Conversation
+    screen: ChatScreen
+    conversation: ChatConversation
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveArea:
         """What is in flight."""
         ...
 
@@ -76,10 +76,10 @@ class Talking(Protocol):
         ...
 
 
-class Group:
+class CommandGroup:
     """Commands that belong together."""
 
-    def __init__(self, chat: Talking) -> None:
+    def __init__(self, chat: CommandChat) -> None:
         self._chat = chat
 
     @property
@@ -106,21 +106,23 @@ class Group:
         self._chat.screen.show(*blocks)
 
     def _say(self, text: str) -> None:
-        self._chat.screen.show(Note(text=text))
+        self._chat.screen.show(NoteBlock(text=text))
 
     async def _pick_word(
         self, title: str, words: tuple[str, ...], details: dict[str, str] | None = None
     ) -> str | None:
-        rows = tuple(Row(word, (details or {}).get(word, "")) for word in words)
+        rows = tuple(ChoiceRow(word, (details or {}).get(word, "")) for word in words)
         chosen = await self._chat.screen.choose(
-            Question(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
+            ChoiceQuestion(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
         )
         return None if chosen is None else words[chosen]
 
-    async def _pick(self, title: str, rows: tuple[Row, ...], *, picked: int = 0) -> int | None:
+    async def _pick(
+        self, title: str, rows: tuple[ChoiceRow, ...], *, picked: int = 0
+    ) -> int | None:
         """Have the person pick one of many."""
         return await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title=title,
                 rows=rows,
                 hint="type to search, Enter takes it, Esc goes back",

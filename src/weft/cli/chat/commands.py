@@ -6,9 +6,9 @@ import difflib
 import os
 import time
 
-from weft.cli.chat.blocks import Answer, Note, Table, UserSaid
-from weft.cli.chat.command_group import Group, Handler, Talking
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.blocks import AnswerBlock, NoteBlock, TableBlock, UserSaid
+from weft.cli.chat.command_group import CommandChat, CommandGroup, Handler
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.keys import KEYS
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id, format_of
@@ -26,10 +26,10 @@ MODES = {
 LISTED = 50
 
 
-class Commands(Group):
+class ChatCommands(CommandGroup):
     """Carries out commands for a chat: those of a conversation and its settings here, the others in groups of their own."""
 
-    def __init__(self, chat: Talking) -> None:
+    def __init__(self, chat: CommandChat) -> None:
         super().__init__(chat)
         self._known: dict[str, Handler] = {}
 
@@ -114,16 +114,16 @@ class Commands(Group):
 
     async def _help(self, words: str) -> None:
         commands = tuple((command.shown, command.about) for command in COMMANDS)
-        self._show(Table(title="Commands", rows=commands))
+        self._show(TableBlock(title="Commands", rows=commands))
         from_files = await self._chat.file_commands()
         if from_files:
             own = tuple(
                 (f"/{name} {command.argument_hint}".rstrip(), command.description)
                 for name, command in from_files.items()
             )
-            self._show(Table(title="Commands from files", rows=own))
-        self._show(Table(title="Keys", rows=KEYS))
-        self._show(Note(text="@path sends a file along", level="quiet"))
+            self._show(TableBlock(title="Commands from files", rows=own))
+        self._show(TableBlock(title="Keys", rows=KEYS))
+        self._show(NoteBlock(text="@path sends a file along", level="quiet"))
 
     # -- conversations
 
@@ -155,10 +155,10 @@ class Commands(Group):
         rows = [row for row in rows if here is None or row.id != here.id]
         if not rows:
             raise UsageError("there is no other conversation in this folder")
-        question = Question(
+        question = ChoiceQuestion(
             title="Go on with which conversation?",
             rows=tuple(
-                Row(
+                ChoiceRow(
                     clean_line(row.title or row.first_prompt)[:60] or row.id, _when(row.last_active)
                 )
                 for row in rows
@@ -218,9 +218,9 @@ class Commands(Group):
         if not names:
             self._say(f"the model is {self._chat.live.model}; /model provider:model changes it")
             return None
-        question = Question(
+        question = ChoiceQuestion(
             title=f"Which model? (now {self._chat.live.model})",
-            rows=tuple(Row(name) for name in names),
+            rows=tuple(ChoiceRow(name) for name in names),
             hint="type to search, Enter takes it, Esc goes back",
             is_searched=True,
         )
@@ -308,7 +308,7 @@ class Commands(Group):
         self._chat.screen.notify("asking the model for a handover document…")
         text, path = await session.summarize()
         self._chat.screen.notify("")
-        self._show(Answer(text=text))
+        self._show(AnswerBlock(text=text))
         self._say(f"written to {path}")
 
     # -- looking
@@ -329,7 +329,7 @@ class Commands(Group):
                 ("title", about.title),
                 ("messages", f"{about.message_count} in {about.turn_count} turns"),
             ]
-        self._show(Table(title="Context", rows=tuple(rows)))
+        self._show(TableBlock(title="Context", rows=tuple(rows)))
 
     async def _cost(self, words: str) -> None:
         session = self._chat.conversation.session
@@ -341,7 +341,9 @@ class Commands(Group):
             ("", "in", "out", "cache", "cost"),
             *(_usage_row(k, v) for k, v in used.by_model.items()),
         ]
-        self._show(Table(title="Tokens and money", rows=(*rows, _usage_row("all", used.total))))
+        self._show(
+            TableBlock(title="Tokens and money", rows=(*rows, _usage_row("all", used.total)))
+        )
 
     async def _files(self, words: str) -> None:
         session = self._chat.conversation.session
@@ -349,7 +351,9 @@ class Commands(Group):
         if not files:
             self._say("no files were changed")
             return
-        self._show(Table(title="Files", rows=tuple((file.action, file.path) for file in files)))
+        self._show(
+            TableBlock(title="Files", rows=tuple((file.action, file.path) for file in files))
+        )
 
     async def _todo(self, words: str) -> None:
         session = self._chat.conversation.session
@@ -358,7 +362,9 @@ class Commands(Group):
         if not todos:
             self._say("the model keeps no list")
             return
-        self._show(Table(title="", rows=tuple((marks[todo.status], todo.text) for todo in todos)))
+        self._show(
+            TableBlock(title="", rows=tuple((marks[todo.status], todo.text) for todo in todos))
+        )
 
     async def _export(self, words: str) -> None:
         conversation = self._chat.conversation

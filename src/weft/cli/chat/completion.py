@@ -23,7 +23,7 @@ _SKIPPED = frozenset(
 )
 
 
-class Offered(NamedTuple):
+class OfferedCommand(NamedTuple):
     """A command that can be typed."""
 
     name: str
@@ -35,9 +35,9 @@ class Offered(NamedTuple):
 class ChatCompleter(Completer):
     """Offers commands and files."""
 
-    def __init__(self, folder: str, offered: Callable[[], list[Offered]] = list) -> None:
+    def __init__(self, folder: str, offered: Callable[[], list[OfferedCommand]] = list) -> None:
         """`offered` gives the commands from files, beside those that every screen has."""
-        self._files = Files(folder)
+        self._files = ProjectFileList(folder)
         self._offered = offered
 
     def get_completions(
@@ -47,7 +47,7 @@ class ChatCompleter(Completer):
         before = document.text_before_cursor
         if before.startswith("/") and not any(letter.isspace() for letter in before):
             built_in = [
-                Offered(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+                OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
             ]
             for command in [*built_in, *self._offered()]:
                 if any(name.startswith(before) for name in (command.name, *command.aliases)):
@@ -71,10 +71,10 @@ class FileCommands:
     def __init__(self, project: str, config: Path) -> None:
         self._project = project
         self._config = config
-        self._found: list[Offered] = []
+        self._found: list[OfferedCommand] = []
         self._looked = float("-inf")
 
-    def __call__(self) -> list[Offered]:
+    def __call__(self) -> list[OfferedCommand]:
         """Those that there are."""
         if time.monotonic() - self._looked > FRESH_SECONDS:
             from weft.project.markdown_commands import (
@@ -85,7 +85,9 @@ class FileCommands:
             found = find_commands(command_folders(self._project, self._config)).found
             taken = taken_names()
             self._found = [
-                Offered(f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description)
+                OfferedCommand(
+                    f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description
+                )
                 for name, each in found.items()
                 if f"/{name}" not in taken
             ]
@@ -100,7 +102,7 @@ def mention_at_end(text: str) -> str | None:
     return word[1:].strip('"') if word.startswith("@") else None
 
 
-class Files:
+class ProjectFileList:
     """The files of a folder, looked for again when the last look is old."""
 
     def __init__(self, folder: str) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 from weft.api.reports import EditorSnapshot
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.story import Live, live_of
+from weft.cli.chat.story import LiveArea, live_of
 from weft.cli.local_model import notice
 from weft.cli.session_options import (
-    Wanted,
+    SessionOptions,
     message_options,
     model_and_effort,
     note_of_level,
@@ -26,20 +26,20 @@ from weft.messages import Content
 from weft.thinking import THINKING_LEVELS, thinking_level
 
 
-class Conversation:
+class ChatConversation:
     """One conversation after another; at most one at a time."""
 
-    def __init__(self, app: App, wanted: Wanted, *, new_id: str | None = None) -> None:
+    def __init__(self, app: App, wanted: SessionOptions, *, new_id: str | None = None) -> None:
         self.app = app
         self._wanted = wanted
         self._new_id = new_id
         self.session: Session | None = None
         self._resumed = False
 
-    def blank(self) -> Live:
+    def blank(self) -> LiveArea:
         """What a conversation that has not begun looks like."""
         wanted, config = self._wanted, self.app.config
-        return Live(
+        return LiveArea(
             model=wanted.model or self.app.sessions.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
             effort=wanted.effort or self.app.sessions.default_effort(wanted.model),
@@ -77,7 +77,9 @@ class Conversation:
             self._new_id, self._resumed = None, False
         return self.session, await self.session.editor_snapshot()
 
-    async def resume(self, session_id: SessionId, *, fork: bool = False) -> tuple[Session, Live]:
+    async def resume(
+        self, session_id: SessionId, *, fork: bool = False
+    ) -> tuple[Session, LiveArea]:
         """Go on with a stored session, or with a fork of it; the one before is left."""
         # What was said on the command line about the model counts for the session it was said of, not for every other.
         wanted = (

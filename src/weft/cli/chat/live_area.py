@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from weft.cli.chat.picker import Choosing
-from weft.cli.chat.story import Live, Worker
+from weft.cli.chat.picker import ListPicker
+from weft.cli.chat.story import LiveArea, WorkerRow
 from weft.cli.sanitize import clean, clean_line
 
 Fragments: TypeAlias = list[tuple[str, str]]
@@ -21,7 +21,7 @@ _PHASES = {"planning": "planning", "replanning": "planning anew", "checking": "c
 """What the architect is at, where that says more."""
 
 
-def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
+def in_flight(live: LiveArea, *, width: int, rows: int, seconds: int) -> Fragments:
     """What is being said and done right now; every line ends with a newline."""
     drawn: Fragments = []
     for line in tail(clean(live.text), width, max(3, rows // 2)):
@@ -52,7 +52,7 @@ def in_flight(live: Live, *, width: int, rows: int, seconds: int) -> Fragments:
     return drawn
 
 
-def _workers(live: Live, width: int) -> Fragments:
+def _workers(live: LiveArea, width: int) -> Fragments:
     """A line for each session that works for this one, but for those that stand with their call."""
     drawn: Fragments = []
     for worker in live.workers.values():
@@ -66,13 +66,13 @@ def _workers(live: Live, width: int) -> Fragments:
     return drawn
 
 
-def _progress(worker: Worker, width: int) -> Fragments:
+def _progress(worker: WorkerRow, width: int) -> Fragments:
     if not worker.progress:
         return []
     return [("class:quiet", f"  {fit(clean_line(worker.progress), width - 2)}\n")]
 
 
-def status_line(live: Live, *, width: int, notice: str = "") -> Fragments:
+def status_line(live: LiveArea, *, width: int, notice: str = "") -> Fragments:
     """Mode, model, context and cost; the least important goes first when there is little room."""
     if notice:
         return [("class:warning", fit(f" {notice}", width))]
@@ -93,7 +93,7 @@ def status_line(live: Live, *, width: int, notice: str = "") -> Fragments:
     ]
 
 
-def _context(live: Live) -> str:
+def _context(live: LiveArea) -> str:
     if live.context_window:
         return f"{live.context_used * 100 // live.context_window}% of {_thousands(live.context_window)}"
     return f"{_thousands(live.context_used)} tokens" if live.context_used else "0%"
@@ -103,13 +103,13 @@ def _thousands(count: int) -> str:
     return f"{count // 1000}k" if count >= 1000 else str(count)
 
 
-def _cost(live: Live) -> str:
+def _cost(live: LiveArea) -> str:
     if live.cost_usd is None:
         return "cost unknown"
     return "under $0.01" if 0 < live.cost_usd < 0.01 else f"${live.cost_usd:.2f}"
 
 
-def question_lines(choosing: Choosing, *, width: int, is_ready: bool) -> Fragments:
+def question_lines(choosing: ListPicker, *, width: int, is_ready: bool) -> Fragments:
     """A question with its rows."""
     question = choosing.question
     drawn: Fragments = [("class:question", f"{fit(question.title, width)}\n")]

@@ -20,7 +20,7 @@ DEEPEST = 8
 """Steps that rows are drawn in; what is deeper stays in the last column, so that there is room for words."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class OutlineRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row: a turn, or a session that worked for it."""
 
     margin: str = ""
@@ -47,7 +47,7 @@ class _Turn(msgspec.Struct, kw_only=True):
         return self.messages[-1]
 
 
-def places(tree: TreeView, children: Sequence[ChildInfo] = ()) -> list[Place]:
+def places(tree: TreeView, children: Sequence[ChildInfo] = ()) -> list[OutlineRow]:
     """All rows, from the first message down."""
     return _Outline(tree, children).rows()
 
@@ -69,8 +69,8 @@ class _Outline:
             self._line.add(at)
             at = known[at].parent
 
-    def rows(self) -> list[Place]:
-        found: list[Place] = []
+    def rows(self) -> list[OutlineRow]:
+        found: list[OutlineRow] = []
         # A list in place of calls: a conversation may be thousands of turns long.
         tops = self._below[None]
         waiting = [
@@ -108,13 +108,13 @@ class _Outline:
         is_named = message.id in self._names or message.id == self._tree.head
         return is_named or len(below) != 1 or below[0].role == "user"
 
-    def _place(self, turn: _Turn, margin: str) -> Place:
+    def _place(self, turn: _Turn, margin: str) -> OutlineRow:
         first, last = turn.messages[0], turn.last
         is_here = last.id == self._tree.head
         names = [*(["here"] if is_here else []), *self._names.get(last.id, ())]
         shown = f"[{', '.join(names)}] " if names else ""
         sign = "› " if first.role == "user" else ""
-        return Place(
+        return OutlineRow(
             margin=margin,
             label=f"{shown}{sign}{first.text or '(nothing said)'}",
             detail=self._detail(turn),
@@ -142,10 +142,10 @@ class _Outline:
             about.append("another line")
         return ", ".join(about)
 
-    def _sessions(self, turn: _Turn, margin: str) -> Iterable[Place]:
+    def _sessions(self, turn: _Turn, margin: str) -> Iterable[OutlineRow]:
         for message in turn.messages:
             for child in self._workers.get(message.id, ()):
-                yield Place(
+                yield OutlineRow(
                     margin=f"{margin}  ",
                     label=f"⤷ {child.name}: {child.title or child.id}",
                     detail=child_state(child),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 
 VISIBLE_ROWS = 10
 
 
-class Choosing:
+class ListPicker:
     """A question that is being answered."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ChoiceQuestion) -> None:
         self.question = question
         self.words = ""
         """What was typed to narrow the rows down."""
         self.index = question.picked
 
-    def rows(self) -> list[tuple[int, Row]]:
+    def rows(self) -> list[tuple[int, ChoiceRow]]:
         """The rows that fit what was typed, with their numbers."""
         if self.words and self._is_number(self.words):
             number = int(self.words) - 1
@@ -28,7 +28,7 @@ class Choosing:
             if all(word in f"{row.label} {row.detail}".casefold() for word in wanted)
         ]
 
-    def visible(self) -> list[tuple[int, Row]]:
+    def visible(self) -> list[tuple[int, ChoiceRow]]:
         """Those that are on the screen: the picked one is always among them."""
         rows = self.rows()
         start = max(0, min(self.index - VISIBLE_ROWS // 2, len(rows) - VISIBLE_ROWS))

@@ -13,19 +13,19 @@ import anyio.to_thread
 
 from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.external_editor import edited
-from weft.cli.chat.picker import Choosing
-from weft.cli.chat.render import Painter
+from weft.cli.chat.picker import ListPicker
+from weft.cli.chat.render import BlockRenderer
 from weft.cli.chat.screen import (
     LEAVE_HINT,
+    ChatClosed,
+    ChatScreen,
+    ChoiceQuestion,
+    DoublePress,
     Input,
-    Interrupted,
-    Left,
-    Question,
-    Screen,
-    Submitted,
-    Twice,
+    InterruptPressed,
+    LineSubmitted,
 )
-from weft.cli.chat.story import Live
+from weft.cli.chat.story import LiveArea
 from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean
 from weft.clock import Clock, SystemClock
@@ -33,13 +33,13 @@ from weft.clock import Clock, SystemClock
 INPUTS = 1000
 
 
-class PlainScreen(Screen):
+class PlainScreen(ChatScreen):
     """A person who reads and writes lines."""
 
     def __init__(self, *, width: int, clock: Clock | None = None) -> None:
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-        self._painter = Painter(width=width, styled=False, coloured=False, unicode=unicode)
-        self._live = Live()
+        self._painter = BlockRenderer(width=width, styled=False, coloured=False, unicode=unicode)
+        self._live = LiveArea()
         self._lines = LineReader(sys.stdin.fileno())
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self._answers, self._answered = anyio.create_memory_object_stream[str](0)
@@ -51,7 +51,7 @@ class PlainScreen(Screen):
         self._was_busy = False
         self._was_command = False
         """A command was typed: no turn will end to say that the next line is waited for."""
-        self._twice = Twice(clock or SystemClock())
+        self._twice = DoublePress(clock or SystemClock())
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
@@ -77,7 +77,7 @@ class PlainScreen(Screen):
                 continue
             await self._typed(text)
             text = ""
-        await self._sending.send(Left())
+        await self._sending.send(ChatClosed())
 
     async def _typed(self, text: str) -> None:
         if self._is_asking:
@@ -85,7 +85,7 @@ class PlainScreen(Screen):
             await self._answers.send(text)
         elif text.strip():
             self._was_command = text.startswith("/")
-            await self._sending.send(Submitted(text))
+            await self._sending.send(LineSubmitted(text))
         else:
             self._prompt()
 
@@ -95,9 +95,9 @@ class PlainScreen(Screen):
 
     def interrupted(self) -> None:
         if self._twice.now("stop" if self._live.is_busy else "leave"):
-            self._sending.send_nowait(Left())
+            self._sending.send_nowait(ChatClosed())
         elif self._live.is_busy:
-            self._sending.send_nowait(Interrupted())
+            self._sending.send_nowait(InterruptPressed())
         else:
             self.notify(f"\n{LEAVE_HINT}")
             self._prompt()
@@ -106,7 +106,7 @@ class PlainScreen(Screen):
         for block in blocks:
             self._write(self._painter.paint(block))
 
-    def watch(self, live: Live) -> None:
+    def watch(self, live: LiveArea) -> None:
         self._live = live
 
     def refresh(self) -> None:
@@ -131,14 +131,14 @@ class PlainScreen(Screen):
         try:
             return await self._receiving.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
-            return Left()
+            return ChatClosed()
 
-    async def choose(self, question: Question) -> int | None:
+    async def choose(self, question: ChoiceQuestion) -> int | None:
         async with self._one_question:
             return await self._choose(question)
 
-    async def _choose(self, question: Question) -> int | None:
-        choosing = Choosing(question)
+    async def _choose(self, question: ChoiceQuestion) -> int | None:
+        choosing = ListPicker(question)
         self._write(f"{clean(question.title)}\n")
         for number, row in choosing.rows():
             detail = f" ({clean(row.detail)})" if row.detail else ""

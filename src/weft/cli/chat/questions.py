@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import Asked, Leave, Note, PlanShown, Table
+from weft.cli.chat.blocks import NoteBlock, PermissionBlock, PlanShown, QuestionBlock, TableBlock
 from weft.cli.chat.plans import as_text, from_text
-from weft.cli.chat.screen import Question, Row, Screen
+from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.chat.story import Asking, PlanAsked
 from weft.cli.exit_codes import sentence_of
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
@@ -20,10 +20,10 @@ if TYPE_CHECKING:  # loaded with the first command from a file
     from weft.project.markdown_commands import ShellRequest
 
 
-class Asker:
+class UserQuestions:
     """Puts questions to the person, one after the other."""
 
-    def __init__(self, screen: Screen, interrupt: Callable[[], None]) -> None:
+    def __init__(self, screen: ChatScreen, interrupt: Callable[[], None]) -> None:
         """`interrupt` stops the turn from inside one of its questions."""
         self._screen = screen
         self._interrupt = interrupt
@@ -46,16 +46,16 @@ class Asker:
     async def ask_shell(self, request: ShellRequest) -> bool:
         """Whether a shell command of a slash command may be run."""
         self._screen.show(
-            Leave(
+            PermissionBlock(
                 tool=f"/{request.name}",
                 target=request.command,
                 preview=request.command,
                 reason=request.reason,
             )
         )
-        question = Question(
+        question = ChoiceQuestion(
             title="May it run this?",
-            rows=(Row("Yes, run it"), Row("No, and do not send the command")),
+            rows=(ChoiceRow("Yes, run it"), ChoiceRow("No, and do not send the command")),
             hint="1-2; Esc is no",
             picked=-1,
         )
@@ -63,7 +63,7 @@ class Asker:
 
     async def _ask_leave(self, session: Session, request: PermissionRequest) -> None:
         self._screen.show(
-            Leave(
+            PermissionBlock(
                 tool=request.tool_name,
                 target=request.tool_path,
                 preview=request.preview,
@@ -87,10 +87,10 @@ class Asker:
 
     async def _ask_person(self, session: Session, request: QuestionAsked) -> None:
         answer: str | None = None
-        self._screen.show(Asked(text=request.question))
+        self._screen.show(QuestionBlock(text=request.question))
         if request.options:
-            rows = (*(Row(option) for option in request.options), Row("Something else"))
-            question = Question(title="Your answer?", rows=rows, hint="Esc stops the turn")
+            rows = (*(ChoiceRow(option) for option in request.options), ChoiceRow("Something else"))
+            question = ChoiceQuestion(title="Your answer?", rows=rows, hint="Esc stops the turn")
             chosen = await self._screen.choose(question)
             if chosen is not None and chosen < len(request.options):
                 answer = request.options[chosen]
@@ -108,12 +108,12 @@ class Asker:
     async def _ask_plan(self, session: Session, plan: dict[str, Any]) -> None:
         """Approve, change or turn down; a plan that was changed is shown and asked about again."""
         while True:
-            question = Question(
+            question = ChoiceQuestion(
                 title="Carry the plan out?",
                 rows=(
-                    Row("Yes"),
-                    Row("Change it first", "in your editor"),
-                    Row("No, and say why"),
+                    ChoiceRow("Yes"),
+                    ChoiceRow("Change it first", "in your editor"),
+                    ChoiceRow("No, and say why"),
                 ),
                 hint="1-3; Esc stops the turn",
                 picked=-1,
@@ -139,7 +139,7 @@ class Asker:
             try:
                 written = await self._screen.edit(text, ".toml")
             except UsageError as error:
-                self._screen.show(Note(text=sentence_of(error), level="error"))
+                self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
                 return plan
             if written is None or written == text:
                 return plan
@@ -148,10 +148,10 @@ class Asker:
                 await session.edit_plan(changed)
                 return changed
             except UsageError as error:
-                self._screen.show(Note(text=sentence_of(error), level="error"))
-            again = Question(
+                self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
+            again = ChoiceQuestion(
                 title="That is no plan.",
-                rows=(Row("Write on"), Row("Leave it as it was")),
+                rows=(ChoiceRow("Write on"), ChoiceRow("Leave it as it was")),
                 hint="1-2",
             )
             if await self._screen.choose(again) != 0:
@@ -160,25 +160,25 @@ class Asker:
             text = written
 
 
-def leave_question(request: PermissionRequest) -> Question:
+def leave_question(request: PermissionRequest) -> ChoiceQuestion:
     """The four answers.  What "always" grants is said in full, or stands right above."""
     pattern = request.always_pattern
     is_short = "\n" not in pattern and len(pattern) <= 60 and pattern.isprintable()
     granted = pattern if is_short else "exactly what is shown above"
-    return Question(
+    return ChoiceQuestion(
         title="May it?",
         rows=(
-            Row("Yes, once"),
-            Row("Yes, also again in this turn", granted),
-            Row("Yes, always in this session", granted),
-            Row("No, and say why"),
+            ChoiceRow("Yes, once"),
+            ChoiceRow("Yes, also again in this turn", granted),
+            ChoiceRow("Yes, always in this session", granted),
+            ChoiceRow("No, and say why"),
         ),
         hint="1-4; Esc stops the turn",
         picked=-1,
     )
 
 
-async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> None:
+async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False) -> None:
     """Ask whether the user trusts the folder; by itself only where something is withheld.
 
     Raises:
@@ -191,13 +191,13 @@ async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> 
         if await app.is_trusted():
             raise UsageError("this folder is trusted already")
         question = plain_question(app)
-    screen.show(Table(title=title_of(question), rows=tuple(in_rows(question))))
+    screen.show(TableBlock(title=title_of(question), rows=tuple(in_rows(question))))
     chosen = await screen.choose(
-        Question(
+        ChoiceQuestion(
             title=f"Do you trust {question.path}?",
             rows=(
-                Row("No, not now", "its settings and hooks do not count; /trust asks again"),
-                Row("Yes, as it is now", "what is shown above counts, until it changes"),
+                ChoiceRow("No, not now", "its settings and hooks do not count; /trust asks again"),
+                ChoiceRow("Yes, as it is now", "what is shown above counts, until it changes"),
             ),
             hint="1-2; Esc is no",
             picked=-1,
@@ -207,8 +207,10 @@ async def ask_trust(app: App, screen: Screen, *, is_asked_for: bool = False) -> 
         try:
             await app.trust()
         except UsageError as error:
-            screen.show(Note(text=f"not trusted: {error}", level="warning"))
+            screen.show(NoteBlock(text=f"not trusted: {error}", level="warning"))
             return
-        screen.show(Note(text="trusted, as it is now", level="quiet"))
+        screen.show(NoteBlock(text="trusted, as it is now", level="quiet"))
     else:
-        screen.show(Note(text="not trusted: its settings and hooks do not count", level="quiet"))
+        screen.show(
+            NoteBlock(text="not trusted: its settings and hooks do not count", level="quiet")
+        )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from weft.api.session import Session
-from weft.cli.chat.command_group import Group, Handler
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.command_group import CommandGroup, Handler
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 
 
-class QueueCommands(Group):
+class QueueCommands(CommandGroup):
     """Carries out the commands on messages that wait."""
 
     @property
@@ -32,9 +32,9 @@ class QueueCommands(Group):
             self._say("nothing waits to be said")
             return
         rows = [
-            *(Row(clean_line(entry.text), "before the next step") for entry in steering),
-            *(Row(clean_line(entry.text), "after this turn") for entry in follow_up),
-            Row("Take all of them back into the input line"),
+            *(ChoiceRow(clean_line(entry.text), "before the next step") for entry in steering),
+            *(ChoiceRow(clean_line(entry.text), "after this turn") for entry in follow_up),
+            ChoiceRow("Take all of them back into the input line"),
         ]
         chosen = await self._pick("What waits to be said", tuple(rows))
         if chosen is None:
@@ -44,9 +44,9 @@ class QueueCommands(Group):
             return
         entry = entries[chosen]
         doing = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title=clean_line(entry.text)[:70],
-                rows=(Row("Change it"), Row("Say it first"), Row("Take it out")),
+                rows=(ChoiceRow("Change it"), ChoiceRow("Say it first"), ChoiceRow("Take it out")),
                 hint="1-3, Esc goes back",
             )
         )

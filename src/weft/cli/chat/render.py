@@ -19,14 +19,14 @@ from rich.theme import Theme
 
 from weft.cli.answers import describe_call
 from weft.cli.chat.blocks import (
-    Answer,
+    AnswerBlock,
     AnyBlock,
-    Asked,
-    Leave,
-    Note,
+    NoteBlock,
+    PermissionBlock,
     PlanShown,
-    Table,
-    Thought,
+    QuestionBlock,
+    TableBlock,
+    ThinkingBlock,
     ToolCard,
     UserSaid,
 )
@@ -44,7 +44,7 @@ _LEVELS = {"quiet": "dim", "info": "cyan", "warning": "yellow", "error": "red"}
 _MARKS = {"quiet": "·", "info": "·", "warning": "!", "error": "✗"}
 
 
-class Painter:
+class BlockRenderer:
     """Paints for one kind of terminal."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Painter:
     def paint(self, block: AnyBlock) -> str:
         """The block as text that may be written to the terminal, an empty line before it."""
         shown = self._render(_drawn(block)).strip("\n")
-        gap = "" if isinstance(block, Note | ToolCard | Thought) else "\n"
+        gap = "" if isinstance(block, NoteBlock | ToolCard | ThinkingBlock) else "\n"
         return f"{gap}{shown}\n" if shown else ""
 
     def _render(self, drawn: RenderableType) -> str:
@@ -84,23 +84,23 @@ def _drawn(block: AnyBlock) -> RenderableType:
     match block:
         case UserSaid(text=text, attached=attached):
             return _user(text, attached)
-        case Answer(text=text):
+        case AnswerBlock(text=text):
             return _Markdown(clean(text).strip("\n"))
-        case Thought(text=text):
+        case ThinkingBlock(text=text):
             return Text(f"∴ {_cut(clean_line(text), 200)}", "dim italic")
         case ToolCard():
             return _card(block)
-        case Leave():
+        case PermissionBlock():
             return _leave(block)
-        case Asked(text=text):
+        case QuestionBlock(text=text):
             return _Beside(Text("? ", "bold yellow"), Text(clean(text).strip("\n"), "bold"))
         case PlanShown(plan=plan):
             return _plan(plan)
-        case Note(text=text, level=level):
+        case NoteBlock(text=text, level=level):
             return _Beside(
                 Text(f"{_MARKS[level]} ", _LEVELS[level]), Text(clean(text), _LEVELS[level])
             )
-        case Table(title=title, rows=rows):
+        case TableBlock(title=title, rows=rows):
             return _table(title, rows)
         case _:
             assert_never(block)
@@ -201,7 +201,7 @@ def diff_text(diff: str, limit: int | None = None) -> Text:
     return shown
 
 
-def _leave(leave: Leave) -> RenderableType:
+def _leave(leave: PermissionBlock) -> RenderableType:
     """All of it, with nothing hidden."""
     title = Text(f"{clean_line(leave.tool)} needs your leave", "bold yellow")
     if leave.reason:

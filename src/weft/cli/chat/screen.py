@@ -8,7 +8,7 @@ import anyio.abc
 import msgspec
 
 from weft.cli.chat.blocks import AnyBlock
-from weft.cli.chat.story import Live
+from weft.cli.chat.story import LiveArea
 from weft.clock import Clock
 
 TWICE_SECONDS = 2.0
@@ -18,7 +18,7 @@ BACK_HINT = "Esc again goes back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
 
 
-class Submitted(msgspec.Struct, frozen=True):
+class LineSubmitted(msgspec.Struct, frozen=True):
     """The person sent a line."""
 
     text: str
@@ -26,7 +26,7 @@ class Submitted(msgspec.Struct, frozen=True):
     """Said when the turn has ended, not before its next step."""
 
 
-class Interrupted(msgspec.Struct, frozen=True):
+class InterruptPressed(msgspec.Struct, frozen=True):
     """The person wants the turn to stop."""
 
 
@@ -42,14 +42,14 @@ class GoBack(msgspec.Struct, frozen=True):
     """The person wants to go back to an earlier message."""
 
 
-class Left(msgspec.Struct, frozen=True):
+class ChatClosed(msgspec.Struct, frozen=True):
     """The person leaves."""
 
 
-Input: TypeAlias = Submitted | Interrupted | NextMode | TakeBack | GoBack | Left
+Input: TypeAlias = LineSubmitted | InterruptPressed | NextMode | TakeBack | GoBack | ChatClosed
 
 
-class Row(msgspec.Struct, frozen=True):
+class ChoiceRow(msgspec.Struct, frozen=True):
     """One answer to choose."""
 
     label: str
@@ -58,11 +58,11 @@ class Row(msgspec.Struct, frozen=True):
     """What stands before the label as it is; never foreign words."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Something to choose from."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ChoiceRow, ...]
     hint: str = ""
     picked: int = 0
     """The row that Enter means at first; -1 for none, so that nothing is allowed by accident."""
@@ -70,7 +70,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Typing narrows the rows down."""
 
 
-class Twice:
+class DoublePress:
     """Notices when the same is done twice in a short time."""
 
     def __init__(self, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class Twice:
         self._last = ("", float("-inf"))
 
 
-class Screen(Protocol):
+class ChatScreen(Protocol):
     """Shows a conversation to one person."""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -107,7 +107,7 @@ class Screen(Protocol):
         """Show something for good, above what is redrawn."""
         ...
 
-    def watch(self, live: Live) -> None:
+    def watch(self, live: LiveArea) -> None:
         """From now on draw what this says is in flight."""
         ...
 
@@ -127,7 +127,7 @@ class Screen(Protocol):
         """Wait for the person."""
         ...
 
-    async def choose(self, question: Question) -> int | None:
+    async def choose(self, question: ChoiceQuestion) -> int | None:
         """Have the person choose a row; None when they dismiss it.  A cancel takes the question away."""
         ...
 

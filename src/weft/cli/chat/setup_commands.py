@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from weft.cli.chat.blocks import Table
-from weft.cli.chat.command_group import Group, Handler
-from weft.cli.chat.screen import Row
+from weft.cli.chat.blocks import TableBlock
+from weft.cli.chat.command_group import CommandGroup, Handler
+from weft.cli.chat.screen import ChoiceRow
 from weft.cli.sanitize import clean_line, visible
 from weft.errors import UsageError
 
 _LINES = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 
-class SetupCommands(Group):
+class SetupCommands(CommandGroup):
     """Carries out the commands on what is around the conversation."""
 
     @property
@@ -42,7 +42,7 @@ class SetupCommands(Group):
             chosen = await self._pick(
                 "Skills (Enter switches one on or off)",
                 tuple(
-                    Row(f"{'[x]' if name in active else '[ ]'} {name}", skill.description)
+                    ChoiceRow(f"{'[x]' if name in active else '[ ]'} {name}", skill.description)
                     for name, skill in skills.found.items()
                 ),
             )
@@ -65,7 +65,7 @@ class SetupCommands(Group):
             for event, matcher, command in _hooks_in(layer.value)
         ]
         if rows:
-            self._show(Table(title="Hooks", rows=tuple(rows)))
+            self._show(TableBlock(title="Hooks", rows=tuple(rows)))
         else:
             self._say("no hooks are set; docs/hooks.md says how")
         withheld = await app.trust_question()
@@ -81,7 +81,7 @@ class SetupCommands(Group):
             self._say("there are no instructions; AGENTS.md in the project is where they go")
             return
         rows = tuple((each.path, _first_line(each.text)) for each in known.found)
-        self._show(Table(title="Instructions that the model reads", rows=rows))
+        self._show(TableBlock(title="Instructions that the model reads", rows=rows))
 
     async def _trust(self, words: str) -> None:
         app = self._chat.conversation.app

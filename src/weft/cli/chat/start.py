@@ -14,20 +14,20 @@ import anyio.abc
 from weft import __version__
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.chat.blocks import Note
+from weft.cli.chat.blocks import NoteBlock
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.plain_screen import PlainScreen
-from weft.cli.chat.screen import Screen
-from weft.cli.exit_codes import OK, Exit, first_of
+from weft.cli.chat.screen import ChatScreen
+from weft.cli.exit_codes import OK, CommandExit, first_of
 from weft.cli.gc import collect_garbage_again
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import Said, compose
 from weft.cli.session_options import chosen_id, make_app, wanted_of
-from weft.cli.signals import Stop
+from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
 
 
-def run_chat(arguments: Arguments) -> int:
+def run_chat(arguments: ParsedArguments) -> int:
     """Talk with the person at the terminal; returns the exit code."""
     for option in ("output_format", "input_format", "json_schema", "output_last_message"):
         if arguments.text(option) is not None:
@@ -36,7 +36,7 @@ def run_chat(arguments: Arguments) -> int:
     images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
     first = compose(arguments.words, images=images, folder=app.project_path)
     restore = keep_terminal()
-    stop = Stop()
+    stop = StopSignal()
     stop.at_the_end(restore)
 
     async def main() -> int:
@@ -75,7 +75,7 @@ def _is_redrawn() -> bool:
 class _Start:
     """One chat from beginning to end."""
 
-    def __init__(self, arguments: Arguments, app: App, first: Said, stop: Stop) -> None:
+    def __init__(self, arguments: ParsedArguments, app: App, first: Said, stop: StopSignal) -> None:
         self._arguments = arguments
         self._app = app
         self._first = first
@@ -102,7 +102,7 @@ class _Start:
                         )
                         await self._talk(chat)
                 group.cancel_scope.cancel()
-        except* (WeftError, Exit, OSError) as errors:
+        except* (WeftError, CommandExit, OSError) as errors:
             raise first_of(errors) from None
         if chat is not None and (hint := self._hint(chat)):
             output.tell(hint)
@@ -121,17 +121,17 @@ class _Start:
 
     def _greet(self, chat: Chat, *, begins: bool) -> None:
         chat.screen.show(
-            Note(
+            NoteBlock(
                 text=f"Weft {__version__} in {self._app.project_path} (/help shows what can be typed)",
                 level="quiet",
             )
         )
         if begins and (said := chat.conversation.stands_in):
-            chat.screen.show(Note(text=said, level="warning"))
+            chat.screen.show(NoteBlock(text=said, level="warning"))
         if begins and (said := chat.conversation.note_of_level):
-            chat.screen.show(Note(text=said))
+            chat.screen.show(NoteBlock(text=said))
 
-    def _make_screen(self) -> Screen:
+    def _make_screen(self) -> ChatScreen:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(width=columns)

@@ -13,10 +13,18 @@ import msgspec
 from weft.api.reports import EditorSnapshot, PlanProgress
 from weft.api.results import HistoryMessage
 from weft.cli.answers import GOOD, describe_call, why_it_stopped
-from weft.cli.chat.blocks import Answer, AnyBlock, Note, PlanShown, Thought, ToolCard, UserSaid
+from weft.cli.chat.blocks import (
+    AnswerBlock,
+    AnyBlock,
+    NoteBlock,
+    PlanShown,
+    ThinkingBlock,
+    ToolCard,
+    UserSaid,
+)
 from weft.cli.chat.markdown import settled
 from weft.cli.chat.plans import step_title, steps_of
-from weft.cli.sanitize import Sanitizer
+from weft.cli.sanitize import TerminalSanitizer
 from weft.events import (
     AnswerRestarted,
     ArchitectPhase,
@@ -64,19 +72,19 @@ KEPT_OUTPUT = 4_000
 """Characters of a running tool's output that are kept to be shown."""
 
 
-class Running(msgspec.Struct, kw_only=True):
+class RunningTool(msgspec.Struct, kw_only=True):
     """A tool at work."""
 
     name: str
     output: str = ""
-    cleaner: Sanitizer = msgspec.field(default_factory=Sanitizer)
+    cleaner: TerminalSanitizer = msgspec.field(default_factory=TerminalSanitizer)
 
     def take(self, chunk: str) -> None:
         """More output."""
         self.output = (self.output + self.cleaner.feed(chunk))[-KEPT_OUTPUT:]
 
 
-class Worker(msgspec.Struct, kw_only=True):
+class WorkerRow(msgspec.Struct, kw_only=True):
     """Who works for this session: another one, or a command in the background."""
 
     name: str
@@ -96,9 +104,9 @@ class Worker(msgspec.Struct, kw_only=True):
         return " · ".join(part for part in (self.doing, calls, cost) if part)
 
 
-def command_at_work(name: str, command: str) -> Worker:
+def command_at_work(name: str, command: str) -> WorkerRow:
     """A command that goes on beside the turns, shown with those who work for the session."""
-    return Worker(name=name, purpose="command", background=True, title=" ".join(command.split()))
+    return WorkerRow(name=name, purpose="command", background=True, title=" ".join(command.split()))
 
 
 class PlanAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +123,7 @@ PLAN = "plan"
 """The name under which a plan waits among the requests; there is never more than one."""
 
 
-class Live(msgspec.Struct, kw_only=True):
+class LiveArea(msgspec.Struct, kw_only=True):
     """What is in flight, and what the status line says."""
 
     status: Status = "idle"
@@ -124,12 +132,12 @@ class Live(msgspec.Struct, kw_only=True):
     thinking: str = ""
     writing: str = ""
     """The tool whose call the model is writing."""
-    running: dict[str, Running] = {}
+    running: dict[str, RunningTool] = {}
     queued: dict[str, str] = {}
     later: set[str] = set()
     """Those of the queued messages that are said when the turn has ended."""
     requests: dict[str, Asking] = {}
-    workers: dict[str, Worker] = {}
+    workers: dict[str, WorkerRow] = {}
     """Sessions and background commands at work for this one, by id."""
     plan: dict[str, Any] = {}
     """The plan that is carried out, in architect mode."""
@@ -153,11 +161,11 @@ class Live(msgspec.Struct, kw_only=True):
         return self.status in ("thinking", "executing_tool", "awaiting_permission")
 
 
-class Story:
+class SessionView:
     """Folds the events of one session."""
 
-    def __init__(self, live: Live | None = None) -> None:
-        self.live = live or Live()
+    def __init__(self, live: LiveArea | None = None) -> None:
+        self.live = live or LiveArea()
         self._node = ""
         self._taken = 0
         """Characters of the answer in flight that were handed out as blocks."""
@@ -174,9 +182,9 @@ class Story:
             case NewMessage(node=node):
                 return self._message(node)
             case ToolExecuting(call_uid=call_uid, tool_name=name, args=args):
-                live.running[call_uid] = Running(name=describe_call(name, args))
+                live.running[call_uid] = RunningTool(name=describe_call(name, args))
             case ToolOutput(call_uid=call_uid, chunk=chunk):
-                live.running.setdefault(call_uid, Running(name="")).take(chunk)
+                live.running.setdefault(call_uid, RunningTool(name="")).take(chunk)
             case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms):
                 if isinstance(started := result.data.get("background"), dict):
                     name = str(started.get("id", ""))
@@ -208,7 +216,7 @@ class Story:
         workers = self.live.workers
         if isinstance(event, ChildStarted):
             call = self._calls.get(event.call_uid or "")
-            workers[event.child] = Worker(
+            workers[event.child] = WorkerRow(
                 name=event.name or event.purpose,
                 purpose=event.purpose,
                 background=event.background,
@@ -216,14 +224,14 @@ class Story:
                 title=str(call.args.get("description") or "") if call is not None else "",
             )
             return []
-        worker = workers.pop(event.child, None) or Worker(name="agent")
+        worker = workers.pop(event.child, None) or WorkerRow(name="agent")
         if worker.purpose == "step":
             return []  # how a step ended is told by the plan
         if event.usage is not None:
             worker.cost_usd = event.usage.cost_usd
         worker.doing = "done" if event.reason in GOOD else why_it_stopped(event.reason, "")
         title = f": {worker.title}" if worker.title else ""
-        return [Note(text=f"⤷ {worker.name}{title} · {worker.progress}", level="quiet")]
+        return [NoteBlock(text=f"⤷ {worker.name}{title} · {worker.progress}", level="quiet")]
 
     def _architect(
         self, event: ArchitectPlan | PlanEdited | PlanDecided | ArchitectStep
@@ -237,9 +245,9 @@ class Story:
             case PlanDecided(approved=approved, reason=reason):
                 live.requests.pop(PLAN, None)
                 if approved:
-                    return [Note(text="the plan is approved", level="quiet")]
+                    return [NoteBlock(text="the plan is approved", level="quiet")]
                 why = f": {reason}" if reason else ""
-                return [Note(text=f"the plan was turned down{why}", level="warning")]
+                return [NoteBlock(text=f"the plan was turned down{why}", level="warning")]
             case ArchitectStep():
                 return self._step(event)
 
@@ -251,16 +259,16 @@ class Story:
         why = f": {event.detail}" if event.detail else ""
         match event.status:
             case "started":
-                return [Note(text=f"{step}{title}")]
+                return [NoteBlock(text=f"{step}{title}")]
             case "passed":
-                return [Note(text=f"{step} is done{why}", level="quiet")]
+                return [NoteBlock(text=f"{step} is done{why}", level="quiet")]
             case "skipped":
-                return [Note(text=f"{step} is left out{why}", level="quiet")]
+                return [NoteBlock(text=f"{step} is left out{why}", level="quiet")]
             case "failed":
-                return [Note(text=f"{step} failed{why}", level="error")]
+                return [NoteBlock(text=f"{step} failed{why}", level="error")]
             case "replanned":
                 text = f"{step} failed{why}; the rest is planned anew"
-                return [Note(text=text, level="warning")]
+                return [NoteBlock(text=text, level="warning")]
 
     # -- the answer in flight
 
@@ -272,7 +280,7 @@ class Story:
         if isinstance(event, AnswerRestarted):
             void = bool(self._taken or live.text)
             self._begin(event.node_id)
-            return [Note(text="the answer begins again", level="quiet")] if void else []
+            return [NoteBlock(text="the answer begins again", level="quiet")] if void else []
         if event.node_id != self._node:
             self._begin(event.node_id)
         if isinstance(event, ThinkingDelta):
@@ -296,11 +304,11 @@ class Story:
         live = self.live
         piece, live.text = live.text[:length], live.text[length:]
         self._taken += length
-        return [Answer(text=piece)] if piece.strip() else []
+        return [AnswerBlock(text=piece)] if piece.strip() else []
 
     def _end_thought(self) -> list[AnyBlock]:
         thought, self.live.thinking = self.live.thinking, ""
-        return [Thought(text=thought)] if thought.strip() else []
+        return [ThinkingBlock(text=thought)] if thought.strip() else []
 
     # -- what is durable
 
@@ -318,7 +326,7 @@ class Story:
         self._begin("")
         self._calls.update({call.call_uid: call for call in node.calls})
         if node.is_partial:
-            blocks.append(Note(text="the answer was cut off here", level="quiet"))
+            blocks.append(NoteBlock(text="the answer was cut off here", level="quiet"))
         return blocks
 
     def _tool_ended(self, call_uid: str, result: ToolResult, duration_ms: int) -> list[AnyBlock]:
@@ -355,8 +363,8 @@ class Story:
         if event.reason in GOOD:
             return []
         if event.reason == "aborted":
-            return [Note(text="stopped", level="warning")]
-        return [Note(text=why_it_stopped(event.reason, event.detail), level="error")]
+            return [NoteBlock(text="stopped", level="warning")]
+        return [NoteBlock(text=why_it_stopped(event.reason, event.detail), level="error")]
 
     def _rest(self, event: Event) -> list[AnyBlock]:
         live = self.live
@@ -394,13 +402,13 @@ class Story:
             case SystemNote(text=text, level=level, to_model=False, background=end):
                 if end is not None:
                     live.workers.pop(end.id, None)
-                return [Note(text=text, level=level)]
+                return [NoteBlock(text=text, level=level)]
             case ErrorRaised(message=message):
-                return [Note(text=message, level="error")]
+                return [NoteBlock(text=message, level="error")]
             case SessionRestarted():
-                return [Note(text="the session was restarted from its log", level="warning")]
+                return [NoteBlock(text="the session was restarted from its log", level="warning")]
             case Compacted():
-                return [Note(text="earlier turns are now told to the model as a summary")]
+                return [NoteBlock(text="earlier turns are now told to the model as a summary")]
             case _:
                 pass
         return []
@@ -434,19 +442,19 @@ def _resolved(event: PermissionResolved, request: Asking) -> list[AnyBlock]:
     pattern = event.pattern or shown
     match event.action:
         case "allow_turn":
-            return [Note(text=f"allowed for this turn: {pattern}", level="quiet")]
+            return [NoteBlock(text=f"allowed for this turn: {pattern}", level="quiet")]
         case "allow_always":
-            return [Note(text=f"allowed in this session: {pattern}", level="quiet")]
+            return [NoteBlock(text=f"allowed in this session: {pattern}", level="quiet")]
         case _:
             return []
 
 
-def live_of(snapshot: EditorSnapshot) -> Live:
+def live_of(snapshot: EditorSnapshot) -> LiveArea:
     """What a session is doing right now."""
     waiting: dict[str, Asking] = {each.request_id: each for each in snapshot.requests}
     if snapshot.pending_plan is not None:
         waiting[PLAN] = PlanAsked(request_id=PLAN, plan=snapshot.pending_plan)
-    return Live(
+    return LiveArea(
         status=snapshot.status,
         model=snapshot.model,
         mode=snapshot.permission_mode,
@@ -481,9 +489,9 @@ def earlier(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
                 blocks.append(UserSaid(text=message.content))
             case "assistant":
                 if message.content.strip():
-                    blocks.append(Answer(text=message.content))
+                    blocks.append(AnswerBlock(text=message.content))
                 if message.is_partial:
-                    blocks.append(Note(text="the answer was cut off here", level="quiet"))
+                    blocks.append(NoteBlock(text="the answer was cut off here", level="quiet"))
                 calls |= {call["id"]: (call["name"], call["args"]) for call in message.tool_calls}
             case "tool":
                 name, args = calls.get(message.tool_call_id or "", ("tool", {}))
@@ -494,5 +502,5 @@ def earlier(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
                 )
                 blocks.append(ToolCard(name=name, args=args, result=result))
             case _:
-                blocks.append(Note(text=message.content))
+                blocks.append(NoteBlock(text=message.content))
     return blocks

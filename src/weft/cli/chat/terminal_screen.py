@@ -39,27 +39,27 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from weft.cli.chat.blocks import AnyBlock
-from weft.cli.chat.completion import ChatCompleter, Offered
+from weft.cli.chat.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.external_editor import edited
 from weft.cli.chat.live_area import Fragments, in_flight, question_lines, status_line, wrapped
-from weft.cli.chat.picker import Choosing
-from weft.cli.chat.render import Painter
+from weft.cli.chat.picker import ListPicker
+from weft.cli.chat.render import BlockRenderer
 from weft.cli.chat.screen import (
     BACK_HINT,
     CLEAR_HINT,
     LEAVE_HINT,
+    ChatClosed,
+    ChatScreen,
+    ChoiceQuestion,
+    DoublePress,
     GoBack,
     Input,
-    Interrupted,
-    Left,
+    InterruptPressed,
+    LineSubmitted,
     NextMode,
-    Question,
-    Screen,
-    Submitted,
     TakeBack,
-    Twice,
 )
-from weft.cli.chat.story import Live
+from weft.cli.chat.story import LiveArea
 from weft.clock import Clock, SystemClock
 
 CALM_SECONDS = 0.4
@@ -84,7 +84,7 @@ _STYLE = {
 }
 
 
-class TerminalScreen(Screen):
+class TerminalScreen(ChatScreen):
     """A person at a terminal."""
 
     def __init__(
@@ -93,18 +93,18 @@ class TerminalScreen(Screen):
         folder: str,
         history: str | None,
         coloured: bool,
-        offered: Callable[[], list[Offered]] = list,
+        offered: Callable[[], list[OfferedCommand]] = list,
         clock: Clock | None = None,
     ) -> None:
         """`offered` gives the commands from files; it is called in a thread."""
         self._clock = clock or SystemClock()
         self._coloured = coloured
-        self._live = Live()
+        self._live = LiveArea()
         self._busy_since = self._clock.monotonic()
         self._pending: list[AnyBlock] = []
         self._work = anyio.Event()
         self._notice = ("", 0.0)
-        self._choosing: Choosing | None = None
+        self._choosing: ListPicker | None = None
         self._asking = ""
         """The label of the line that is asked for."""
         self._one_question = anyio.Lock()
@@ -112,7 +112,7 @@ class TerminalScreen(Screen):
         self._answered = anyio.Event()
         self._answer: int | str | None = None
         self._last_key = float("-inf")
-        self._twice = Twice(self._clock)
+        self._twice = DoublePress(self._clock)
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self.buffer = Buffer(
             multiline=True,
@@ -148,12 +148,12 @@ class TerminalScreen(Screen):
     def interrupted(self) -> None:
         if self._live.is_busy:
             # The second one while it still stops leaves; one after it has stopped is the first of two.
-            self._tell(Left() if self._twice.now("stop") else Interrupted())
+            self._tell(ChatClosed() if self._twice.now("stop") else InterruptPressed())
         elif self.buffer.text:
             self.buffer.append_to_history()
             self.buffer.reset()
         elif self._twice.now("leave"):
-            self._tell(Left())
+            self._tell(ChatClosed())
         else:
             self.notify(LEAVE_HINT)
 
@@ -161,7 +161,7 @@ class TerminalScreen(Screen):
         self._pending.extend(blocks)
         self._work.set()
 
-    def watch(self, live: Live) -> None:
+    def watch(self, live: LiveArea) -> None:
         self._live = live
         self.refresh()
 
@@ -185,14 +185,14 @@ class TerminalScreen(Screen):
         try:
             return await self._receiving.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
-            return Left()
+            return ChatClosed()
 
-    async def choose(self, question: Question) -> int | None:
+    async def choose(self, question: ChoiceQuestion) -> int | None:
         async with self._one_question:
             return await self._choose(question)
 
-    async def _choose(self, question: Question) -> int | None:
-        self._choosing = Choosing(question)
+    async def _choose(self, question: ChoiceQuestion) -> int | None:
+        self._choosing = ListPicker(question)
         self._last_key = max(self._last_key, self._clock.monotonic())
         try:
             answer = await self._wait_for_answer()
@@ -274,7 +274,7 @@ class TerminalScreen(Screen):
         if not blocks:
             return
         output, renderer = self._app.output, self._app.renderer
-        painter = Painter(
+        painter = BlockRenderer(
             width=output.get_size().columns, coloured=self._coloured, unicode=_speaks_unicode()
         )
         text = "".join(painter.paint(block) for block in blocks)
@@ -445,7 +445,7 @@ class TerminalScreen(Screen):
             if self.buffer.complete_state is not None:
                 self.buffer.cancel_completion()
             elif self._live.is_busy:
-                self._tell(Interrupted())
+                self._tell(InterruptPressed())
             else:
                 self._escape()
 
@@ -455,7 +455,7 @@ class TerminalScreen(Screen):
 
         @keys.add("c-d", filter=typing & Condition(lambda: not self.buffer.text))
         def _(event: KeyPressEvent) -> None:
-            self._tell(Left())
+            self._tell(ChatClosed())
 
         @keys.add("tab", filter=typing)
         def _(event: KeyPressEvent) -> None:
@@ -560,7 +560,7 @@ class TerminalScreen(Screen):
         self.buffer.append_to_history()
         self.buffer.reset()
         self.notify("")
-        self._tell(Submitted(text, later))
+        self._tell(LineSubmitted(text, later))
 
     def _escape(self) -> None:
         """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from weft.api import RewindPlan
 from weft.api.results import HistoryMessage
 from weft.api.session import Session
-from weft.cli.chat.blocks import Table
-from weft.cli.chat.command_group import Group, Handler
-from weft.cli.chat.outline import Place, places
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.blocks import TableBlock
+from weft.cli.chat.command_group import CommandGroup, Handler
+from weft.cli.chat.outline import OutlineRow, places
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.story import earlier
 from weft.cli.rewinds import acting, file_rows, in_words
 from weft.cli.sanitize import clean_line
@@ -24,7 +24,7 @@ SHOWN = 70
 """Characters of a message that a list shows."""
 
 
-class TreeCommands(Group):
+class TreeCommands(CommandGroup):
     """Carries out the commands that move in the tree."""
 
     @property
@@ -50,7 +50,7 @@ class TreeCommands(Group):
         here = next((number for number, place in enumerate(rows) if place.is_here), 0)
         chosen = await self._pick(
             "Where to? ([here] is where you are)",
-            tuple(Row(place.label, place.detail, place.margin) for place in rows),
+            tuple(ChoiceRow(place.label, place.detail, place.margin) for place in rows),
             picked=here,
         )
         if chosen is None:
@@ -66,48 +66,50 @@ class TreeCommands(Group):
         self._show(*earlier(record.messages))
         self._say(f"that was {child}; `/resume {child}` goes on with it")
 
-    async def _at(self, session: Session, place: Place) -> None:
+    async def _at(self, session: Session, place: OutlineRow) -> None:
         """What can be done at a place of the tree."""
         assert place.first is not None
         first = place.first
-        doing: list[tuple[Row, Callable[[], Awaitable[None]]]] = []
+        doing: list[tuple[ChoiceRow, Callable[[], Awaitable[None]]]] = []
         if not place.is_here:
-            doing.append((Row("Go on from here"), lambda: self._go(session, place)))
+            doing.append((ChoiceRow("Go on from here"), lambda: self._go(session, place)))
         if first.role == "user":
             doing.append(
                 (
-                    Row("Say it differently", "go to before it, with its words in the input line"),
+                    ChoiceRow(
+                        "Say it differently", "go to before it, with its words in the input line"
+                    ),
                     lambda: self._say_differently(session, first.id, first.parent),
                 )
             )
         if not place.on_line:
             doing.append(
                 (
-                    Row("Bring what was learned there to where you are", "asks the model"),
+                    ChoiceRow("Bring what was learned there to where you are", "asks the model"),
                     lambda: self._bring(session, place),
                 )
             )
         doing.append(
             (
-                Row("Pin it", "it stays in the model's context whatever is summarised"),
+                ChoiceRow("Pin it", "it stays in the model's context whatever is summarised"),
                 lambda: self._pin_message(session, first.id),
             )
         )
         if place.branch:
             doing.append(
                 (
-                    Row("Rename the branch", place.branch),
+                    ChoiceRow("Rename the branch", place.branch),
                     lambda: self._rename(session, place.branch),
                 )
             )
             doing.append(
                 (
-                    Row("Forget the branch's name", "what was said stays"),
+                    ChoiceRow("Forget the branch's name", "what was said stays"),
                     lambda: session.delete_branch(place.branch),
                 )
             )
         chosen = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title=clean_line(place.label)[:SHOWN],
                 rows=tuple(row for row, _ in doing),
                 hint=f"1-{len(doing)}, Esc goes back",
@@ -116,7 +118,7 @@ class TreeCommands(Group):
         if chosen is not None:
             await doing[chosen][1]()
 
-    async def _go(self, session: Session, place: Place) -> None:
+    async def _go(self, session: Session, place: OutlineRow) -> None:
         self._must_be_idle("another line")
         if not await self._files_too(session, place.node):
             return
@@ -139,7 +141,7 @@ class TreeCommands(Group):
         await self._chat.show_place()
         self._chat.screen.put_back(said)
 
-    async def _bring(self, session: Session, place: Place) -> None:
+    async def _bring(self, session: Session, place: OutlineRow) -> None:
         assert place.node is not None
         self._chat.screen.notify("asking the model…")
         text = await session.summarize_branch(place.node)
@@ -161,11 +163,11 @@ class TreeCommands(Group):
             return True
         self._show_files(plan)
         chosen = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title="The files, too?",
                 rows=(
-                    Row("No, only the conversation"),
-                    Row("Yes, the files as they were then", in_words(plan)),
+                    ChoiceRow("No, only the conversation"),
+                    ChoiceRow("Yes, the files as they were then", in_words(plan)),
                 ),
                 hint="1-2, Esc goes back",
             )
@@ -183,11 +185,11 @@ class TreeCommands(Group):
             return ()
         count = len(plan.conflicts)
         chosen = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title=f"Somebody else has changed {'one of them' if count == 1 else f'{count} of them'} since.",
                 rows=(
-                    Row("Leave those as they are", ", ".join(plan.conflicts)),
-                    Row("Put them back all the same", "what was done to them is lost"),
+                    ChoiceRow("Leave those as they are", ", ".join(plan.conflicts)),
+                    ChoiceRow("Put them back all the same", "what was done to them is lost"),
                 ),
                 hint="1-2, Esc changes nothing",
             )
@@ -199,7 +201,7 @@ class TreeCommands(Group):
     def _show_files(self, plan: RewindPlan) -> None:
         rows = file_rows(plan)
         if rows:
-            self._show(Table(title="What happens to files", rows=tuple(rows)))
+            self._show(TableBlock(title="What happens to files", rows=tuple(rows)))
 
     # -- going back
 
@@ -219,7 +221,7 @@ class TreeCommands(Group):
             raise UsageError("nothing was said yet; there is nothing to go back to")
         chosen = await self._pick(
             "Go back to before which message?",
-            tuple(Row(f"› {_shown(message)}") for _, _, message in turns),
+            tuple(ChoiceRow(f"› {_shown(message)}") for _, _, message in turns),
             picked=len(turns) - 1,
         )
         if chosen is not None:
@@ -231,15 +233,15 @@ class TreeCommands(Group):
         plan = await session.rewind(to, preview=True)
         self._show_files(plan)
         changes = acting(plan) or plan.conflicts
-        rows = [Row("Conversation only", "files stay as they are")]
+        rows = [ChoiceRow("Conversation only", "files stay as they are")]
         if changes:
             rows = [
-                Row("Conversation and files", in_words(plan)),
+                ChoiceRow("Conversation and files", in_words(plan)),
                 *rows,
-                Row("Files only", "the conversation stays where it is"),
+                ChoiceRow("Files only", "the conversation stays where it is"),
             ]
         chosen = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title="What goes back? (/undo takes it back)",
                 rows=tuple(rows),
                 hint=f"1-{len(rows)}, Esc changes nothing",
@@ -317,7 +319,9 @@ class TreeCommands(Group):
             chosen = await self._pick(
                 "Go on with which branch?",
                 tuple(
-                    Row(branch.name, f"{branch.length} messages{', here' * branch.is_current}")
+                    ChoiceRow(
+                        branch.name, f"{branch.length} messages{', here' * branch.is_current}"
+                    )
                     for branch in known
                 ),
             )
@@ -351,7 +355,7 @@ class TreeCommands(Group):
         chosen = await self._pick(
             "Which message stays in the model's context whatever is summarised?",
             tuple(
-                Row(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
+                ChoiceRow(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
                 for _, message in said
             ),
             picked=len(said) - 1,

@@ -6,10 +6,10 @@ import msgspec
 
 from weft.api.reports import ChildInfo
 from weft.api.session import Session
-from weft.cli.chat.blocks import Table
-from weft.cli.chat.command_group import Group, Handler
+from weft.cli.chat.blocks import TableBlock
+from weft.cli.chat.command_group import CommandGroup, Handler
 from weft.cli.chat.outline import child_state
-from weft.cli.chat.screen import Question, Row
+from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.story import earlier
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
@@ -19,7 +19,7 @@ DESCRIBED = 200
 """Characters of an agent's description that are shown."""
 
 
-class WorkCommands(Group):
+class WorkCommands(CommandGroup):
     """Carries out the commands on agents and what goes on in the background."""
 
     @property
@@ -30,7 +30,7 @@ class WorkCommands(Group):
         app = self._chat.conversation.app
         known = await app.sessions.agents(app.project_path)
         self._show(
-            Table(
+            TableBlock(
                 title="Kinds of agents",
                 rows=tuple(
                     (each.name, clean_line(each.description)[:DESCRIBED], each.model)
@@ -44,7 +44,7 @@ class WorkCommands(Group):
         children = await session.children() if session is not None else []
         if children:
             self._show(
-                Table(title="At work, and done", rows=tuple(_row(each) for each in children))
+                TableBlock(title="At work, and done", rows=tuple(_row(each) for each in children))
             )
 
     async def _tasks(self, words: str) -> None:
@@ -58,15 +58,15 @@ class WorkCommands(Group):
             return
         chosen = await self._pick(
             "At work",
-            tuple(Row(f"{task.name}: {task.title}", task.state) for task in at_work),
+            tuple(ChoiceRow(f"{task.name}: {task.title}", task.state) for task in at_work),
         )
         if chosen is None:
             return
         task = at_work[chosen]
-        stop, show = Row("Stop it"), Row("Show what it has said and done")
+        stop, show = ChoiceRow("Stop it"), ChoiceRow("Show what it has said and done")
         rows = (stop,) if task.is_command else (show, stop)
         doing = await self._chat.screen.choose(
-            Question(
+            ChoiceQuestion(
                 title=f"{task.name}: {task.title}", rows=rows, hint=f"1-{len(rows)}, Esc goes back"
             )
         )
@@ -78,7 +78,7 @@ class WorkCommands(Group):
             record = await self._chat.conversation.app.sessions.read_session(task.id)
             self._show(*earlier(record.messages))
 
-    async def _stop(self, session: Session, task: Task) -> None:
+    async def _stop(self, session: Session, task: WorkItem) -> None:
         if task.is_command:
             await session.kill_background(task.id)
         else:
@@ -86,7 +86,7 @@ class WorkCommands(Group):
         self._say(f"stopped: {task.name}, {task.title}")
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     """Something at work beside the conversation: an agent, or a command."""
 
     id: str
@@ -96,15 +96,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     is_command: bool = False
 
 
-async def _tasks_of(session: Session) -> list[Task]:
+async def _tasks_of(session: Session) -> list[WorkItem]:
     found = [
-        Task(id=child.id, name=name, title=title, state=state)
+        WorkItem(id=child.id, name=name, title=title, state=state)
         for child in await session.children()
         if child.reason is None
         for name, title, state in [_row(child)]
     ]
     return found + [
-        Task(
+        WorkItem(
             id=work.id,
             name=work.id,
             title=clean_line(work.title)[:60],
@@ -120,7 +120,7 @@ def _row(child: ChildInfo) -> tuple[str, str, str]:
     return child.name, clean_line(child.title)[:60] or child.id, child_state(child)
 
 
-def _named(words: str, at_work: list[Task]) -> Task:
+def _named(words: str, at_work: list[WorkItem]) -> WorkItem:
     """The one that is meant by a number or by (the beginning of) an id."""
     given = words.removeprefix("stop").strip()
     if given.isdecimal() and 1 <= int(given) <= len(at_work):

@@ -10,7 +10,7 @@ import msgspec
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.answers import describe_call
-from weft.cli.chat.story import Live, Worker, command_at_work
+from weft.cli.chat.story import LiveArea, WorkerRow, command_at_work
 from weft.events import (
     Event,
     NewMessage,
@@ -26,10 +26,10 @@ LOOK_SECONDS = 0.3
 """How long a session that was announced is waited for before it is looked for again."""
 
 
-async def workers_of(session: Session) -> dict[str, Worker]:
+async def workers_of(session: Session) -> dict[str, WorkerRow]:
     """What is at work for this session: agents, and commands in the background."""
-    agents: dict[str, Worker] = {
-        child.id: Worker(
+    agents: dict[str, WorkerRow] = {
+        child.id: WorkerRow(
             name=child.name,
             purpose=child.purpose,
             background=child.background,
@@ -47,7 +47,7 @@ async def workers_of(session: Session) -> dict[str, Worker]:
     return {**agents, **commands}
 
 
-async def follow_worker(app: App, child: str, live: Live, changed: Callable[[], None]) -> None:
+async def follow_worker(app: App, child: str, live: LiveArea, changed: Callable[[], None]) -> None:
     """Keep what is shown of a worker up to date, until it has ended.  It is only looked at; nothing is started for that."""
     while child in live.workers:
         session = await app.sessions.find_session(child)
@@ -66,7 +66,7 @@ async def follow_worker(app: App, child: str, live: Live, changed: Callable[[], 
         return
 
 
-def take(worker: Worker, event: Event) -> None:
+def take(worker: WorkerRow, event: Event) -> None:
     """Take one more event of the worker's session in."""
     match event:
         case ToolExecuting(tool_name=name, args=args):

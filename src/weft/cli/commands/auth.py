@@ -7,7 +7,7 @@ import sys
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_pretty
 from weft.config.api_keys import KeyFile, key_variables
 from weft.config.paths import places
@@ -16,7 +16,7 @@ from weft.errors import UsageError
 LONGEST = 8192
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Carry out an `auth` command."""
     keys = KeyFile(places(os.environ).config)
     match arguments.verb:
@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> int:
             return _list(keys, arguments)
 
 
-def _provider(arguments: Arguments) -> str:
+def _provider(arguments: ParsedArguments) -> str:
     if len(arguments.words) != 1:
         raise UsageError(
             f"`weft {arguments.verb}` needs a provider, such as {', '.join(key_variables())}"
@@ -66,7 +66,7 @@ def _logout(keys: KeyFile, provider: str) -> int:
     return OK
 
 
-def _list(keys: KeyFile, arguments: Arguments) -> int:
+def _list(keys: KeyFile, arguments: ParsedArguments) -> int:
     found = sources(keys)
     if arguments.flag("json"):
         write_pretty(found)

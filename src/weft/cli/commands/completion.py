@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.cli.exit_codes import OK
-from weft.cli.options import VERBS, Option, Verb, options_of, run_options
-from weft.cli.parse import Arguments
+from weft.cli.options import VERBS, CommandOption, CommandSpec, options_of, run_options
+from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import write
 from weft.errors import UsageError
 
@@ -13,7 +13,7 @@ _FILES = ("FILE", "SCHEMA")
 _FOLDERS = ("DIR",)
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Print the script."""
     if len(arguments.words) != 1 or arguments.words[0] not in SHELLS:
         raise UsageError(f"`weft completion` needs one of {', '.join(SHELLS)}")
@@ -21,22 +21,22 @@ def run(arguments: Arguments) -> int:
     return OK
 
 
-def _names(options: tuple[Option, ...]) -> str:
+def _names(options: tuple[CommandOption, ...]) -> str:
     return " ".join(name for option in options for name in option.names)
 
 
-def _paths() -> list[tuple[str, Verb]]:
+def _paths() -> list[tuple[str, CommandSpec]]:
     """Every command by its words: `session`, `session list`."""
-    found: list[tuple[str, Verb]] = []
+    found: list[tuple[str, CommandSpec]] = []
     for verb in VERBS:
         found.append((verb.name, verb))
         found += [(f"{verb.name} {each.name}", each) for each in verb.verbs]
     return found
 
 
-def _values() -> list[tuple[Option, str]]:
+def _values() -> list[tuple[CommandOption, str]]:
     """Options with known values, and the values."""
-    seen: dict[str, tuple[Option, str]] = {}
+    seen: dict[str, tuple[CommandOption, str]] = {}
     for options in (run_options(), *(verb.options for _, verb in _paths())):
         for option in options:
             if option.choices:
@@ -79,7 +79,7 @@ complete -o default -F _weft weft
 """
 
 
-def _after(verb: Verb | None) -> str:
+def _after(verb: CommandSpec | None) -> str:
     if verb is None:
         return f"{' '.join(each.name for each in VERBS)} {_names(run_options())}"
     return " ".join([*(each.name for each in verb.verbs), _names(options_of(verb))]).strip()
@@ -124,7 +124,7 @@ def fish() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fish_option(option: Option, condition: str) -> str:
+def _fish_option(option: CommandOption, condition: str) -> str:
     parts = [f"complete -c weft -n '{condition}'"]
     parts += [f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in option.names]
     if option.choices:

@@ -6,13 +6,13 @@ from typing import Any
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
-from weft.config.settings import KEYS, Value, known
+from weft.config.settings import KEYS, SettingValue, known
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Show the settings in force."""
     app = make_app(arguments)
     for problem in app.config.problems:
@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> int:
     return OK
 
 
-def _plain(name: str, value: Value) -> dict[str, Any]:
+def _plain(name: str, value: SettingValue) -> dict[str, Any]:
     return {"value": value.value, "source": value.source, "about": KEYS[name].about}
 
 

@@ -19,7 +19,7 @@ from weft import __version__
 from weft.app import App
 from weft.cli.commands.auth import sources
 from weft.cli.exit_codes import FAILED, OK, sentence_of
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import write_line, write_pretty
 from weft.config.api_keys import KeyFile
@@ -28,7 +28,7 @@ from weft.errors import WeftError
 SECONDS = 10.0
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """One thing that was tried."""
 
     what: str
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     detail: str
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Try everything and say what came of it; fails when something is wrong, not when something is missing."""
     findings = list(examine(arguments))
     if arguments.flag("json"):
@@ -49,18 +49,18 @@ def run(arguments: Arguments) -> int:
     return FAILED if any(finding.state == "wrong" for finding in findings) else OK
 
 
-def examine(arguments: Arguments) -> Iterable[Finding]:
+def examine(arguments: ParsedArguments) -> Iterable[DoctorFinding]:
     """All findings."""
-    yield Finding("weft", "ok", f"{__version__} in {Path(__file__).parents[2]}")
-    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    yield DoctorFinding("weft", "ok", f"{__version__} in {Path(__file__).parents[2]}")
+    yield DoctorFinding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
     try:
         app = make_app(arguments)
     except WeftError as error:
-        yield Finding("settings", "wrong", sentence_of(error))
+        yield DoctorFinding("settings", "wrong", sentence_of(error))
         return
     for problem in app.config.problems:
-        yield Finding("settings", "wrong", f"left out: {problem}")
-    yield Finding("settings", "ok", str(app.places.config / "config.toml"))
+        yield DoctorFinding("settings", "wrong", f"left out: {problem}")
+    yield DoctorFinding("settings", "ok", str(app.places.config / "config.toml"))
     yield _data(app)
     yield _sqlite(app)
     yield _keys(app)
@@ -71,14 +71,14 @@ def examine(arguments: Arguments) -> Iterable[Finding]:
     yield _local_model()
 
 
-def _tried(what: str, attempt: Callable[[], str]) -> Finding:
+def _tried(what: str, attempt: Callable[[], str]) -> DoctorFinding:
     try:
-        return Finding(what, "ok", attempt())
+        return DoctorFinding(what, "ok", attempt())
     except (WeftError, OSError) as error:
-        return Finding(what, "wrong", sentence_of(error))
+        return DoctorFinding(what, "wrong", sentence_of(error))
 
 
-def _data(app: App) -> Finding:
+def _data(app: App) -> DoctorFinding:
     def attempt() -> str:
         app.places.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=app.places.home, prefix=".doctor-") as file:
@@ -93,7 +93,7 @@ def _data(app: App) -> Finding:
     return _tried("data", attempt)
 
 
-def _sqlite(app: App) -> Finding:
+def _sqlite(app: App) -> DoctorFinding:
     def attempt() -> str:
         import apsw
 
@@ -115,46 +115,50 @@ def _sqlite(app: App) -> Finding:
     return _tried("store", attempt)
 
 
-def _keys(app: App) -> Finding:
+def _keys(app: App) -> DoctorFinding:
     keys = KeyFile(app.places.config)
     try:
         found = sources(keys)
     except WeftError as error:
-        return Finding("keys", "wrong", sentence_of(error))
+        return DoctorFinding("keys", "wrong", sentence_of(error))
     if not keys.is_private():
-        return Finding("keys", "wrong", f"{keys.path} can be read by others: chmod 600 {keys.path}")
+        return DoctorFinding(
+            "keys", "wrong", f"{keys.path} can be read by others: chmod 600 {keys.path}"
+        )
     if not found:
-        return Finding("keys", "missing", "no provider has a key: `weft auth login PROVIDER`")
-    return Finding("keys", "ok", ", ".join(f"{name} ({source})" for name, source in found.items()))
+        return DoctorFinding("keys", "missing", "no provider has a key: `weft auth login PROVIDER`")
+    return DoctorFinding(
+        "keys", "ok", ", ".join(f"{name} ({source})" for name, source in found.items())
+    )
 
 
-def _terminal() -> Finding:
+def _terminal() -> DoctorFinding:
     if sys.stdout is None or not sys.stdout.isatty():
-        return Finding("terminal", "missing", "standard output is no terminal")
+        return DoctorFinding("terminal", "missing", "standard output is no terminal")
     size = os.get_terminal_size(1)
     parts = [os.environ.get("TERM", "no TERM"), f"{size.columns}x{size.lines}", sys.stdout.encoding]
     if os.environ.get("NO_COLOR"):
         parts.append("NO_COLOR")
-    return Finding("terminal", "ok", ", ".join(parts))
+    return DoctorFinding("terminal", "ok", ", ".join(parts))
 
 
-def _program(name: str, flag: str, why: str) -> Finding:
+def _program(name: str, flag: str, why: str) -> DoctorFinding:
     path = _which(name)
     if path is None:
-        return Finding(name, "missing", f"not found ({why})")
+        return DoctorFinding(name, "missing", f"not found ({why})")
     done = _ran([path, flag])
     if done is None or done.returncode:
-        return Finding(name, "wrong", f"{path} does not work")
-    return Finding(name, "ok", (done.stdout.splitlines() or [path])[0])
+        return DoctorFinding(name, "wrong", f"{path} does not work")
+    return DoctorFinding(name, "ok", (done.stdout.splitlines() or [path])[0])
 
 
-def _sandbox(app: App) -> Finding:
+def _sandbox(app: App) -> DoctorFinding:
     """Does it hold?  A write outside must fail, one inside must not, and a command must be held in its overlay."""
     if app.config.get("sandbox.mode") == "off":
-        return Finding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
+        return DoctorFinding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
     path = _which("bwrap")
     if path is None:
-        return Finding("sandbox", "missing", f"bubblewrap is not installed; {_UNCONFINED}")
+        return DoctorFinding("sandbox", "missing", f"bubblewrap is not installed; {_UNCONFINED}")
     with tempfile.TemporaryDirectory() as inside, tempfile.TemporaryDirectory() as outside:
         wall = [
             *(path, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"),
@@ -164,38 +168,38 @@ def _sandbox(app: App) -> Finding:
         done = _ran([*wall, "touch", f"{inside}/x"])
         if done is None or done.returncode:
             why = (done.stderr.strip() if done is not None else "") or "it cannot be started"
-            return Finding(
+            return DoctorFinding(
                 "sandbox", "missing", f"bubblewrap does not work here: {why}; {_UNCONFINED}"
             )
         _ran([*wall, "touch", f"{outside}/x"])
         if os.path.exists(f"{outside}/x"):
-            return Finding("sandbox", "wrong", "bubblewrap let a write out")
+            return DoctorFinding("sandbox", "wrong", "bubblewrap let a write out")
     return _overlay(app)
 
 
 _UNCONFINED = "commands run with all your rights, and what they change is told afterwards"
 
 
-def _overlay(app: App) -> Finding:
+def _overlay(app: App) -> DoctorFinding:
     """Run a command as sessions do."""
 
-    async def tried() -> Finding:
+    async def tried() -> DoctorFinding:
         report = await app.probe_sandbox()
         if not report.is_available:
             why = f"no overlay over this folder: {report.reason}; {_UNCONFINED}"
-            return Finding("sandbox", "missing", why)
+            return DoctorFinding("sandbox", "missing", why)
         parts = [f"{layer.name} {layer.detail}".strip() for layer in report.layers]
-        return Finding("sandbox", "ok", f"it holds: {', '.join(parts)}")
+        return DoctorFinding("sandbox", "ok", f"it holds: {', '.join(parts)}")
 
     return anyio.run(tried)
 
 
-def _local_model() -> Finding:
+def _local_model() -> DoctorFinding:
     if importlib.util.find_spec("xllamacpp") is None:
-        return Finding(
+        return DoctorFinding(
             "local models", "missing", "xllamacpp is not installed (pip install 'weft[local]')"
         )
-    return Finding("local models", "ok", "xllamacpp is installed")
+    return DoctorFinding("local models", "ok", "xllamacpp is installed")
 
 
 def _which(name: str) -> str | None:

@@ -12,12 +12,12 @@ from weft.cli.commands.table import print_table
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
 from weft.cli.local_model import fetch
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.config.local_weights import embedded_models
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Carry out a `models` command."""
     if arguments.verb == "models pull":
         return _pull(arguments)
@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> int:
     return with_app(arguments, work)
 
 
-async def _list(app: App, arguments: Arguments) -> int:
+async def _list(app: App, arguments: ParsedArguments) -> int:
     models = [model for model in await app.sessions.available_models() if model.name]
     wanted = [word.casefold() for word in arguments.words]
     models = [
@@ -64,7 +64,7 @@ def _abilities(thinks: bool, sees: bool, calls: bool) -> list[str]:
     return [name for name, can in names.items() if can]
 
 
-def _pull(arguments: Arguments) -> int:
+def _pull(arguments: ParsedArguments) -> int:
     known = embedded_models(os.environ)
     if not arguments.words:
         rows = [

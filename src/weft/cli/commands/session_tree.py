@@ -15,7 +15,7 @@ from weft.api.session import Session
 from weft.app import App
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.rewinds import acting, file_rows, in_words
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
@@ -26,7 +26,7 @@ START = "start"
 """What `--to` means the very beginning by."""
 
 
-async def tree(app: App, arguments: Arguments) -> int:
+async def tree(app: App, arguments: ParsedArguments) -> int:
     """Print every turn of every branch."""
     from weft.cli.chat.outline import places  # only here
 
@@ -47,7 +47,7 @@ async def tree(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def branch(app: App, arguments: Arguments) -> int:
+async def branch(app: App, arguments: ParsedArguments) -> int:
     """Begin a branch; prints its name."""
     session, _ = await _opened(app, arguments, "ID", most=1)
     at = _place(arguments.text("at"))
@@ -60,21 +60,21 @@ async def branch(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def switch(app: App, arguments: Arguments) -> int:
+async def switch(app: App, arguments: ParsedArguments) -> int:
     """Make another branch the present one."""
     session, words = await _opened(app, arguments, "ID BRANCH", least=2)
     await session.switch_branch(" ".join(words))
     return OK
 
 
-async def checkpoint(app: App, arguments: Arguments) -> int:
+async def checkpoint(app: App, arguments: ParsedArguments) -> int:
     """Name the place where the session stands; prints the name."""
     session, words = await _opened(app, arguments, "ID [NAME]")
     write_line(await session.checkpoint(" ".join(words) or None))
     return OK
 
 
-async def rewind(app: App, arguments: Arguments) -> int:
+async def rewind(app: App, arguments: ParsedArguments) -> int:
     """Let a session and its files go back."""
     session, _ = await _opened(app, arguments, "ID", most=1)
     given = arguments.text("to")
@@ -99,7 +99,7 @@ async def rewind(app: App, arguments: Arguments) -> int:
     return await _rewound(arguments, go)
 
 
-async def undo(app: App, arguments: Arguments) -> int:
+async def undo(app: App, arguments: ParsedArguments) -> int:
     """Take the last rewind, or the last compaction, back."""
     session, words = await _opened(app, arguments, "ID [rewind or compaction]", most=2)
     what = words[0] if words else "rewind"
@@ -116,7 +116,7 @@ async def undo(app: App, arguments: Arguments) -> int:
     return await _rewound(arguments, go)
 
 
-async def compact(app: App, arguments: Arguments) -> int:
+async def compact(app: App, arguments: ParsedArguments) -> int:
     """Tell the model the older part as a summary from now on."""
     session, words = await _opened(app, arguments, "ID [focus]")
     report = await session.compact(" ".join(words) or None)
@@ -124,7 +124,7 @@ async def compact(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def summarize(app: App, arguments: Arguments) -> int:
+async def summarize(app: App, arguments: ParsedArguments) -> int:
     """Print a handover document."""
     session, _ = await _opened(app, arguments, "ID", most=1)
     text, path = await session.summarize()
@@ -133,7 +133,7 @@ async def summarize(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def archive(app: App, arguments: Arguments) -> int:
+async def archive(app: App, arguments: ParsedArguments) -> int:
     """Take sessions out of the list, or put them back."""
     if not arguments.words:
         raise UsageError("`weft session archive` needs at least one id")
@@ -147,7 +147,7 @@ async def archive(app: App, arguments: Arguments) -> int:
 
 
 async def _opened(
-    app: App, arguments: Arguments, what: str, *, least: int = 1, most: int = sys.maxsize
+    app: App, arguments: ParsedArguments, what: str, *, least: int = 1, most: int = sys.maxsize
 ) -> tuple[Session, Sequence[str]]:
     """The session that the first word names, and the other words."""
     words = arguments.words
@@ -163,7 +163,7 @@ def _place(given: str | None) -> str | int | None:
     return given
 
 
-async def _rewound(arguments: Arguments, go: Callable[[bool], Awaitable[RewindPlan]]) -> int:
+async def _rewound(arguments: ParsedArguments, go: Callable[[bool], Awaitable[RewindPlan]]) -> int:
     """Show what would happen; do it if somebody says so."""
     plan = await go(True)
     if arguments.flag("json"):
@@ -184,7 +184,7 @@ async def _rewound(arguments: Arguments, go: Callable[[bool], Awaitable[RewindPl
     return OK
 
 
-def _must_be_sure(arguments: Arguments) -> None:
+def _must_be_sure(arguments: ParsedArguments) -> None:
     if arguments.flag("yes"):
         return
     if sys.stdin is None or not sys.stdin.isatty():

@@ -14,19 +14,19 @@ from weft.cli.commands import session_tree as moving
 from weft.cli.commands.table import money, print_table, when
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import find_id, format_of
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Carry out a `session` command."""
     work = _COMMANDS[arguments.verb.removeprefix("session ")]
     return with_app(arguments, lambda app: work(app, arguments))
 
 
-async def _list(app: App, arguments: Arguments) -> int:
+async def _list(app: App, arguments: ParsedArguments) -> int:
     folder = None if arguments.flag("all") else app.project_path
     query = " ".join(arguments.words) or None
     rows = await app.sessions.list_saved(
@@ -58,7 +58,7 @@ def _row(row: Any, *, is_all: bool) -> tuple[str, ...]:
     return row.id, when(row.last_active), str(row.message_count), money(row.cost_usd), title
 
 
-async def _show(app: App, arguments: Arguments) -> int:
+async def _show(app: App, arguments: ParsedArguments) -> int:
     record = await app.sessions.read_session(await find_id(app, _one(arguments, "ID")))
     if arguments.flag("json"):
         write_pretty({"session": record.row, "messages": record.messages})
@@ -66,18 +66,18 @@ async def _show(app: App, arguments: Arguments) -> int:
     if sys.stdout is None or not sys.stdout.isatty():
         write(await app.sessions.export_session(record.row.id, "md"))
         return OK
-    from weft.cli.chat.render import Painter  # only where it is drawn
+    from weft.cli.chat.render import BlockRenderer  # only where it is drawn
     from weft.cli.chat.story import earlier
 
     columns = os.get_terminal_size(1).columns
-    painter = Painter(width=columns, coloured=not os.environ.get("NO_COLOR"))
+    painter = BlockRenderer(width=columns, coloured=not os.environ.get("NO_COLOR"))
     for block in earlier(record.messages):
         # Painted text is fit for the terminal; cleaning it again would take its colours.
         sys.stdout.write(painter.paint(block))
     return OK
 
 
-async def _rename(app: App, arguments: Arguments) -> int:
+async def _rename(app: App, arguments: ParsedArguments) -> int:
     if len(arguments.words) < 2:
         raise UsageError("`weft session rename` needs an id and a title")
     given, *title = arguments.words
@@ -85,7 +85,7 @@ async def _rename(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def _fork(app: App, arguments: Arguments) -> int:
+async def _fork(app: App, arguments: ParsedArguments) -> int:
     source = await find_id(app, _one(arguments, "ID"))
     at = arguments.text("at")
     node = int(at) if at is not None and at.lstrip("-").isdecimal() else at
@@ -94,7 +94,7 @@ async def _fork(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def _export(app: App, arguments: Arguments) -> int:
+async def _export(app: App, arguments: ParsedArguments) -> int:
     session_id = await find_id(app, _one(arguments, "ID"))
     path = arguments.text("output")
     format_ = format_of(path, arguments.text("format"))
@@ -104,7 +104,7 @@ async def _export(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def _import(app: App, arguments: Arguments) -> int:
+async def _import(app: App, arguments: ParsedArguments) -> int:
     report = await app.sessions.import_session(_one(arguments, "FILE"))
     if (title := arguments.text("name")) is not None:
         await app.sessions.rename_session(report.session.id, title)
@@ -115,7 +115,7 @@ async def _import(app: App, arguments: Arguments) -> int:
     return OK
 
 
-async def _delete(app: App, arguments: Arguments) -> int:
+async def _delete(app: App, arguments: ParsedArguments) -> int:
     if not arguments.words:
         raise UsageError("`weft session delete` needs at least one id")
     ids = [await find_id(app, given) for given in arguments.words]
@@ -136,13 +136,13 @@ def _confirm(count: int) -> None:
         raise UsageError("nothing was deleted")
 
 
-def _one(arguments: Arguments, what: str) -> str:
+def _one(arguments: ParsedArguments, what: str) -> str:
     if len(arguments.words) != 1:
         raise UsageError(f"`weft {arguments.verb}` needs exactly one {what}")
     return arguments.words[0]
 
 
-_COMMANDS: dict[str, Callable[[App, Arguments], Awaitable[int]]] = {
+_COMMANDS: dict[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
     "list": _list,
     "show": _show,
     "rename": _rename,

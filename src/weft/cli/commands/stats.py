@@ -10,13 +10,13 @@ from weft.app import App
 from weft.cli.commands.table import money, print_table
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
-from weft.cli.parse import Arguments
+from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import write_line, write_pretty
 
 MOST = 100_000
 
 
-def run(arguments: Arguments) -> int:
+def run(arguments: ParsedArguments) -> int:
     """Show the numbers."""
 
     async def work(app: App) -> int:

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from weft.app import App
-from weft.cli.exit_codes import Exit, first_of
-from weft.cli.parse import Arguments
+from weft.cli.exit_codes import CommandExit, first_of
+from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.errors import WeftError
 
 
-def with_app(arguments: Arguments, work: Callable[[App], Awaitable[int]]) -> int:
+def with_app(arguments: ParsedArguments, work: Callable[[App], Awaitable[int]]) -> int:
     """Open the application, work, close it; returns the exit code."""
     app = make_app(arguments)
 
@@ -21,7 +21,7 @@ def with_app(arguments: Arguments, work: Callable[[App], Awaitable[int]]) -> int
         try:
             async with app:
                 return await work(app)
-        except* (WeftError, Exit, OSError) as errors:
+        except* (WeftError, CommandExit, OSError) as errors:
             raise first_of(errors) from None
         raise AssertionError(
             "not reached"

@@ -11,15 +11,15 @@ from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import Decoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 
 _REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
@@ -93,7 +93,7 @@ class _Open:
         self.has_args = False
 
 
-class AnthropicDecoder(Decoder):
+class AnthropicDecoder(StreamDecoder):
     """Decodes one stream.  `names` maps tool names on the wire to the real ones."""
 
     def __init__(
@@ -214,4 +214,4 @@ class AnthropicDecoder(Decoder):
         detail = "" if reason in ("stop", "tool_calls") else said
         if detail and self._why:
             detail = f"{detail}: {self._why}"
-        return (Finished(reason=reason, detail=detail),)
+        return (StreamFinished(reason=reason, detail=detail),)

@@ -21,11 +21,11 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.normalize import (
     GO_ON,
-    Call,
     ModelTurn,
-    Outcome,
     Turn,
     UserTurn,
+    WireCall,
+    WireResult,
     schema_in_words,
     turns,
     wire_name,
@@ -186,7 +186,7 @@ def _model_blocks(turn: ModelTurn, thoughts: Thoughts) -> list[Json]:
     blocks: list[Json] = []
     calls: list[Json] = []
     for part in turn.parts:
-        if isinstance(part, Call):
+        if isinstance(part, WireCall):
             calls.append({"type": "tool_use", "id": part.id, "name": part.name, "input": part.args})
         elif isinstance(part, Text):
             blocks.append({"type": "text", "text": part.text})
@@ -205,7 +205,7 @@ def _thought_block(part: Thinking) -> Json:
     return {"type": "thinking", "thinking": part.text, "signature": part.signature}
 
 
-def _result_block(outcome: Outcome) -> Json:
+def _result_block(outcome: WireResult) -> Json:
     content: str | list[Json] = outcome.text
     if outcome.images and not outcome.is_error:
         pictures = [_user_block(image) for image in outcome.images]
@@ -253,7 +253,7 @@ def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
         for turn in said
         if isinstance(turn, ModelTurn)
         for part in turn.parts
-        if isinstance(part, Call)
+        if isinstance(part, WireCall)
     }
     if used:
         body["tools"] = [

@@ -7,20 +7,26 @@ from weft.errors import AuthFailed
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import Access, as_json, joined
-from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import ProviderAccess, as_json, joined
+from weft.providers.http_model import (
+    FrameSplitter,
+    HttpProvider,
+    StreamDecoder,
+    VendorProtocol,
+    event_frames,
+)
 from weft.providers.normalize import real_names
-from weft.transport import HttpRequest, Transport
+from weft.transport import HttpRequest, HttpTransport
 
 BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 
 
-class AnthropicWire(Wire):
+class AnthropicWire(VendorProtocol):
     """The Messages API over HTTP."""
 
-    def __init__(self, access: Access, provider: str = "anthropic") -> None:
+    def __init__(self, access: ProviderAccess, provider: str = "anthropic") -> None:
         self.provider = provider
         self.secret = access.key
         self._access = access
@@ -49,15 +55,19 @@ class AnthropicWire(Wire):
             timeouts=access.timeouts,
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         return AnthropicDecoder(self.provider, real_names(request.tools), self.secret)
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return event_frames()
 
 
 def provider(
-    access: Access, transport: Transport, catalogue: Catalogue, *, clock: Clock | None = None
+    access: ProviderAccess,
+    transport: HttpTransport,
+    catalogue: ModelCatalogue,
+    *,
+    clock: Clock | None = None,
 ) -> HttpProvider:
     """Claude."""
     return HttpProvider(AnthropicWire(access), transport, catalogue, clock=clock)

@@ -14,15 +14,15 @@ from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import Decoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 
 _REASONS: dict[str, StopReason] = {
     "STOP": "stop",
@@ -80,7 +80,7 @@ class _Chunk(msgspec.Struct, rename="camel"):
 _DECODER = msgspec.json.Decoder(_Chunk)
 
 
-class GeminiDecoder(Decoder):
+class GeminiDecoder(StreamDecoder):
     """Decodes one stream.  `names` maps tool names on the wire to the real ones."""
 
     def __init__(
@@ -125,16 +125,16 @@ class GeminiDecoder(Decoder):
         events.append(self._finished())
         return events
 
-    def _finished(self) -> Finished:
+    def _finished(self) -> StreamFinished:
         if self._block_reason:
-            return Finished(
+            return StreamFinished(
                 reason="refusal", detail=f"the prompt was blocked: {self._block_reason}"
             )
         reason = _REASONS.get(self._reason, "other")
         if reason == "stop":
-            return Finished(reason="tool_calls" if self._calls else "stop")
+            return StreamFinished(reason="tool_calls" if self._calls else "stop")
         detail = f"{self._reason}: {self._detail}" if self._detail else self._reason
-        return Finished(reason=reason, detail=detail)
+        return StreamFinished(reason=reason, detail=detail)
 
     def _part(self, part: _Part, events: list[StreamEvent]) -> None:
         if part.function_call is not None:

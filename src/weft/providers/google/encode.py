@@ -14,10 +14,10 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.normalize import (
     GO_ON,
-    Call,
     ModelTurn,
-    Outcome,
     UserTurn,
+    WireCall,
+    WireResult,
     schema_in_words,
     turns,
     wire_name,
@@ -147,7 +147,7 @@ def _model_parts(turn: ModelTurn, version: tuple[int, int]) -> list[Json]:
         match part:
             case Text():
                 parts.append({"text": part.text})
-            case Call():
+            case WireCall():
                 signature = part.signature
                 if not signature and first_call and version >= (3, 0):
                     signature = FOREIGN_SIGNATURE
@@ -158,14 +158,14 @@ def _model_parts(turn: ModelTurn, version: tuple[int, int]) -> list[Json]:
     return parts
 
 
-def _call(call: Call, signature: str) -> Json:
+def _call(call: WireCall, signature: str) -> Json:
     words: Json = {"name": call.name, "args": call.args}
     if call.is_own:
         words["id"] = call.id
     return {"functionCall": words, **({"thoughtSignature": signature} if signature else {})}
 
 
-def _response(outcome: Outcome) -> Json:
+def _response(outcome: WireResult) -> Json:
     words: Json = {
         "name": outcome.call.name,
         "response": {"error" if outcome.is_error else "output": outcome.text},

@@ -7,21 +7,27 @@ from urllib.parse import quote
 from weft.clock import Clock
 from weft.errors import AuthFailed
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import Access, as_json, joined
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import ProviderAccess, as_json, joined
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode
-from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.http_model import (
+    FrameSplitter,
+    HttpProvider,
+    StreamDecoder,
+    VendorProtocol,
+    event_frames,
+)
 from weft.providers.normalize import real_names
-from weft.transport import HttpRequest, Transport
+from weft.transport import HttpRequest, HttpTransport
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 
 
-class GeminiWire(Wire):
+class GeminiWire(VendorProtocol):
     """`generateContent` over HTTP."""
 
-    def __init__(self, access: Access, provider: str = "google") -> None:
+    def __init__(self, access: ProviderAccess, provider: str = "google") -> None:
         self.provider = provider
         self.secret = access.key
         self._access = access
@@ -48,15 +54,19 @@ class GeminiWire(Wire):
             timeouts=access.timeouts,
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         return GeminiDecoder(self.provider, real_names(request.tools), self.secret)
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return event_frames()
 
 
 def provider(
-    access: Access, transport: Transport, catalogue: Catalogue, *, clock: Clock | None = None
+    access: ProviderAccess,
+    transport: HttpTransport,
+    catalogue: ModelCatalogue,
+    *,
+    clock: Clock | None = None,
 ) -> HttpProvider:
     """Gemini."""
     return HttpProvider(GeminiWire(access), transport, catalogue, clock=clock)

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from weft.messages import clean_text
-from weft.providers.base import CallArgs, CallStarted, Finished, StreamEvent, TextPiece
-from weft.providers.http_model import Decoder
+from weft.providers.base import CallArgs, CallStarted, StreamEvent, StreamFinished, TextPiece
+from weft.providers.http_model import StreamDecoder
 from weft.providers.openai_chat.decode import ChatDecoder
 
 _BEGINS_TO_SAY = re.compile(r'\s*\{\s*"say"\s*:\s*"')
@@ -18,7 +18,7 @@ _NAMES_A_TOOL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]*)"')
 _MAY_STILL_SAY = re.compile(r'\s*(\{\s*("(s(a(y("(\s*(:(\s*)?)?)?)?)?)?)?)?)?')
 
 
-class FormDecoder(Decoder):
+class FormDecoder(StreamDecoder):
     """Decodes one stream of an answer that fits the form."""
 
     def __init__(self, provider: str, names: Mapping[str, str] | None = None) -> None:
@@ -42,7 +42,7 @@ class FormDecoder(Decoder):
         for event in events:
             if isinstance(event, TextPiece):
                 out += self._piece(event.text)
-            elif isinstance(event, Finished):
+            elif isinstance(event, StreamFinished):
                 self.is_finished = True
                 out += self._finish(event)
             else:
@@ -62,7 +62,7 @@ class FormDecoder(Decoder):
         said = self._words.feed(text)
         return [TextPiece(said)] if said else []
 
-    def _finish(self, finished: Finished) -> list[StreamEvent]:
+    def _finish(self, finished: StreamFinished) -> list[StreamEvent]:
         if self._words is not None:
             return [finished]
         named = _NAMES_A_TOOL.match(self._text)
@@ -70,7 +70,7 @@ class FormDecoder(Decoder):
             return [*([TextPiece(self._text)] if self._text.strip() else []), finished]
         real = self._names.get(named[1], named[1])
         args = _args(self._text, named.end())
-        reason = finished if finished.reason == "length" else Finished(reason="tool_calls")
+        reason = finished if finished.reason == "length" else StreamFinished(reason="tool_calls")
         return [CallStarted(index=0, name=real), CallArgs(0, args), reason]
 
 

@@ -12,7 +12,14 @@ import msgspec
 
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.normalize import Call, ModelTurn, UserTurn, schema_in_words, turns, wire_name
+from weft.providers.normalize import (
+    ModelTurn,
+    UserTurn,
+    WireCall,
+    schema_in_words,
+    turns,
+    wire_name,
+)
 from weft.providers.schema import as_object, closed, remembered
 
 Json: TypeAlias = dict[str, Any]
@@ -107,7 +114,7 @@ def _said(turn: ModelTurn, *, with_form: bool) -> str:
     for part in turn.parts:
         if isinstance(part, Text):
             lines.append(_json({"say": part.text}) if with_form else part.text)
-        elif isinstance(part, Call):
+        elif isinstance(part, WireCall):
             lines.append(_json({"tool": part.name, "args": part.args}))
     return "\n".join(lines)
 

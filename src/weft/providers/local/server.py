@@ -30,7 +30,7 @@ _LONGEST_SOCKET: Final = 100
 """Characters that a socket's path may have; the system's limit is 108 bytes."""
 
 
-class Running(msgspec.Struct, frozen=True, kw_only=True):
+class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
     """How a model that runs is reached."""
 
     socket: str
@@ -41,7 +41,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
         return f"Running(socket={self.socket!r})"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How models are run."""
 
     threads: int
@@ -51,14 +51,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Most memory that a child may take beside the weights; by default their size and two gigabytes."""
 
 
-class Server:
+class LlamaServer:
     """One model's child process.  Used by one event loop."""
 
     def __init__(
         self,
         weights: Path,
         context: int,
-        settings: Settings,
+        settings: ServerSettings,
         runtime_dir: Path,
         *,
         child: Path = CHILD,
@@ -70,10 +70,10 @@ class Server:
         self._runtime_dir = runtime_dir
         self._lock = anyio.Lock()
         self._process: anyio.abc.Process | None = None
-        self._running: Running | None = None
+        self._running: RunningServer | None = None
         self._place: Path | None = None
 
-    async def ready(self) -> Running:
+    async def ready(self) -> RunningServer:
         """Start the child unless it runs.
 
         A cancel while it loads takes it down again.
@@ -101,9 +101,9 @@ class Server:
             async with self._lock:
                 await self._take_down()
 
-    async def _start(self) -> Running:
+    async def _start(self) -> RunningServer:
         self._place = _private_folder(self._runtime_dir)
-        running = Running(socket=str(self._place / _SOCKET), key=secrets.token_urlsafe(24))
+        running = RunningServer(socket=str(self._place / _SOCKET), key=secrets.token_urlsafe(24))
         with (self._place / "log").open("wb") as log:
             self._process = await anyio.open_process(
                 [sys.executable, "-I", str(self._child)],
@@ -133,7 +133,7 @@ class Server:
             f"{self._weights.name} did not load within {_LOAD_SECONDS:g} seconds"
         )
 
-    def _told(self, running: Running) -> bytes:
+    def _told(self, running: RunningServer) -> bytes:
         size = self._weights.stat().st_size
         settings = {
             "model": str(self._weights),

@@ -9,27 +9,33 @@ from pathlib import Path
 
 from weft.clock import Clock
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
-from weft.providers.catalogue import Catalogue
+from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import as_json
-from weft.providers.http_model import Decoder, Frames, HttpModel, Wire, event_frames
+from weft.providers.http_model import (
+    FrameSplitter,
+    HttpModel,
+    StreamDecoder,
+    VendorProtocol,
+    event_frames,
+)
 from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode
-from weft.providers.local.server import Running, Server, Settings
+from weft.providers.local.server import LlamaServer, RunningServer, ServerSettings
 from weft.providers.local.weights import KNOWN, locate
 from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
-from weft.transport import HttpRequest, Timeouts, Transport
+from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 
-SLOW = Timeouts(connect=5.0, idle=900.0)
+SLOW = HttpTimeouts(connect=5.0, idle=900.0)
 """Reading a long prompt is silent, and takes minutes on a small machine."""
 
 
-class LocalWire(Wire):
+class LocalWire(VendorProtocol):
     """The child's HTTP over its private socket."""
 
     provider = "local"
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningServer) -> None:
         self.secret = running.key
         self._running = running
 
@@ -45,12 +51,12 @@ class LocalWire(Wire):
             timeouts=SLOW,
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         if request.tools:
             return FormDecoder(self.provider, real_names(request.tools))
         return ChatDecoder(self.provider)
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return event_frames()
 
 
@@ -58,7 +64,7 @@ class LocalModel(Model):
     """A model whose child process is started with the first request."""
 
     def __init__(
-        self, info: ModelInfo, server: Server, transport: Transport, clock: Clock | None
+        self, info: ModelInfo, server: LlamaServer, transport: HttpTransport, clock: Clock | None
     ) -> None:
         self.info = info
         self._server = server
@@ -88,10 +94,10 @@ class LocalProvider(Provider):
         self,
         models_dir: Path,
         runtime_dir: Path,
-        transport: Transport,
-        catalogue: Catalogue,
+        transport: HttpTransport,
+        catalogue: ModelCatalogue,
         *,
-        settings: Settings | None = None,
+        settings: ServerSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`models_dir` holds the weights, `runtime_dir` is where private sockets may be made."""
@@ -99,9 +105,9 @@ class LocalProvider(Provider):
         self._runtime_dir = runtime_dir
         self._transport = transport
         self._catalogue = catalogue
-        self._settings = settings or Settings(threads=spare_cores())
+        self._settings = settings or ServerSettings(threads=spare_cores())
         self._clock = clock
-        self._servers: dict[Path, Server] = {}
+        self._servers: dict[Path, LlamaServer] = {}
 
     def model(self, name: str) -> Model:
         """The model of this name, or of the GGUF file at this path.
@@ -113,7 +119,7 @@ class LocalProvider(Provider):
         info = self._catalogue.info(self.name, name)
         path = locate(name, self._models_dir)
         if path not in self._servers:
-            self._servers[path] = Server(
+            self._servers[path] = LlamaServer(
                 path, info.context_window, self._settings, self._runtime_dir
             )
         return LocalModel(info, self._servers[path], self._transport, self._clock)

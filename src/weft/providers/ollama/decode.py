@@ -12,14 +12,20 @@ from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import Decoder, Frames, broke_off, decoded, error_in_stream
+from weft.providers.http_model import (
+    FrameSplitter,
+    StreamDecoder,
+    broke_off,
+    decoded,
+    error_in_stream,
+)
 from weft.transport import MAX_EVENT
 
 
@@ -50,7 +56,7 @@ class _Line(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Line)
 
 
-class LineFrames(Frames):
+class LineFrames(FrameSplitter):
     """Cuts bytes into lines."""
 
     def __init__(self) -> None:
@@ -71,7 +77,7 @@ class LineFrames(Frames):
         return [(b"", rest)] if rest.strip() else []
 
 
-class OllamaDecoder(Decoder):
+class OllamaDecoder(StreamDecoder):
     """Decodes one stream.  Calls come whole, without ids."""
 
     def __init__(self, provider: str, names: Mapping[str, str] | None = None) -> None:
@@ -123,8 +129,8 @@ class OllamaDecoder(Decoder):
         self.is_finished = True
         usage = Usage(input_tokens=line.prompt_eval_count, output_tokens=line.eval_count)
         if line.done_reason == "length":
-            return [UsageSeen(usage), Finished(reason="length", detail="length")]
-        return [UsageSeen(usage), Finished(reason="tool_calls" if self._calls else "stop")]
+            return [UsageSeen(usage), StreamFinished(reason="length", detail="length")]
+        return [UsageSeen(usage), StreamFinished(reason="tool_calls" if self._calls else "stop")]
 
 
 def _args(arguments: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.normalize import GO_ON, Call, ModelTurn, UserTurn, turns, wire_name
+from weft.providers.normalize import GO_ON, ModelTurn, UserTurn, WireCall, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered
 
 Json: TypeAlias = dict[str, Any]
@@ -78,7 +78,7 @@ def _user(parts: tuple[Text | Image, ...]) -> Json:
 def _model(turn: ModelTurn) -> list[Json]:
     text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
     message: Json = {"role": "assistant", "content": text}
-    if calls := [part for part in turn.parts if isinstance(part, Call)]:
+    if calls := [part for part in turn.parts if isinstance(part, WireCall)]:
         message["tool_calls"] = [
             {"function": {"name": call.name, "arguments": call.args}} for call in calls
         ]

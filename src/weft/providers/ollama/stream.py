@@ -9,21 +9,21 @@ import msgspec
 from weft.clock import Clock
 from weft.errors import ProviderUnavailable
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import SLOW, Access, as_json, joined
-from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import SLOW, ProviderAccess, as_json, joined
+from weft.providers.http_model import FrameSplitter, HttpProvider, StreamDecoder, VendorProtocol
 from weft.providers.normalize import real_names
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.ollama.encode import encode
-from weft.transport import HttpRequest, Timeouts, Transport
+from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 
 BASE_URL = "http://127.0.0.1:11434"
 
 
-class OllamaWire(Wire):
+class OllamaWire(VendorProtocol):
     """`/api/chat` over HTTP."""
 
-    def __init__(self, access: Access, provider: str = "ollama") -> None:
+    def __init__(self, access: ProviderAccess, provider: str = "ollama") -> None:
         self.provider = provider
         self.secret = access.key
         self._access = access
@@ -43,22 +43,22 @@ class OllamaWire(Wire):
             url=joined(self._base, "/api/tags"),
             method="GET",
             headers=(*self._keyed(), *self._access.headers),
-            timeouts=Timeouts(connect=2.0, idle=5.0),
+            timeouts=HttpTimeouts(connect=2.0, idle=5.0),
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         return OllamaDecoder(self.provider, real_names(request.tools))
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return LineFrames()
 
     def _keyed(self) -> tuple[tuple[str, str], ...]:
         key = self._access.key
         return (("authorization", f"Bearer {key}"),) if key else ()
 
-    def _timeouts(self) -> Timeouts:
+    def _timeouts(self) -> HttpTimeouts:
         given = self._access.timeouts
-        return SLOW if given == Timeouts() else given
+        return SLOW if given == HttpTimeouts() else given
 
 
 class OllamaProvider(HttpProvider):
@@ -66,9 +66,9 @@ class OllamaProvider(HttpProvider):
 
     def __init__(
         self,
-        access: Access,
-        transport: Transport,
-        catalogue: Catalogue,
+        access: ProviderAccess,
+        transport: HttpTransport,
+        catalogue: ModelCatalogue,
         *,
         clock: Clock | None = None,
     ) -> None:

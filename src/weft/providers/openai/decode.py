@@ -11,15 +11,15 @@ from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import Decoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 
 
 class _InputDetails(msgspec.Struct):
@@ -72,7 +72,7 @@ class _Event(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Event)
 
 
-class ResponsesDecoder(Decoder):
+class ResponsesDecoder(StreamDecoder):
     """Decodes one stream.  `names` maps tool names on the wire to the real ones."""
 
     def __init__(
@@ -162,7 +162,7 @@ class ResponsesDecoder(Decoder):
         if response.usage is not None:
             events.append(UsageSeen(_usage(response.usage)))
         cut = (response.incomplete_details or _Incomplete()).reason or ""
-        events.append(Finished(reason=self._reason(cut), detail=cut))
+        events.append(StreamFinished(reason=self._reason(cut), detail=cut))
         return events
 
     def _reason(self, cut: str) -> StopReason:

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
-from weft.providers.normalize import Call, ModelTurn, Outcome, UserTurn, turns, wire_name
+from weft.providers.normalize import ModelTurn, UserTurn, WireCall, WireResult, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]
@@ -121,7 +121,7 @@ def _model_items(turn: ModelTurn, has_phases: bool) -> list[Json]:
                 # As plain text: the richer form wants the id of a message that they store.
                 words = {"type": "message", "role": "assistant", "content": part.text}
                 items.append({**words, **phase})
-            case Call():
+            case WireCall():
                 items.append(
                     {
                         "type": "function_call",
@@ -144,7 +144,7 @@ def _reasoning(part: Thinking) -> Json:
     return item
 
 
-def _output(outcome: Outcome) -> Json:
+def _output(outcome: WireResult) -> Json:
     text = f"Error: {outcome.text}" if outcome.is_error else outcome.text
     output: str | list[Json] = text
     if outcome.images:

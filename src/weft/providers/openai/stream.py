@@ -5,21 +5,27 @@ from __future__ import annotations
 from weft.clock import Clock
 from weft.errors import AuthFailed
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import Access, as_json, joined
-from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import ProviderAccess, as_json, joined
+from weft.providers.http_model import (
+    FrameSplitter,
+    HttpProvider,
+    StreamDecoder,
+    VendorProtocol,
+    event_frames,
+)
 from weft.providers.normalize import real_names
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai.encode import encode
-from weft.transport import HttpRequest, Transport
+from weft.transport import HttpRequest, HttpTransport
 
 BASE_URL = "https://api.openai.com/v1"
 
 
-class ResponsesWire(Wire):
+class ResponsesWire(VendorProtocol):
     """The Responses API over HTTP."""
 
-    def __init__(self, access: Access, provider: str = "openai") -> None:
+    def __init__(self, access: ProviderAccess, provider: str = "openai") -> None:
         self.provider = provider
         self.secret = access.key
         self._access = access
@@ -42,15 +48,19 @@ class ResponsesWire(Wire):
             timeouts=access.timeouts,
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         return ResponsesDecoder(self.provider, real_names(request.tools), self.secret)
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return event_frames()
 
 
 def provider(
-    access: Access, transport: Transport, catalogue: Catalogue, *, clock: Clock | None = None
+    access: ProviderAccess,
+    transport: HttpTransport,
+    catalogue: ModelCatalogue,
+    *,
+    clock: Clock | None = None,
 ) -> HttpProvider:
     """GPT, through Responses."""
     return HttpProvider(ResponsesWire(access), transport, catalogue, clock=clock)

@@ -11,15 +11,15 @@ from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
-    Finished,
     StopReason,
     StreamEvent,
+    StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import Decoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 
 _REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -86,7 +86,7 @@ class _Chunk(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Chunk)
 
 
-class ChatDecoder(Decoder):
+class ChatDecoder(StreamDecoder):
     """Decodes one stream.  `names` maps tool names on the wire to the real ones; `thought_mark` signs reasoning that
     the server wants to see again."""
 
@@ -206,7 +206,7 @@ class ChatDecoder(Decoder):
         elif reason == "stop" and self._refused:
             reason = "refusal"
         detail = "" if reason in ("stop", "tool_calls") else said
-        events.append(Finished(reason=reason, detail=detail))
+        events.append(StreamFinished(reason=reason, detail=detail))
         return events
 
 

@@ -1,6 +1,6 @@
 """A neutral request in the words of Chat Completions.
 
-Many servers speak this with small differences; a `Dialect` names those that matter.
+Many servers speak this with small differences; a `ChatDialect` names those that matter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 from weft.providers.normalize import (
     GO_ON,
-    Call,
     ModelTurn,
     UserTurn,
+    WireCall,
     schema_in_words,
     turns,
     wire_name,
@@ -31,7 +31,7 @@ MAX_ID = 40
 _MOST_STOPS = 4
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     """How a server differs from the others."""
 
     max_tokens: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
@@ -61,18 +61,18 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """It refuses a conversation that ends with the model's words."""
 
 
-OPENAI = Dialect(
+OPENAI = ChatDialect(
     max_tokens="max_completion_tokens",
     effort=True,
     strict_sampling=True,
     cache_key=True,
     effort_beside_tools=False,
 )
-DEEPSEEK = Dialect(reasoning_back=True, thinking_switch=True, schemas=False)
-MISTRAL = Dialect(effort=True, short_ids=True, user_may_follow_results=False)
-XAI = Dialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
-WITH_EFFORT = Dialect(effort=True)
-COMPATIBLE = Dialect()
+DEEPSEEK = ChatDialect(reasoning_back=True, thinking_switch=True, schemas=False)
+MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False)
+XAI = ChatDialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
+WITH_EFFORT = ChatDialect(effort=True)
+COMPATIBLE = ChatDialect()
 
 _TOOLS_OR_THOUGHT = (5, 4)
 """From this version on OpenAI's models call functions here only without reasoning."""
@@ -80,7 +80,7 @@ _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _NOTED = "(noted)"
 
 
-def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE) -> Json:
+def encode(request: ModelRequest, info: ModelInfo, dialect: ChatDialect = COMPATIBLE) -> Json:
     """The body of `POST /chat/completions`."""
     body: Json = {"model": request.model, "messages": _messages(request, info, dialect)}
     body["stream"] = True
@@ -103,7 +103,7 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: Dialect = COMPATIBLE
     return body
 
 
-def _thinking(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> Json:
+def _thinking(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> Json:
     level = info.level(request.thinking)
     if request.tools and not dialect.effort_beside_tools:
         is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
@@ -140,7 +140,7 @@ def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
     ]
 
 
-def _messages(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> list[Json]:
+def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> list[Json]:
     messages: list[Json] = []
     system = [request.system] if request.system.strip() else []
     if request.schema is not None and not dialect.schemas:
@@ -158,7 +158,7 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> list[
     return messages
 
 
-def _add_user(messages: list[Json], parts: list[Text | Image], dialect: Dialect) -> None:
+def _add_user(messages: list[Json], parts: list[Text | Image], dialect: ChatDialect) -> None:
     """Add what the user says; it joins a user message right before it."""
     if not parts:
         return
@@ -184,9 +184,9 @@ def _words(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def _model(turn: ModelTurn, dialect: Dialect) -> list[Json]:
+def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
     text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
-    calls = [_call(part, dialect) for part in turn.parts if isinstance(part, Call)]
+    calls = [_call(part, dialect) for part in turn.parts if isinstance(part, WireCall)]
     message: Json = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
@@ -204,13 +204,13 @@ def _model(turn: ModelTurn, dialect: Dialect) -> list[Json]:
     return [message, *results]
 
 
-def _id(call: Call, dialect: Dialect) -> str:
+def _id(call: WireCall, dialect: ChatDialect) -> str:
     if not dialect.short_ids or _SHORT_ID.fullmatch(call.id):
         return call.id
     return hashlib.sha256(call.id.encode()).hexdigest()[:9]
 
 
-def _call(call: Call, dialect: Dialect) -> Json:
+def _call(call: WireCall, dialect: ChatDialect) -> Json:
     arguments = msgspec.json.encode(call.args).decode()
     return {
         "id": _id(call, dialect),

@@ -7,9 +7,15 @@ import msgspec
 from weft.clock import Clock
 from weft.errors import AuthFailed, UsageError
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import Catalogue
-from weft.providers.credentials import SLOW, Access, as_json, joined
-from weft.providers.http_model import Decoder, Frames, HttpProvider, Wire, event_frames
+from weft.providers.catalogue import ModelCatalogue
+from weft.providers.credentials import SLOW, ProviderAccess, as_json, joined
+from weft.providers.http_model import (
+    FrameSplitter,
+    HttpProvider,
+    StreamDecoder,
+    VendorProtocol,
+    event_frames,
+)
 from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
 from weft.providers.openai_chat.encode import (
@@ -19,10 +25,10 @@ from weft.providers.openai_chat.encode import (
     OPENAI,
     WITH_EFFORT,
     XAI,
-    Dialect,
+    ChatDialect,
     encode,
 )
-from weft.transport import HttpRequest, Timeouts, Transport, is_loopback, target
+from weft.transport import HttpRequest, HttpTimeouts, HttpTransport, is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
 DIALECTS = {
@@ -38,11 +44,16 @@ THOUGHT_MARK = "reasoning_content"
 """Signs reasoning that the server wants back; the protocol has no signatures."""
 
 
-class ChatWire(Wire):
+class ChatWire(VendorProtocol):
     """Chat Completions over HTTP."""
 
     def __init__(
-        self, access: Access, provider: str, dialect: Dialect, *, needs_key: bool = False
+        self,
+        access: ProviderAccess,
+        provider: str,
+        dialect: ChatDialect,
+        *,
+        needs_key: bool = False,
     ) -> None:
         self.provider = provider
         self.secret = access.key
@@ -73,21 +84,21 @@ class ChatWire(Wire):
             unix_socket=access.unix_socket,
         )
 
-    def decoder(self, request: ModelRequest) -> Decoder:
+    def decoder(self, request: ModelRequest) -> StreamDecoder:
         mark = THOUGHT_MARK if self._dialect.reasoning_back else ""
         return ChatDecoder(self.provider, real_names(request.tools), self.secret, mark)
 
-    def frames(self) -> Frames:
+    def frames(self) -> FrameSplitter:
         return event_frames()
 
 
 def provider(
-    access: Access,
-    transport: Transport,
-    catalogue: Catalogue,
+    access: ProviderAccess,
+    transport: HttpTransport,
+    catalogue: ModelCatalogue,
     *,
     name: str = "openai-chat",
-    dialect: Dialect | None = None,
+    dialect: ChatDialect | None = None,
     clock: Clock | None = None,
 ) -> HttpProvider:
     """A server that speaks Chat Completions, under the name it is given.
@@ -103,7 +114,7 @@ def provider(
         )
     timeouts = access.timeouts
     host = target(address).host
-    if timeouts == Timeouts() and (catalogue.vendor(name).is_free or is_loopback(host)):
+    if timeouts == HttpTimeouts() and (catalogue.vendor(name).is_free or is_loopback(host)):
         timeouts = SLOW
     reached = msgspec.structs.replace(access, base_url=address, timeouts=timeouts)
     dialect = dialect or (OPENAI if is_openai else DIALECTS.get(host, COMPATIBLE))

@@ -19,14 +19,14 @@ from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemN
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import Commit
 from weft.session.branches import keep_line, spare_lines
-from weft.session.commands import Rewind, RewindItem, RewindPlan, UndoRewind
+from weft.session.commands import RewindItem, RewindPlan, RewindTo, UndoRewind
 from weft.session.line import read_places
 from weft.session.rewind.plan import (
     NOTHING,
     FileNow,
-    Side,
-    Span,
-    Step,
+    FileSide,
+    PathSpan,
+    RewindStep,
     action_for,
     after_of,
     before_of,
@@ -38,14 +38,14 @@ from weft.session.rewind.plan import (
 )
 from weft.state import SessionState
 from weft.store import Store
-from weft.tree import Place
+from weft.tree import LogPosition
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Content that one rewind takes off the disk at most, for it must be kept to be undone."""
 _BETWEEN = faults.point("session.rewind.between_files")
 
 
-class FileDoor(Protocol):
+class FileRestorer(Protocol):
     """The way to the project's files, for whoever puts them back."""
 
     async def look(self, path: str) -> FileNow | None:
@@ -82,11 +82,11 @@ class FileDoor(Protocol):
         ...
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class RewindDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A rewind that has been thought through."""
 
     plan: RewindPlan
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RewindStep, ...] = ()
     undoes: int = 0
 
     def done(self, failed: Mapping[str, RewindItem] | None = None) -> RewindPlan:
@@ -95,16 +95,16 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self.plan, files=items, is_done=True)
 
 
-class Rewinder:
+class FileRewinder:
     """Puts files back for one session."""
 
-    def __init__(self, store: Store, door: FileDoor) -> None:
+    def __init__(self, store: Store, door: FileRestorer) -> None:
         self._store = store
         self._door = door
 
     # -- thinking it through
 
-    async def draft(self, command: Rewind | UndoRewind, state: SessionState) -> Draft:
+    async def draft(self, command: RewindTo | UndoRewind, state: SessionState) -> RewindDraft:
         """What a command does to a session in this state, and to its files as they are.
 
         Raises:
@@ -116,28 +116,28 @@ class Rewinder:
             raise UsageError("a rewind takes files, the conversation or both")
         if command.to is not None:
             state.tree.require(command.to)
-        steps: list[Step] = []
+        steps: list[RewindStep] = []
         if command.files:
             steps = await self._plan(await self._changes_since(command, state), command.overwrite)
-        return Draft(
+        return RewindDraft(
             plan=await self._told(steps, command.to, conversation=command.conversation),
             steps=tuple(steps),
         )
 
-    async def _draft_of_undoing(self, command: UndoRewind, state: SessionState) -> Draft:
+    async def _draft_of_undoing(self, command: UndoRewind, state: SessionState) -> RewindDraft:
         own = [place for place in state.files.rewinds if place.log == state.session_id]
         if not own:
             raise UsageError("there is no rewind to undo")
         rewound, changed = await self._changes_of(state, own[-1])
         steps = await self._plan(changed, command.overwrite)
-        return Draft(
+        return RewindDraft(
             plan=await self._told(steps, rewound.left, conversation=rewound.conversation),
             steps=tuple(steps),
             undoes=rewound.seq,
         )
 
     async def _told(
-        self, steps: Sequence[Step], to: NodeId | None, *, conversation: bool
+        self, steps: Sequence[RewindStep], to: NodeId | None, *, conversation: bool
     ) -> RewindPlan:
         left_out = await self._door.left_out() if steps else {}
         return RewindPlan(
@@ -147,7 +147,7 @@ class Rewinder:
             left_out=tuple(f"{path}: {why}" for path, why in sorted(left_out.items())),
         )
 
-    async def _changes_since(self, command: Rewind, state: SessionState) -> dict[str, Span]:
+    async def _changes_since(self, command: RewindTo, state: SessionState) -> dict[str, PathSpan]:
         """What was changed after a message was done, or a checkpoint set."""
         files = state.files
         if command.checkpoint:
@@ -161,8 +161,8 @@ class Rewinder:
         return spans(fact for fact in facts if not _is_of(fact, node.calls))
 
     async def _changes_of(
-        self, state: SessionState, place: Place
-    ) -> tuple[Rewound, dict[str, Span]]:
+        self, state: SessionState, place: LogPosition
+    ) -> tuple[Rewound, dict[str, PathSpan]]:
         """A rewind, and what it changed in fact."""
         later = await self._read([place, *state.files.places_after(place)])
         rewound = later[0]
@@ -176,11 +176,13 @@ class Rewinder:
         changed = spans([rewound])
         return rewound, {path: span for path, span in changed.items() if path not in failed}
 
-    async def _read(self, places: Sequence[Place]) -> list[AnyFact]:
+    async def _read(self, places: Sequence[LogPosition]) -> list[AnyFact]:
         found = await read_places(places, self._store)
         return [found[place] for place in places]
 
-    async def _plan(self, changed: Mapping[str, Span], overwrite: Collection[str]) -> list[Step]:
+    async def _plan(
+        self, changed: Mapping[str, PathSpan], overwrite: Collection[str]
+    ) -> list[RewindStep]:
         if unknown := sorted(set(overwrite) - set(changed)):
             raise UsageError(
                 f"{unknown[0]!r} would not be touched by this rewind; overwrite takes paths of its list"
@@ -200,7 +202,7 @@ class Rewinder:
 
     # -- doing it
 
-    async def intent(self, draft: Draft, state: SessionState) -> Commit:
+    async def intent(self, draft: RewindDraft, state: SessionState) -> Commit:
         """The facts that must be durable before the first file is touched, with everything that is about to be replaced.
 
         Raises:
@@ -224,7 +226,7 @@ class Rewinder:
             facts.append(SystemNote(text=told, to_model=True, node=state.tree.head))
         return Commit(facts=tuple(facts), blobs=await self._about_to_go(acting))
 
-    async def _about_to_go(self, acting: Iterable[Step]) -> dict[BlobId, bytes]:
+    async def _about_to_go(self, acting: Iterable[RewindStep]) -> dict[BlobId, bytes]:
         blobs: dict[BlobId, bytes] = {}
         total = 0
         for step in acting:
@@ -240,27 +242,27 @@ class Rewinder:
                 )
         return blobs
 
-    async def carry_out(self, steps: Sequence[Step]) -> dict[str, RewindItem]:
+    async def carry_out(self, steps: Sequence[RewindStep]) -> dict[str, RewindItem]:
         """Put everything back, one path at a time; returns what could not be."""
         failed: dict[str, RewindItem] = {}
-        closing: list[Step] = []
+        closing: list[RewindStep] = []
         for step in in_order(steps):
             _BETWEEN.hit()
             target = step.target
             if closes_itself(target):
                 closing.append(step)
-                target = Side(True, None, target.mode | 0o700)
+                target = FileSide(True, None, target.mode | 0o700)
             await self._put(step.path, target, step.now, failed)
         for step in reversed(closing):
             await self._close(step, failed)
         return failed
 
-    async def _close(self, step: Step, failed: dict[str, RewindItem]) -> None:
+    async def _close(self, step: RewindStep, failed: dict[str, RewindItem]) -> None:
         found = await self._door.look(step.path)
         await self._put(step.path, step.target, found, failed)
 
     async def _put(
-        self, path: str, target: Side, expected: FileNow | None, failed: dict[str, RewindItem]
+        self, path: str, target: FileSide, expected: FileNow | None, failed: dict[str, RewindItem]
     ) -> None:
         try:
             wanted = await self._content(target)
@@ -268,7 +270,7 @@ class Rewinder:
         except ToolError as error:
             failed[path] = RewindItem(path=path, action="conflict", reason=str(error))
 
-    async def _content(self, side: Side) -> FileNow | None:
+    async def _content(self, side: FileSide) -> FileNow | None:
         if not side.exists:
             return None
         if side.is_folder or side.content is None:
@@ -282,7 +284,7 @@ class Rewinder:
         self,
         intent: Rewound,
         failed: Mapping[str, RewindItem],
-        steps: Iterable[Step],
+        steps: Iterable[RewindStep],
         head: NodeId | None,
     ) -> Commit:
         """The facts that close an intent, and name what is not as it promised."""
@@ -298,7 +300,7 @@ class Rewinder:
             facts.append(SystemNote(text=text, level="warning", node=head))
         return Commit(facts=tuple(facts))
 
-    async def _correction(self, path: str, promised: Side) -> FileChange:
+    async def _correction(self, path: str, promised: FileSide) -> FileChange:
         found = await self._glance(path)
         now = NOTHING if found is None else found.side
         return FileChange(
@@ -311,7 +313,7 @@ class Rewinder:
 
     # -- after a crash
 
-    async def finish(self, place: Place, head: NodeId | None) -> Commit:
+    async def finish(self, place: LogPosition, head: NodeId | None) -> Commit:
         """Do what is left of a rewind that was interrupted; returns the facts that settle it."""
         (intent,) = await self._read([place])
         assert isinstance(intent, Rewound)
@@ -321,18 +323,18 @@ class Rewinder:
         return await self.settled(intent, failed, steps, head)
 
 
-def _step(change: FileChange, now: FileNow | None) -> Step:
+def _step(change: FileChange, now: FileNow | None) -> RewindStep:
     """What is left to do for one file of an interrupted rewind."""
     target, before = after_of(change), before_of(change)
     present = NOTHING if now is None else now.side
-    return Step(
-        span=Span(path=change.path, target=target, left=before),
+    return RewindStep(
+        span=PathSpan(path=change.path, target=target, left=before),
         now=now,
         item=_left_to_do(change.path, present, before, target),
     )
 
 
-def _left_to_do(path: str, present: Side, before: Side, target: Side) -> RewindItem:
+def _left_to_do(path: str, present: FileSide, before: FileSide, target: FileSide) -> RewindItem:
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged")
     # A folder is made before it gets its mode; and what becomes another kind of thing is away for a moment.

@@ -20,7 +20,7 @@ from weft.session.commands import RewindAction, RewindItem
 _KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
 
 
-class Side(msgspec.Struct, frozen=True):
+class FileSide(msgspec.Struct, frozen=True):
     """What is at a path, as far as it is known: None is no content, 0 no mode."""
 
     exists: bool
@@ -31,7 +31,7 @@ class Side(msgspec.Struct, frozen=True):
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.mode)
 
-    def agrees(self, other: Side) -> bool:
+    def agrees(self, other: FileSide) -> bool:
         """True when both are the same, as far as modes are known; content that is not known agrees with none."""
         if not (self.exists and other.exists):
             return self.exists == other.exists
@@ -41,22 +41,22 @@ class Side(msgspec.Struct, frozen=True):
             return False
         return self.content is not None and self.content == other.content
 
-    def _is_kind_of(self, other: Side) -> bool:
+    def _is_kind_of(self, other: FileSide) -> bool:
         """Both folders, with one mode; one that was about to be made has none yet."""
         about_to_be = stat.S_IFDIR in (self.mode, other.mode)
         return self.is_folder and other.is_folder and (about_to_be or self.mode == other.mode)
 
 
-NOTHING = Side(False)
+NOTHING = FileSide(False)
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class PathSpan(msgspec.Struct, frozen=True, kw_only=True):
     """All changes of one path that are taken back, as one."""
 
     path: str
-    target: Side
+    target: FileSide
     """What was there before the first."""
-    left: Side
+    left: FileSide
     """What the last one left."""
     missing: str = ""
     """Why the content of `target` was not kept."""
@@ -76,14 +76,14 @@ class FileNow(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a folder."""
 
     @property
-    def side(self) -> Side:
-        return Side(True, self.content, self.mode)
+    def side(self) -> FileSide:
+        return FileSide(True, self.content, self.mode)
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class RewindStep(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to one path."""
 
-    span: Span
+    span: PathSpan
     now: FileNow | None
     item: RewindItem
 
@@ -92,7 +92,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return self.span.path
 
     @property
-    def target(self) -> Side:
+    def target(self) -> FileSide:
         return self.span.target
 
     @property
@@ -115,9 +115,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 # --- what is taken back ----------------------------------------------------------------
 
 
-def spans(facts: Iterable[AnyFact]) -> dict[str, Span]:
+def spans(facts: Iterable[AnyFact]) -> dict[str, PathSpan]:
     """The changes that these facts tell of, in order, one for each path."""
-    found: dict[str, Span] = {}
+    found: dict[str, PathSpan] = {}
     for fact in facts:
         for change in _changes(fact):
             earlier = found.get(change.path)
@@ -132,17 +132,18 @@ def spans(facts: Iterable[AnyFact]) -> dict[str, Span]:
     return found
 
 
-def _changes(fact: AnyFact) -> list[Span]:
+def _changes(fact: AnyFact) -> list[PathSpan]:
     if isinstance(fact, Rewound):
         return [
-            Span(path=each.path, target=before_of(each), left=after_of(each)) for each in fact.files
+            PathSpan(path=each.path, target=before_of(each), left=after_of(each))
+            for each in fact.files
         ]
     if not isinstance(fact, FileTouched):
         return []
-    before = Side(fact.action != "created", fact.before, fact.mode_before)
-    after = Side(fact.action != "deleted", fact.after, fact.mode_after)
+    before = FileSide(fact.action != "created", fact.before, fact.mode_before)
+    after = FileSide(fact.action != "deleted", fact.after, fact.mode_after)
     return [
-        Span(
+        PathSpan(
             path=fact.path,
             target=before,
             left=after,
@@ -152,30 +153,30 @@ def _changes(fact: AnyFact) -> list[Span]:
     ]
 
 
-def before_of(change: FileChange) -> Side:
+def before_of(change: FileChange) -> FileSide:
     """What a change found."""
     exists = change.before is not None or change.mode_before != 0
-    return Side(exists, change.before, change.mode_before)
+    return FileSide(exists, change.before, change.mode_before)
 
 
-def after_of(change: FileChange) -> Side:
+def after_of(change: FileChange) -> FileSide:
     """What a change left."""
     exists = change.after is not None or change.mode_after != 0
-    return Side(exists, change.after, change.mode_after)
+    return FileSide(exists, change.after, change.mode_after)
 
 
 # --- what happens to each --------------------------------------------------------------
 
 
 def plan(
-    changed: Mapping[str, Span],
+    changed: Mapping[str, PathSpan],
     now: Mapping[str, FileNow | None],
     kept: Collection[BlobId],
     overwrite: Collection[str] = (),
-) -> list[Step]:
+) -> list[RewindStep]:
     """What is done with every path; `kept` are the contents that can still be had."""
     steps = {
-        path: Step(
+        path: RewindStep(
             span=span,
             now=now[path],
             item=_judged(span, now[path], kept, is_forced=path in overwrite),
@@ -188,7 +189,7 @@ def plan(
 
 
 def _judged(
-    span: Span, now: FileNow | None, kept: Collection[BlobId], *, is_forced: bool
+    span: PathSpan, now: FileNow | None, kept: Collection[BlobId], *, is_forced: bool
 ) -> RewindItem:
     target, path = span.target, span.path
     present = NOTHING if now is None else now.side
@@ -214,7 +215,7 @@ def _judged(
     return RewindItem(path=path, action=action_for(present, target), reason=_remark(span))
 
 
-def _conflict(span: Span, present: Side) -> str:
+def _conflict(span: PathSpan, present: FileSide) -> str:
     """Why a path is not simply put back; empty when it can be."""
     if not span.left.agrees(present):
         if not present.exists:
@@ -229,18 +230,18 @@ def _is_beyond_keeping(now: FileNow | None) -> bool:
     return now is not None and not stat.S_ISDIR(now.mode) and now.content is None
 
 
-def action_for(present: Side, target: Side) -> RewindAction:
+def action_for(present: FileSide, target: FileSide) -> RewindAction:
     """What has to be done to get from the one to the other."""
     if not target.exists:
         return "delete"
     return "restore" if present.exists else "recreate"
 
 
-def _remark(span: Span) -> str:
+def _remark(span: PathSpan) -> str:
     return "takes back what somebody else changed in between, too" if span.others_between else ""
 
 
-def _without_other_things(step: Step, steps: Mapping[str, Step]) -> Step:
+def _without_other_things(step: RewindStep, steps: Mapping[str, RewindStep]) -> RewindStep:
     """A folder that holds anything else stays; asked for the deepest first."""
     if not step.acts or step.now is None or not stat.S_ISDIR(step.now.mode):
         return step
@@ -258,12 +259,12 @@ def _without_other_things(step: Step, steps: Mapping[str, Step]) -> Step:
 # --- in which order --------------------------------------------------------------------
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
+def in_order(steps: Iterable[RewindStep]) -> list[RewindStep]:
     """Those that act, in an order in which each can be done: make way, the deepest first; then build up, the outermost first."""
     return sorted((step for step in steps if step.acts), key=_turn)
 
 
-def _turn(step: Step) -> tuple[int, int, str]:
+def _turn(step: RewindStep) -> tuple[int, int, str]:
     depth = _depth(step.path)
     was_folder = step.now is not None and stat.S_ISDIR(step.now.mode)
     if step.target.is_folder:
@@ -273,7 +274,7 @@ def _turn(step: Step) -> tuple[int, int, str]:
     return (4, depth, step.path)
 
 
-def closes_itself(side: Side) -> bool:
+def closes_itself(side: FileSide) -> bool:
     """True for a folder that nobody may write into: it gets its mode last."""
     return side.is_folder and side.mode & 0o300 != 0o300
 
@@ -285,7 +286,7 @@ def _depth(path: str) -> int:
 # --- telling ---------------------------------------------------------------------------
 
 
-def told_to_model(steps: Sequence[Step]) -> str:
+def told_to_model(steps: Sequence[RewindStep]) -> str:
     """What the model has to know when files went back and the conversation did not."""
     paths = [step.path for step in steps if step.acts and not step.target.is_folder]
     shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")

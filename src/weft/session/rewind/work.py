@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from weft.errors import UsageError
-from weft.events import Cause, Rewound
-from weft.faults import Boundary
-from weft.session.commands import Rewind, RewindPlan, UndoRewind
+from weft.events import CommandCause, Rewound
+from weft.faults import FailPointPair
+from weft.session.commands import RewindPlan, RewindTo, UndoRewind
 from weft.session.log import SessionLog
-from weft.session.rewind.files import FileDoor, Rewinder
+from weft.session.rewind.files import FileRestorer, FileRewinder
 from weft.store import Store
 
-_REWIND = Boundary("session.rewind")
-_REWOUND = Boundary("session.rewound")
+_REWIND = FailPointPair("session.rewind")
+_REWOUND = FailPointPair("session.rewound")
 
 
 class RewindWork:
     """Carries rewinds out, in the mailbox's order: nothing else is carried out meanwhile."""
 
-    def __init__(self, log: SessionLog, store: Store, files: FileDoor | None) -> None:
+    def __init__(self, log: SessionLog, store: Store, files: FileRestorer | None) -> None:
         self._log = log
         self._store = store
         self._files = files
 
-    async def preview(self, command: Rewind | UndoRewind) -> RewindPlan:
+    async def preview(self, command: RewindTo | UndoRewind) -> RewindPlan:
         """What it would do."""
         return (await self._rewinder().draft(command, self._log.state)).plan
 
-    async def carry_out(self, command: Rewind | UndoRewind, asked: str) -> RewindPlan:
+    async def carry_out(self, command: RewindTo | UndoRewind, asked: str) -> RewindPlan:
         """Do it; `asked` is the digest of the command, by which it is known when it comes again."""
         rewinder = self._rewinder()
         draft = await rewinder.draft(command, self._log.state)
         cause = None
         if command.input_id:
-            cause = Cause(input_id=command.input_id, digest=asked, answer=draft.done())
+            cause = CommandCause(input_id=command.input_id, digest=asked, answer=draft.done())
         commit = await rewinder.intent(draft, self._log.state)
         _REWIND.before.hit()
         stored = await self._log.commit(commit, cause)
@@ -59,7 +59,7 @@ class RewindWork:
         await self._log.commit(settled)
         _REWOUND.after.hit()
 
-    def _rewinder(self) -> Rewinder:
+    def _rewinder(self) -> FileRewinder:
         if self._files is None:
             raise UsageError("this session has no files that could be put back")
-        return Rewinder(self._store, self._files)
+        return FileRewinder(self._store, self._files)

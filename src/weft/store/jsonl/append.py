@@ -9,13 +9,13 @@ from weft.store.base import Append
 from weft.store.checks import check_place
 from weft.store.jsonl import files, journal
 from weft.store.jsonl import session_list as listing
-from weft.store.jsonl.folder import Ground
-from weft.store.jsonl.journal import Entry
+from weft.store.jsonl.folder import JsonlFolder
+from weft.store.jsonl.journal import JournalEntry
 from weft.store.jsonl.leases import holding
 from weft.store.jsonl.log_file import encoded
 
 
-def append(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
+def append(ground: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
     """Add all of it, durably.
 
     Raises:
@@ -35,7 +35,7 @@ def append(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
     journal.write(
         ground.places,
         [
-            Entry(stream, ground.log(stream).size, b"".join(added).decode())
+            JournalEntry(stream, ground.log(stream).size, b"".join(added).decode())
             for stream, added in lines.items()
         ],
     )
@@ -45,7 +45,7 @@ def append(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
         _follow_up(ground, one)
 
 
-def _check_places(ground: Ground, appends: Sequence[Append], process_id: str) -> None:
+def _check_places(ground: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
     ends: dict[str, int] = {}
     for one in appends:
         held = holding(ground, one.stream)
@@ -59,7 +59,7 @@ def _check_places(ground: Ground, appends: Sequence[Append], process_id: str) ->
         ends[one.stream] = one.expected_seq + len(one.records)
 
 
-def _check_blobs(ground: Ground, appends: Sequence[Append]) -> None:
+def _check_blobs(ground: JsonlFolder, appends: Sequence[Append]) -> None:
     handed_in = {blob.id for one in appends for blob in one.blobs}
     for one in appends:
         for blob_id in one.names_blobs:
@@ -67,7 +67,7 @@ def _check_blobs(ground: Ground, appends: Sequence[Append]) -> None:
                 raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
 
 
-def _follow_up(ground: Ground, one: Append) -> None:
+def _follow_up(ground: JsonlFolder, one: Append) -> None:
     """Side files; a crash before them costs nothing, for the lines say the same."""
     if one.row is not None:
         files.remove(ground.places.hiding(one.stream))

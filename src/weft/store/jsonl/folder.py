@@ -14,8 +14,8 @@ from weft.errors import StoreUnavailable, TooNew
 from weft.store.fsync import make_durable_folder
 from weft.store.jsonl import files, journal
 from weft.store.jsonl.lock import open_gate
-from weft.store.jsonl.log_file import Log
-from weft.store.jsonl.paths import Places
+from weft.store.jsonl.log_file import LogFile
+from weft.store.jsonl.paths import JsonlPaths
 
 VERSION = 1
 """The layout this program reads and writes."""
@@ -28,14 +28,14 @@ class _Version(msgspec.Struct):
     weft_jsonl: int
 
 
-class Ground:
+class JsonlFolder:
     """One opened folder.  Its files are touched inside `entered` only."""
 
     def __init__(self, folder: Path, *, busy_seconds: float) -> None:
-        self.places = Places(folder)
+        self.places = JsonlPaths(folder)
         self.repairs: list[str] = []
         self._busy_seconds = busy_seconds
-        self._logs: OrderedDict[str, Log] = OrderedDict()
+        self._logs: OrderedDict[str, LogFile] = OrderedDict()
         with files.explained(folder):
             make_durable_folder(folder)
             self._gate = open_gate(self.places.lock)
@@ -59,13 +59,13 @@ class Ground:
             journal.recover(self.places)
             yield
 
-    def log(self, stream: str) -> Log:
+    def log(self, stream: str) -> LogFile:
         """The log of a stream as it is now.
 
         Raises:
             Corrupt: the file is damaged before its last line.
         """
-        log = self._logs.pop(stream, None) or Log(stream, self.places.log(stream))
+        log = self._logs.pop(stream, None) or LogFile(stream, self.places.log(stream))
         try:
             log.refresh()
         finally:
@@ -92,7 +92,7 @@ class Ground:
         """Give the gate back."""
         self._gate.close()
 
-    def _collect_repairs(self, log: Log) -> None:
+    def _collect_repairs(self, log: LogFile) -> None:
         self.repairs += log.repairs
         log.repairs.clear()
         del self.repairs[:-_MOST_REPAIRS]

@@ -18,14 +18,14 @@ import msgspec
 from weft import faults
 from weft.store.fsync import sync_folder
 from weft.store.jsonl.files import write_all
-from weft.store.jsonl.paths import Places
+from weft.store.jsonl.paths import JsonlPaths
 
 BEFORE_WRITE = faults.point("store.jsonl.before_write")
 AFTER_WRITE = faults.point("store.jsonl.after_write")
 AFTER_SYNC = faults.point("store.jsonl.after_sync")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     """Lines for one stream, and the size of its file before them."""
 
     stream: str
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class _Journal(msgspec.Struct, frozen=True, tag_field="journal"):
-    entries: tuple[Entry, ...]
+    entries: tuple[JournalEntry, ...]
 
 
 class _Redo(_Journal, frozen=True, tag="redo"): ...
@@ -46,7 +46,7 @@ class _Undo(_Journal, frozen=True, tag="undo"): ...
 _decoder = msgspec.json.Decoder(_Redo | _Undo)
 
 
-def write(places: Places, entries: Sequence[Entry]) -> None:
+def write(places: JsonlPaths, entries: Sequence[JournalEntry]) -> None:
     """Write the lines to their files, all of them or none, durably.
 
     Raises:
@@ -65,7 +65,7 @@ def write(places: Places, entries: Sequence[Entry]) -> None:
         for entry in entries:
             put_lines(places, entry)
     except OSError:
-        _put(places, _Undo(tuple(Entry(entry.stream, entry.offset) for entry in entries)))
+        _put(places, _Undo(tuple(JournalEntry(entry.stream, entry.offset) for entry in entries)))
         recover(places)
         raise
     # All files have their lines, so the batch has happened; a journal that is left is finished again without harm.
@@ -73,7 +73,7 @@ def write(places: Places, entries: Sequence[Entry]) -> None:
         _empty(places)
 
 
-def recover(places: Places) -> None:
+def recover(places: JsonlPaths) -> None:
     """Finish, or take back, the batch that a crash left in the journal."""
     try:
         data = places.journal.read_bytes()
@@ -99,7 +99,7 @@ def _decoded(data: bytes) -> _Redo | _Undo | None:
         return None
 
 
-def _write_one(places: Places, entry: Entry) -> None:
+def _write_one(places: JsonlPaths, entry: JournalEntry) -> None:
     try:
         put_lines(places, entry)
     except OSError:
@@ -107,7 +107,7 @@ def _write_one(places: Places, entry: Entry) -> None:
         raise
 
 
-def put_lines(places: Places, entry: Entry) -> None:
+def put_lines(places: JsonlPaths, entry: JournalEntry) -> None:
     """Have the lines stand at their offset; where they do already, nothing is touched, nor what follows them."""
     path = places.log(entry.stream)
     data = entry.lines.encode()
@@ -130,7 +130,7 @@ def put_lines(places: Places, entry: Entry) -> None:
         os.close(fd)
 
 
-def cut(places: Places, entry: Entry) -> None:
+def cut(places: JsonlPaths, entry: JournalEntry) -> None:
     """Cut the file to what it was."""
     path = places.log(entry.stream)
     if not path.exists():
@@ -143,7 +143,7 @@ def cut(places: Places, entry: Entry) -> None:
         os.close(fd)
 
 
-def _put(places: Places, journal: _Journal) -> None:
+def _put(places: JsonlPaths, journal: _Journal) -> None:
     fd = os.open(places.journal, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         if not places.is_journal_named:
@@ -158,7 +158,7 @@ def _put(places: Places, journal: _Journal) -> None:
         os.close(fd)
 
 
-def _empty(places: Places) -> None:
+def _empty(places: JsonlPaths) -> None:
     fd = os.open(places.journal, os.O_RDWR | os.O_CLOEXEC)
     try:
         os.ftruncate(fd, 0)

@@ -8,12 +8,12 @@ from weft.errors import Owned
 from weft.store.base import Lease, Owner, SessionRow
 from weft.store.checks import check_reader
 from weft.store.jsonl import files
-from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.paths import stream_name
-from weft.store.liveness import Presence, forget, is_alive, tidy
+from weft.store.liveness import ProcessLiveness, forget, is_alive, tidy
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseFile(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of a stream's lease; the fence outlives the holder and the session."""
 
     fence: int = 0
@@ -21,24 +21,24 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     taken: float = 0.0
 
 
-def holding(ground: Ground, stream: str) -> Holding:
+def holding(ground: JsonlFolder, stream: str) -> LeaseFile:
     """The lease of `stream` as it stands in its file."""
     kept = files.content(ground.places.lease(stream))
-    return msgspec.json.decode(kept, type=Holding) if kept else Holding()
+    return msgspec.json.decode(kept, type=LeaseFile) if kept else LeaseFile()
 
 
-def put(ground: Ground, stream: str, held: Holding) -> None:
+def put(ground: JsonlFolder, stream: str, held: LeaseFile) -> None:
     """Write the lease down, durably."""
     files.replace(ground.places.lease(stream), msgspec.json.encode(held), durable=True)
 
 
 def take(
-    ground: Ground,
+    ground: JsonlFolder,
     stream: str,
     owner: Owner,
     *,
     steal: bool,
-    presence: Presence,
+    presence: ProcessLiveness,
     row: SessionRow | None,
     now: float,
 ) -> Lease:
@@ -54,11 +54,11 @@ def take(
         check_free(ground, stream, held, owner)
     register(ground, owner, presence)
     fence = held.fence + 1
-    put(ground, stream, Holding(fence=fence, process_id=owner.process_id, taken=now))
+    put(ground, stream, LeaseFile(fence=fence, process_id=owner.process_id, taken=now))
     return Lease(stream, fence, owner)
 
 
-def check_free(ground: Ground, stream: str, held: Holding, owner: Owner) -> None:
+def check_free(ground: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) -> None:
     """Refuse when a living process other than `owner` holds the stream; tidy a dead one away."""
     if held.process_id is None or held.process_id == owner.process_id:
         return
@@ -75,7 +75,7 @@ def check_free(ground: Ground, stream: str, held: Holding, owner: Owner) -> None
     )
 
 
-def register(ground: Ground, owner: Owner, presence: Presence) -> None:
+def register(ground: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> None:
     """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
     if presence.show():
         for file in ground.places.processes.glob("*.json"):
@@ -88,20 +88,20 @@ def register(ground: Ground, owner: Owner, presence: Presence) -> None:
     )
 
 
-def bury(ground: Ground, process_id: str) -> None:
+def bury(ground: JsonlFolder, process_id: str) -> None:
     """Forget a dead process."""
     files.remove(ground.places.process(process_id))
     forget(ground.places.run, process_id)
 
 
-def release(ground: Ground, lease: Lease, owner: Owner) -> None:
+def release(ground: JsonlFolder, lease: Lease, owner: Owner) -> None:
     """Give one lease back, if it is still ours."""
     held = holding(ground, lease.stream)
     if held.fence == lease.fence and held.process_id == owner.process_id:
-        put(ground, lease.stream, Holding(fence=held.fence))
+        put(ground, lease.stream, LeaseFile(fence=held.fence))
 
 
-def owner_of(ground: Ground, process_id: str) -> Owner | None:
+def owner_of(ground: JsonlFolder, process_id: str) -> Owner | None:
     """The process that opened the store as `process_id`."""
     kept = files.content(ground.places.process(process_id))
     try:
@@ -110,7 +110,7 @@ def owner_of(ground: Ground, process_id: str) -> Owner | None:
         return None
 
 
-def lease_of(ground: Ground, stream: str) -> Lease | None:
+def lease_of(ground: JsonlFolder, stream: str) -> Lease | None:
     """The lease of `stream`, if its holder lives."""
     held = holding(ground, stream)
     if held.process_id is None or not is_alive(ground.places.run, held.process_id):

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from weft.errors import StoreUnavailable
 
-_GATES: dict[tuple[int, Path], Gate] = {}
+_GATES: dict[tuple[int, Path], FolderLock] = {}
 _GATES_LOCK = threading.Lock()
 
 
-class Gate:
+class FolderLock:
     """The lock of one folder in this process; got by `open_gate`, given back by `close`."""
 
     def __init__(self, key: tuple[int, Path]) -> None:
@@ -70,12 +70,12 @@ class Gate:
                 os.close(self._fd)
 
 
-def open_gate(lock_file: Path) -> Gate:
+def open_gate(lock_file: Path) -> FolderLock:
     """The gate of a folder, shared by all stores of this process."""
     key = (os.getpid(), lock_file.resolve())
     with _GATES_LOCK:
         gate = _GATES.get(key)
         if gate is None:
-            gate = _GATES[key] = Gate(key)
+            gate = _GATES[key] = FolderLock(key)
         gate._users += 1
         return gate

@@ -23,7 +23,7 @@ import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId
-from weft.store.base import Append, Record, Said, SessionRow
+from weft.store.base import Append, Record, SearchText, SessionRow
 from weft.store.jsonl.files import write_all
 
 _BLOB_NAME = re.compile(rb"[0-9a-f]{64}")
@@ -41,13 +41,13 @@ class StoredRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     raw: bytes = b""
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class LogLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One append."""
 
     after: int
     records: tuple[StoredRecord, ...] = ()
     row: SessionRow | None = None
-    said: tuple[Said, ...] = ()
+    said: tuple[SearchText, ...] = ()
     blobs: tuple[BlobId, ...] = ()
     history: tuple[BlobId, ...] = ()
     drop_draft: bool = False
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Words(msgspec.Struct, frozen=True):
-    said: tuple[Said, ...] = ()
+    said: tuple[SearchText, ...] = ()
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_lines = msgspec.json.Decoder(Line)
+_lines = msgspec.json.Decoder(LogLine)
 _heads = msgspec.json.Decoder(_Head)
 _words = msgspec.json.Decoder(_Words)
 _names = msgspec.json.Decoder(_Names)
@@ -85,7 +85,7 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 def encoded(append: Append) -> bytes:
     """An append as one line."""
-    line = Line(
+    line = LogLine(
         after=append.expected_seq,
         records=tuple(_stored(record) for record in append.records),
         row=append.row,
@@ -125,7 +125,7 @@ def _record(stored: StoredRecord) -> Record:
     return Record(stored.seq, stored.at, stored.kind, bytes(stored.fact) or stored.raw)
 
 
-class Log:
+class LogFile:
     """Where the lines of one file are.  Used under the gate only."""
 
     def __init__(self, stream: str, path: Path) -> None:
@@ -281,7 +281,7 @@ class Log:
     def _records(self, fd: int, number: int) -> list[Record]:
         return [_record(stored) for stored in self._decoded(fd, number).records]
 
-    def _decoded(self, fd: int, number: int) -> Line:
+    def _decoded(self, fd: int, number: int) -> LogLine:
         start = self._offsets[number]
         is_last = number + 1 == len(self._offsets)
         end = self.size if is_last else self._offsets[number + 1]
@@ -300,9 +300,9 @@ class Log:
             return self._decoded(file.fileno(), bisect.bisect_left(self._offsets, self.row_at)).row
 
 
-def words_of(path: Path) -> list[Said]:
+def words_of(path: Path) -> list[SearchText]:
     """Everything that was said in a file, as far as it can be read; nothing else in it is decoded."""
-    found: list[Said] = []
+    found: list[SearchText] = []
     with path.open("rb") as file:
         for line in file:
             try:

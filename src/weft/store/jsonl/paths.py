@@ -31,7 +31,7 @@ def stream_name(name: str) -> str:
     return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode()).decode()
 
 
-class Places:
+class JsonlPaths:
     """The folder of a jsonl store: where each thing lies."""
 
     def __init__(self, folder: Path) -> None:

@@ -17,24 +17,24 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import SessionId
 from weft.store import words
-from weft.store.base import Hit, Said, SessionRow, needs_lease
+from weft.store.base import SearchHit, SearchText, SessionRow, needs_lease
 from weft.store.jsonl import files
-from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import words_of
 from weft.store.jsonl.paths import stream_name
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedRow(msgspec.Struct, frozen=True):
     """The side file: the row after so many bytes of the log."""
 
     size: int
     row: SessionRow | None = None
 
 
-_decoder = msgspec.json.Decoder(Kept)
+_decoder = msgspec.json.Decoder(CachedRow)
 
 
-def keep_row(ground: Ground, stream: str, row: SessionRow | None) -> None:
+def keep_row(ground: JsonlFolder, stream: str, row: SessionRow | None) -> None:
     """Bring the side file up to date; with None the row stays and counts for the log's new size."""
     if not needs_lease(stream):
         return
@@ -46,10 +46,10 @@ def keep_row(ground: Ground, stream: str, row: SessionRow | None) -> None:
         row = kept.row if kept is not None and is_newest else log.newest_row()
     # A side file that cannot be written is made again by the next list.
     with contextlib.suppress(OSError):
-        files.scribble(ground.places.row(stream), msgspec.json.encode(Kept(log.size, row)))
+        files.scribble(ground.places.row(stream), msgspec.json.encode(CachedRow(log.size, row)))
 
 
-def row(ground: Ground, session_id: SessionId) -> SessionRow | None:
+def row(ground: JsonlFolder, session_id: SessionId) -> SessionRow | None:
     """The row of one session."""
     if ground.places.hiding(session_id).exists():
         return None
@@ -60,14 +60,14 @@ def row(ground: Ground, session_id: SessionId) -> SessionRow | None:
     return _row_at(ground, session_id, size)
 
 
-def _row_at(ground: Ground, session_id: SessionId, size: int) -> SessionRow | None:
+def _row_at(ground: JsonlFolder, session_id: SessionId, size: int) -> SessionRow | None:
     kept = _kept(ground.places.row(session_id))
     if kept is not None and kept.size == size:
         return kept.row
     return _made_again(ground, session_id) if size else None
 
 
-def _made_again(ground: Ground, session_id: SessionId) -> SessionRow | None:
+def _made_again(ground: JsonlFolder, session_id: SessionId) -> SessionRow | None:
     try:
         found = ground.log(session_id).newest_row()
     except Corrupt as error:
@@ -76,7 +76,7 @@ def _made_again(ground: Ground, session_id: SessionId) -> SessionRow | None:
     return found
 
 
-def _kept(path: Path) -> Kept | None:
+def _kept(path: Path) -> CachedRow | None:
     data = files.content(path)
     try:
         return _decoder.decode(data) if data else None
@@ -84,7 +84,7 @@ def _kept(path: Path) -> Kept | None:
         return None
 
 
-def all_rows(ground: Ground) -> Iterator[SessionRow]:
+def all_rows(ground: JsonlFolder) -> Iterator[SessionRow]:
     """Every row that is not hidden, in no order."""
     hidden = {file.stem for file in ground.places.hidden.iterdir()}
     sizes = {name: entry.stat().st_size for name, entry in ground.streams()}
@@ -99,7 +99,7 @@ def all_rows(ground: Ground) -> Iterator[SessionRow]:
 
 
 def rows(
-    ground: Ground,
+    ground: JsonlFolder,
     *,
     project_path: str | None,
     query: str | None,
@@ -124,7 +124,7 @@ def rows(
     return found[:limit]
 
 
-def _mentions(ground: Ground, one: SessionRow, wanted: list[str]) -> bool:
+def _mentions(ground: JsonlFolder, one: SessionRow, wanted: list[str]) -> bool:
     title = words.indexed(one.title)
     missing = [phrase for phrase in wanted if not words.holds(title, phrase)]
     if not missing:
@@ -133,16 +133,16 @@ def _mentions(ground: Ground, one: SessionRow, wanted: list[str]) -> bool:
     return all(any(words.holds(index, phrase) for index in spoken) for phrase in missing)
 
 
-def _words(ground: Ground, path: Path) -> list[Said]:
+def _words(ground: JsonlFolder, path: Path) -> list[SearchText]:
     """What was said in one log; empty when it is gone meanwhile."""
     with ground.entered():
         return words_of(path) if path.exists() else []
 
 
-def search(ground: Ground, query: str, limit: int) -> list[Hit]:
+def search(ground: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
     """Places where all the words were said, found by reading every log; goes through the gate once for each."""
     wanted = words.phrases(query)
-    hits: list[Hit] = []
+    hits: list[SearchHit] = []
     if not wanted:
         return hits
     with ground.entered():
@@ -154,18 +154,18 @@ def search(ground: Ground, query: str, limit: int) -> list[Hit]:
             if all(words.holds(index, phrase) for phrase in wanted):
                 session_id = SessionId(stream_name(name))
                 excerpt = words.excerpt(said.text, wanted)
-                hits.append(Hit(session_id=session_id, node=said.node, excerpt=excerpt))
+                hits.append(SearchHit(session_id=session_id, node=said.node, excerpt=excerpt))
                 if len(hits) == limit:
                     return hits
     return hits
 
 
-def ids_with_prefix(ground: Ground, prefix: str, limit: int) -> list[SessionId]:
+def ids_with_prefix(ground: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:
     """Ids that begin with `prefix`."""
     return sorted(one.id for one in all_rows(ground) if one.id.startswith(prefix))[:limit]
 
 
-def mark_damaged(ground: Ground, session_id: SessionId, reason: str) -> None:
+def mark_damaged(ground: JsonlFolder, session_id: SessionId, reason: str) -> None:
     """Write the reason into the side file."""
     if ground.places.hiding(session_id).exists():
         return
@@ -174,5 +174,5 @@ def mark_damaged(ground: Ground, session_id: SessionId, reason: str) -> None:
     except FileNotFoundError:
         size = 0
     known = row(ground, session_id) or SessionRow(id=session_id)
-    marked = Kept(size, msgspec.structs.replace(known, damaged=reason))
+    marked = CachedRow(size, msgspec.structs.replace(known, damaged=reason))
     files.replace(ground.places.row(session_id), msgspec.json.encode(marked), durable=True)

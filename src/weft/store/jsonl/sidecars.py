@@ -17,7 +17,7 @@ from weft.store.fsync import make_durable_folder
 from weft.store.jsonl import files
 from weft.store.jsonl import leases as leasing
 from weft.store.jsonl import session_list as listing
-from weft.store.jsonl.folder import Ground
+from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import blobs_of
 from weft.store.jsonl.paths import stream_name
 
@@ -49,7 +49,7 @@ class _Hiding(msgspec.Struct, frozen=True):
 # -- drafts
 
 
-def save_draft(ground: Ground, chunk: DraftChunk, process_id: str) -> None:
+def save_draft(ground: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
     """Add a chunk; under an old fence nothing happens.  A draft of another node is replaced."""
     held = leasing.holding(ground, chunk.stream)
     if held.fence != chunk.fence or held.process_id != process_id:
@@ -70,7 +70,7 @@ def save_draft(ground: Ground, chunk: DraftChunk, process_id: str) -> None:
         os.close(fd)
 
 
-def load_draft(ground: Ground, stream: str) -> Draft | None:
+def load_draft(ground: JsonlFolder, stream: str) -> Draft | None:
     """The draft in flight: the chunks of the newest node, as far as they are whole."""
     data = files.content(ground.places.draft(stream))
     if not data:
@@ -94,7 +94,7 @@ def load_draft(ground: Ground, stream: str) -> Draft | None:
 # -- snapshots
 
 
-def save_snapshot(ground: Ground, stream: str, snapshot: Snapshot) -> None:
+def save_snapshot(ground: JsonlFolder, stream: str, snapshot: Snapshot) -> None:
     """Keep the newest; one from beyond the stream's end is of a log that is not this one."""
     if snapshot.seq > ground.log(stream).last_seq or snapshot.seq < 1:
         return
@@ -110,13 +110,13 @@ def save_snapshot(ground: Ground, stream: str, snapshot: Snapshot) -> None:
     files.replace(ground.places.snapshot(stream), data, durable=False)
 
 
-def load_snapshot(ground: Ground, stream: str, version: str) -> Snapshot | None:
+def load_snapshot(ground: JsonlFolder, stream: str, version: str) -> Snapshot | None:
     """The snapshot of this version of the fold; one that a crash has spoilt counts as none."""
     kept = _load(ground, stream)
     return kept if kept is not None and kept.version == version else None
 
 
-def _load(ground: Ground, stream: str) -> Snapshot | None:
+def _load(ground: JsonlFolder, stream: str) -> Snapshot | None:
     first, _, data = (files.content(ground.places.snapshot(stream)) or b"").partition(b"\n")
     try:
         head = msgspec.json.decode(first, type=_Snapshot)
@@ -130,7 +130,7 @@ def _load(ground: Ground, stream: str) -> Snapshot | None:
 # -- blobs
 
 
-def blob(ground: Ground, blob_id: BlobId) -> bytes | None:
+def blob(ground: JsonlFolder, blob_id: BlobId) -> bytes | None:
     """The content of a blob, if it still is what its name says."""
     data = files.content(ground.places.blob(blob_id))
     if data is not None and hashlib.sha256(data).hexdigest() != blob_id:
@@ -138,7 +138,7 @@ def blob(ground: Ground, blob_id: BlobId) -> bytes | None:
     return data
 
 
-def sweep_blobs(ground: Ground) -> int:
+def sweep_blobs(ground: JsonlFolder) -> int:
     """Drop blobs that no log names, found by reading every log; returns their bytes."""
     named: set[BlobId] = set()
     for _, entry in ground.streams():
@@ -151,7 +151,7 @@ def sweep_blobs(ground: Ground) -> int:
     return freed
 
 
-def trim_history(ground: Ground, project_path: str, most_bytes: int) -> int:
+def trim_history(ground: JsonlFolder, project_path: str, most_bytes: int) -> int:
     """Drop the oldest file history of a project beyond so many bytes, found by reading every log; returns the bytes freed.
 
     The lines go on naming what was dropped; whoever asks for it learns that it is not there.
@@ -184,7 +184,7 @@ def trim_history(ground: Ground, project_path: str, most_bytes: int) -> int:
 # -- deleting
 
 
-def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
+def delete(ground: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
     """Remove a session, or hide it while a fork still reads its log.
 
     The lease's file stays, with its fence: whoever held it can never write under this name again.
@@ -198,7 +198,7 @@ def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
     if not held.fence and known is None and not log.exists():
         return
     leasing.check_free(ground, session_id, held, owner)
-    leasing.put(ground, session_id, leasing.Holding(fence=held.fence))
+    leasing.put(ground, session_id, leasing.LeaseFile(fence=held.fence))
     parent = known.parent_id if known is not None else _hidden_parent(ground, session_id)
     if log.exists() and _is_named(ground, session_id):
         hiding = msgspec.json.encode(_Hiding(parent))
@@ -218,7 +218,7 @@ def delete(ground: Ground, session_id: SessionId, owner: Owner) -> None:
         _remove_unnamed(ground, parent)
 
 
-def _remove_unnamed(ground: Ground, session_id: SessionId) -> None:
+def _remove_unnamed(ground: JsonlFolder, session_id: SessionId) -> None:
     """Remove hidden logs that no fork reads any more, up the line."""
     name: SessionId | None = session_id
     while name is not None and ground.places.hiding(name).exists() and not _is_named(ground, name):
@@ -228,13 +228,13 @@ def _remove_unnamed(ground: Ground, session_id: SessionId) -> None:
         name = above
 
 
-def _is_named(ground: Ground, session_id: SessionId) -> bool:
+def _is_named(ground: JsonlFolder, session_id: SessionId) -> bool:
     if any(row.parent_id == session_id for row in listing.all_rows(ground)):
         return True
     hidden = (stream_name(file.stem) for file in ground.places.hidden.iterdir())
     return any(_hidden_parent(ground, SessionId(name)) == session_id for name in hidden)
 
 
-def _hidden_parent(ground: Ground, session_id: SessionId) -> SessionId | None:
+def _hidden_parent(ground: JsonlFolder, session_id: SessionId) -> SessionId | None:
     kept = files.content(ground.places.hiding(session_id))
     return msgspec.json.decode(kept, type=_Hiding).parent if kept else None

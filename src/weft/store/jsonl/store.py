@@ -20,15 +20,15 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
-    Hit,
     Lease,
     Record,
+    SearchHit,
     SessionRow,
     Snapshot,
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
-from weft.store.follower import Bell, Follower
+from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.jsonl import (
     append as appending,
 )
@@ -41,10 +41,10 @@ from weft.store.jsonl import (
 from weft.store.jsonl import (
     sidecars as beside,
 )
-from weft.store.jsonl.folder import Ground
-from weft.store.liveness import Presence, this_process
-from weft.store.threads import Worker
-from weft.store.watch import Watch
+from weft.store.jsonl.folder import JsonlFolder
+from weft.store.liveness import ProcessLiveness, this_process
+from weft.store.threads import WorkerThread
+from weft.store.watch import ChangeWatch
 
 T = TypeVar("T")
 
@@ -65,21 +65,21 @@ class JsonlStore(Store):
         self._clock = clock
         self._pid = os.getpid()
         self.run_folder = self.folder / "run"
-        self._presence = Presence(self.run_folder, self.owner.process_id)
-        self._worker = Worker("weft-jsonl")
+        self._presence = ProcessLiveness(self.run_folder, self.owner.process_id)
+        self._worker = WorkerThread("weft-jsonl")
         # A search reads every file: in a thread of its own, and letting others through between two files, it holds up nobody.
-        self._searcher = Worker("weft-search")
-        self._watch = Watch(self._look, on_change=self._ring_all)
-        self._bell = Bell(self._watch.want)
+        self._searcher = WorkerThread("weft-search")
+        self._watch = ChangeWatch(self._look, on_change=self._ring_all)
+        self._bell = FollowerBell(self._watch.want)
         self._held: set[str] = set()
         self._draft_chunks = 0
         self._clipped: dict[str, str] = {}
         self._is_closed = False
-        self._ground: Ground
+        self._ground: JsonlFolder
 
     async def open(self) -> None:
         """Make the folder ready, and finish a batch that a crash left half written."""
-        make = partial(Ground, self.folder, busy_seconds=self._busy_seconds)
+        make = partial(JsonlFolder, self.folder, busy_seconds=self._busy_seconds)
         try:
             self._ground = await self._worker.ask(make)
         except BaseException:
@@ -114,14 +114,14 @@ class JsonlStore(Store):
     async def last_seq(self, stream: str) -> int:
         return await self._ask(lambda ground: ground.log(stream).last_seq)
 
-    def follow(self, stream: str, *, after: int = 0) -> Follower:
-        return Follower(self.read, self._bell, stream, after)
+    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
+        return RecordFollower(self.read, self._bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         check_leasable(stream)
         return await self._ask(lambda ground: self._take(ground, stream, steal=steal))
 
-    def _take(self, ground: Ground, stream: str, *, steal: bool) -> Lease:
+    def _take(self, ground: JsonlFolder, stream: str, *, steal: bool) -> Lease:
         lease = leasing.take(
             ground,
             stream,
@@ -169,7 +169,7 @@ class JsonlStore(Store):
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         return await self._ask(lambda ground: listing.ids_with_prefix(ground, prefix, limit))
 
-    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()
         return await self._searcher.ask(lambda: listing.search(self._ground, query, limit))
 
@@ -248,7 +248,7 @@ class JsonlStore(Store):
                 for stream in self._held:
                     held = leasing.holding(self._ground, stream)
                     if held.process_id == self.owner.process_id:
-                        leasing.put(self._ground, stream, leasing.Holding(fence=held.fence))
+                        leasing.put(self._ground, stream, leasing.LeaseFile(fence=held.fence))
                 leasing.bury(self._ground, self.owner.process_id)
         except StoreError as error:
             # The lock goes with the process: whoever comes next finds the leases free.
@@ -269,14 +269,14 @@ class JsonlStore(Store):
 
     # -- the threads
 
-    async def _ask(self, work: Callable[[Ground], T]) -> T:
+    async def _ask(self, work: Callable[[JsonlFolder], T]) -> T:
         return await self._ask_soon(work)
 
-    def _ask_soon(self, work: Callable[[Ground], T]) -> asyncio.Future[T]:
+    def _ask_soon(self, work: Callable[[JsonlFolder], T]) -> asyncio.Future[T]:
         self._check_open()
         return self._worker.ask(lambda: self._under_the_gate(work))
 
-    def _under_the_gate(self, work: Callable[[Ground], T]) -> T:
+    def _under_the_gate(self, work: Callable[[JsonlFolder], T]) -> T:
         with self._ground.entered():
             return work(self._ground)
 
@@ -300,7 +300,7 @@ class JsonlStore(Store):
             raise StoreUnavailable("the store was opened before a fork; open it again here")
 
 
-def _read_at(ground: Ground, stream: str, seqs: Sequence[int]) -> list[Record]:
+def _read_at(ground: JsonlFolder, stream: str, seqs: Sequence[int]) -> list[Record]:
     log = ground.log(stream)
     for seq in seqs:
         if not 1 <= seq <= log.last_seq:

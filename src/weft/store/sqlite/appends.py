@@ -32,7 +32,7 @@ _encode_row = msgspec.json.Encoder().encode
 _row_decoder = msgspec.json.Decoder(SessionRow)
 
 
-class Place(msgspec.Struct, frozen=True):
+class StreamPosition(msgspec.Struct, frozen=True):
     """Where a stream stands."""
 
     stream_no: int
@@ -41,16 +41,16 @@ class Place(msgspec.Struct, frozen=True):
     process_id: str | None
 
 
-def find(db: apsw.Connection, stream: str) -> Place | None:
+def find(db: apsw.Connection, stream: str) -> StreamPosition | None:
     """The place of a stream that exists."""
     found = fetch(db, _FIND, (stream,))
-    return Place(*found[0]) if found else None
+    return StreamPosition(*found[0]) if found else None
 
 
-def find_or_add(db: apsw.Connection, stream: str) -> Place:
+def find_or_add(db: apsw.Connection, stream: str) -> StreamPosition:
     """The place of a stream, made when it is new."""
     known = find(db, stream)
-    return known or Place(int(fetch(db, _NEW, (stream,))[0][0]), 0, 0, None)
+    return known or StreamPosition(int(fetch(db, _NEW, (stream,))[0][0]), 0, 0, None)
 
 
 def append(db: apsw.Connection, appends: Sequence[Append], process_id: str) -> None:

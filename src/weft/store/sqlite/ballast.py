@@ -19,7 +19,7 @@ _SPARE_FACTOR = 8
 logger = logging.getLogger(__name__)
 
 
-class Ballast:
+class BallastFile:
     """The spare room of one database; used by the writer thread only."""
 
     def __init__(self, database: Path) -> None:

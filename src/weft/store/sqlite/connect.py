@@ -23,7 +23,7 @@ _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Patience:
+class BusyHandler:
     """How long a locked file is waited for; the busy handler of a connection.
 
     Our own handler and not SQLite's, because its steps grow to 100 ms: a writer that waits beside a busy one would
@@ -51,7 +51,7 @@ class Patience:
 
 
 def open_writer(
-    path: Path, *, synchronous: Synchronous, vfs: str | None, patience: Patience
+    path: Path, *, synchronous: Synchronous, vfs: str | None, patience: BusyHandler
 ) -> apsw.Connection:
     """The one connection that writes; makes the file and its tables when they are missing.
 
@@ -81,7 +81,7 @@ def open_writer(
     return db
 
 
-def open_reader(path: Path, *, vfs: str | None, patience: Patience) -> apsw.Connection:
+def open_reader(path: Path, *, vfs: str | None, patience: BusyHandler) -> apsw.Connection:
     """A connection that cannot write.
 
     Raises:
@@ -137,7 +137,9 @@ def _make_file(path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _prepare(db: apsw.Connection, path: Path, synchronous: Synchronous, patience: Patience) -> None:
+def _prepare(
+    db: apsw.Connection, path: Path, synchronous: Synchronous, patience: BusyHandler
+) -> None:
     # The order matters: a newer file is refused before anything that could write.
     _retried(lambda: look(db, path), patience)
     # On a brand-new file this one pragma fails at once, without the busy handler, when two processes race for it.
@@ -157,7 +159,7 @@ def _use_wal(db: apsw.Connection, path: Path) -> None:
         )
 
 
-def _retried(step: Callable[[], object], patience: Patience) -> None:
+def _retried(step: Callable[[], object], patience: BusyHandler) -> None:
     for tries in range(1 << 30):
         try:
             step()

@@ -9,15 +9,21 @@ import apsw
 from weft.errors import Owned
 from weft.store.base import Lease, Owner
 from weft.store.checks import check_reader
-from weft.store.liveness import Presence, forget, is_alive, tidy
-from weft.store.sqlite.appends import Place, decode_row, find, find_or_add
+from weft.store.liveness import ProcessLiveness, forget, is_alive, tidy
+from weft.store.sqlite.appends import StreamPosition, decode_row, find, find_or_add
 from weft.store.sqlite.query import fetch
 
 _OWNER = "select process_id, pid, started, host, boot_id, socket from processes"
 
 
 def take(
-    db: apsw.Connection, stream: str, owner: Owner, *, steal: bool, presence: Presence, now: float
+    db: apsw.Connection,
+    stream: str,
+    owner: Owner,
+    *,
+    steal: bool,
+    presence: ProcessLiveness,
+    now: float,
 ) -> Lease:
     """Make `owner` the one writer of `stream`, under a higher fence.
 
@@ -38,7 +44,7 @@ def take(
 
 
 def check_free(
-    db: apsw.Connection, stream: str, place: Place, owner: Owner, directory: Path
+    db: apsw.Connection, stream: str, place: StreamPosition, owner: Owner, directory: Path
 ) -> None:
     """Refuse when a living process other than `owner` holds the stream; tidy a dead one away."""
     holder = place.process_id
@@ -58,7 +64,7 @@ def check_free(
     )
 
 
-def register(db: apsw.Connection, owner: Owner, presence: Presence) -> None:
+def register(db: apsw.Connection, owner: Owner, presence: ProcessLiveness) -> None:
     """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
     if presence.show():
         for (process_id,) in fetch(db, "select process_id from processes"):
@@ -119,7 +125,7 @@ def lease_of(db: apsw.Connection, stream: str, directory: Path) -> Lease | None:
     return Lease(stream, place.fence, owner) if owner is not None else None
 
 
-def _check_reader(db: apsw.Connection, place: Place) -> None:
+def _check_reader(db: apsw.Connection, place: StreamPosition) -> None:
     kept = fetch(db, "select id, row from sessions where stream_no = ?", (place.stream_no,))
     if kept:
         check_reader(decode_row(*kept[0]))

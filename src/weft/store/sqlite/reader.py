@@ -18,11 +18,11 @@ import apsw
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Hit, Record, SessionRow, Snapshot
+from weft.store.base import Record, SearchHit, SessionRow, Snapshot
 from weft.store.sqlite.appends import decode_row
-from weft.store.sqlite.connect import Patience, explained, open_reader
+from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
-from weft.store.threads import Worker
+from weft.store.threads import WorkerThread
 
 T = TypeVar("T")
 
@@ -33,13 +33,13 @@ _MATCHES = """
 """
 
 
-class Glass:
+class ReadConnection:
     """A read-only connection that opens itself; one thread at a time may look through it."""
 
     def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float) -> None:
         self._path = path
         self._vfs = vfs
-        self._patience = Patience(busy_seconds)
+        self._patience = BusyHandler(busy_seconds)
         self._db: apsw.Connection | None = None
 
     def run(self, query: Callable[[apsw.Connection], T], stream: str = "") -> T:
@@ -69,12 +69,12 @@ class Glass:
                 db.close()
 
 
-class Reader:
+class ReaderThread:
     """A thread that reads."""
 
     def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
-        self._glass = Glass(path, vfs=vfs, busy_seconds=busy_seconds)
-        self._worker = Worker(name)
+        self._glass = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
+        self._worker = WorkerThread(name)
         self._is_used = False
 
     def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
@@ -181,7 +181,7 @@ def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[Sessio
     return [SessionId(one[0]) for one in found]
 
 
-def search(db: apsw.Connection, query: str, limit: int) -> list[Hit]:
+def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:
     """Places where all the words were said, best first."""
     wanted = words.phrases(query)
     if not wanted:
@@ -194,7 +194,9 @@ def search(db: apsw.Connection, query: str, limit: int) -> list[Hit]:
         (" ".join(_match(phrase) for phrase in wanted), limit),
     )
     return [
-        Hit(session_id=SessionId(name), node=NodeId(node), excerpt=words.excerpt(text, wanted))
+        SearchHit(
+            session_id=SessionId(name), node=NodeId(node), excerpt=words.excerpt(text, wanted)
+        )
         for name, node, text in found
     ]
 

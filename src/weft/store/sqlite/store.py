@@ -21,25 +21,25 @@ from weft.store.base import (
     Append,
     Draft,
     DraftChunk,
-    Hit,
     Lease,
     Record,
+    SearchHit,
     SessionRow,
     Snapshot,
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
-from weft.store.follower import Bell, Follower
-from weft.store.liveness import Presence, this_process
+from weft.store.follower import FollowerBell, RecordFollower
+from weft.store.liveness import ProcessLiveness, this_process
 from weft.store.sqlite import appends as writing
 from weft.store.sqlite import delete as removal
 from weft.store.sqlite import leases
 from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
-from weft.store.sqlite.reader import Glass, Reader
-from weft.store.sqlite.writer import Done, Job, Writer
+from weft.store.sqlite.reader import ReadConnection, ReaderThread
+from weft.store.sqlite.writer import JobResult, WriteJob, WriterThread
 from weft.store.threads import settle
-from weft.store.watch import Watch
+from weft.store.watch import ChangeWatch
 
 T = TypeVar("T")
 
@@ -68,8 +68,8 @@ class SqliteStore(Store):
         self._clock = clock
         self._pid = os.getpid()
         self.run_folder = path.parent / "run"
-        self._presence = Presence(self.run_folder, self.owner.process_id)
-        self._writer = Writer(
+        self._presence = ProcessLiveness(self.run_folder, self.owner.process_id)
+        self._writer = WriterThread(
             path,
             synchronous=synchronous,
             vfs=vfs,
@@ -77,12 +77,14 @@ class SqliteStore(Store):
             deliver=self._deliver,
             leave=self._leave,
         )
-        self._reader = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
+        self._reader = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
         # Searches get a thread of their own: a slow one must not hold up the reading of a session.
-        self._searcher = Reader(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
-        glass = Glass(path, vfs=vfs, busy_seconds=0)
-        self._watch = Watch(glass.data_version, on_change=self._look_for_growth, leave=glass.close)
-        self._bell = Bell(self._watch.want)
+        self._searcher = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
+        glass = ReadConnection(path, vfs=vfs, busy_seconds=0)
+        self._watch = ChangeWatch(
+            glass.data_version, on_change=self._look_for_growth, leave=glass.close
+        )
+        self._bell = FollowerBell(self._watch.want)
         self._seen: dict[str, int] = {}
         self._draft_bytes = 0
         self._clipped: dict[str, NodeId] = {}
@@ -115,8 +117,8 @@ class SqliteStore(Store):
         ends = await self._ask(lambda db: reading.last_seqs(db, [stream]), stream)
         return ends.get(stream, 0)
 
-    def follow(self, stream: str, *, after: int = 0) -> Follower:
-        return Follower(self.read, self._bell, stream, after)
+    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
+        return RecordFollower(self.read, self._bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         check_leasable(stream)
@@ -164,7 +166,7 @@ class SqliteStore(Store):
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         return await self._ask(lambda db: reading.ids_with_prefix(db, prefix, limit))
 
-    async def search(self, query: str, *, limit: int = 20) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         return await self._ask(lambda db: reading.search(db, query, limit), reader=self._searcher)
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
@@ -194,7 +196,7 @@ class SqliteStore(Store):
         self._draft_bytes += weight
         process_id = self.owner.process_id
         self._writer.submit(
-            Job(lambda db: writing.save_draft(db, chunk, process_id), None, weight=weight)
+            WriteJob(lambda db: writing.save_draft(db, chunk, process_id), None, weight=weight)
         )
 
     async def load_draft(self, stream: str) -> Draft | None:
@@ -228,7 +230,7 @@ class SqliteStore(Store):
         self._is_closed = True
         self._bell.ring_all()
         owner = self.owner
-        self._writer.submit(Job(lambda db: leases.leave(db, owner), None))
+        self._writer.submit(WriteJob(lambda db: leases.leave(db, owner), None))
         self._watch.end()
         self._reader.end()
         self._searcher.end()
@@ -259,7 +261,7 @@ class SqliteStore(Store):
         query: Callable[[apsw.Connection], T],
         stream: str = "",
         *,
-        reader: Reader | None = None,
+        reader: ReaderThread | None = None,
     ) -> T:
         self._check_open()
         return await (reader or self._reader).ask(query, stream)
@@ -273,10 +275,10 @@ class SqliteStore(Store):
     ) -> T:
         self._check_open()
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._writer.submit(Job(work, future, stream, grows))
+        self._writer.submit(WriteJob(work, future, stream, grows))
         return cast("T", await future)
 
-    def _deliver(self, done: Sequence[Done]) -> None:
+    def _deliver(self, done: Sequence[JobResult]) -> None:
         """One group is durable or has failed: tell everybody at once."""
         grown: set[str] = set()
         for job, result, error in done:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 
-from weft.store.sqlite.connect import Patience
+from weft.store.sqlite.connect import BusyHandler
 from weft.store.sqlite.query import fetch
 
 EMPTIED_PAGES = 1000
@@ -29,7 +29,7 @@ _NOTHING = bytes(_STEP)
 class WriteAhead:
     """The log of one writer; used by its thread only."""
 
-    def __init__(self, database: Path, patience: Patience) -> None:
+    def __init__(self, database: Path, patience: BusyHandler) -> None:
         self._path = f"{database}-wal"
         self._patience = patience
         self._pages = 0

@@ -31,8 +31,8 @@ import apsw
 
 from weft import faults
 from weft.errors import StoreError, StoreUnavailable
-from weft.store.sqlite.ballast import Ballast
-from weft.store.sqlite.connect import Patience, Synchronous, explained, is_full, open_writer
+from weft.store.sqlite.ballast import BallastFile
+from weft.store.sqlite.connect import BusyHandler, Synchronous, explained, is_full, open_writer
 from weft.store.sqlite.wal import WriteAhead
 from weft.store.threads import call, settle
 
@@ -53,7 +53,7 @@ _HURTS_THE_GROUP = (
 logger = logging.getLogger(__name__)
 
 
-class Job(NamedTuple):
+class WriteJob(NamedTuple):
     """Something to do in a write transaction."""
 
     work: Callable[[apsw.Connection], object]
@@ -67,15 +67,15 @@ class Job(NamedTuple):
     """Bytes that count against the bound on jobs nobody waits for."""
 
 
-class Done(NamedTuple):
+class JobResult(NamedTuple):
     """How a job ended."""
 
-    job: Job
+    job: WriteJob
     result: object
     error: Exception | None
 
 
-class Writer:
+class WriterThread:
     """The writer thread of one store.
 
     `deliver` is called on the loop with each group that is done, `leave` in the thread before it closes the file.
@@ -88,18 +88,18 @@ class Writer:
         synchronous: Synchronous,
         vfs: str | None,
         busy_seconds: float,
-        deliver: Callable[[Sequence[Done]], None],
+        deliver: Callable[[Sequence[JobResult]], None],
         leave: Callable[[], None],
     ) -> None:
         self._path = path
         self._synchronous: Synchronous = synchronous
         self._vfs = vfs
-        self._patience = Patience(busy_seconds)
+        self._patience = BusyHandler(busy_seconds)
         self._deliver = deliver
         self._leave = leave
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._ballast = Ballast(path)
+        self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
+        self._ballast = BallastFile(path)
         # Not on a file system that is only played: the file that we would lengthen is not the one it writes.
         self._ahead = WriteAhead(path, self._patience) if vfs is None else None
         self._db: apsw.Connection | None = None
@@ -118,7 +118,7 @@ class Writer:
             self._jobs.put(None)
             raise
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: WriteJob) -> None:
         """Hand in a job; it is run after all that were handed in before."""
         self._jobs.put(job)
 
@@ -151,7 +151,7 @@ class Writer:
             self._disconnect()
             self._tell(self._ended, None)
 
-    def _collect(self) -> tuple[list[Job], bool]:
+    def _collect(self) -> tuple[list[WriteJob], bool]:
         """The next group: one job, and all that wait behind it."""
         first = self._jobs.get()
         if first is None:
@@ -165,7 +165,7 @@ class Writer:
                 group.append(job)
         return group, True
 
-    def _commit(self, group: Sequence[Job]) -> list[Done]:
+    def _commit(self, group: Sequence[WriteJob]) -> list[JobResult]:
         try:
             db = self._living()
             self._patience.start()
@@ -175,7 +175,7 @@ class Writer:
             _BEFORE_COMMIT.hit()
             db.execute("commit")
         except StoreError as error:
-            return [Done(job, None, _again(error)) for job in group]
+            return [JobResult(job, None, _again(error)) for job in group]
         except Exception as error:
             return self._failed(group, error)
         _AFTER_COMMIT.hit()
@@ -186,19 +186,19 @@ class Writer:
         if self._ahead is not None and self._db is not None and not self._is_dead:
             self._ahead.tend(self._db, is_idle=self._jobs.empty())
 
-    def _apply(self, db: apsw.Connection, job: Job) -> Done:
+    def _apply(self, db: apsw.Connection, job: WriteJob) -> JobResult:
         db.execute("savepoint job")
         try:
-            done = Done(job, job.work(db), None)
+            done = JobResult(job, job.work(db), None)
         except Exception as error:
             if isinstance(error, _HURTS_THE_GROUP) or not db.in_transaction:
                 raise
             db.execute("rollback to job")
-            done = Done(job, None, self._explained(error, job.stream))
+            done = JobResult(job, None, self._explained(error, job.stream))
         db.execute("release job")
         return done
 
-    def _failed(self, group: Sequence[Job], error: Exception) -> list[Done]:
+    def _failed(self, group: Sequence[WriteJob], error: Exception) -> list[JobResult]:
         """Take the transaction back, for good where the disk lets us, and give each job its own error."""
         number = self._db.system_errno if self._db is not None else 0
         if is_full(error, number):
@@ -214,7 +214,7 @@ class Writer:
                 self._revive()
         if not isinstance(error, apsw.Error):
             logger.error("the writer failed", exc_info=error)
-        return [Done(job, None, self._explained(error, job.stream, number)) for job in group]
+        return [JobResult(job, None, self._explained(error, job.stream, number)) for job in group]
 
     def _explained(self, error: Exception, stream: str, number: int = 0) -> Exception:
         if isinstance(error, apsw.Error):
@@ -270,7 +270,7 @@ class Writer:
 
     # -- back to the loop
 
-    def _finish(self, done: Sequence[Done]) -> None:
+    def _finish(self, done: Sequence[JobResult]) -> None:
         call(self._loop, self._deliver, done)
 
     def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:

@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.permissions import Action
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Question, Tool, ToolContext
+from weft.permissions import ToolAction
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome, UserQuestion
 
 MAX_OPTIONS = 8
 
 
-class AskArguments(Arguments, frozen=True, kw_only=True):
+class AskArguments(ToolArguments, frozen=True, kw_only=True):
     """What `ask` takes."""
 
     question: Annotated[
@@ -47,14 +47,16 @@ class AskTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 10.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(AskArguments, args)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             raise FinalToolError("nobody can be asked here; decide for yourself, and say so")
 
-        return Prepared(
-            action=Action(tool=self.name, kind="other", target=given.question, has_effect=False),
+        return PreparedCall(
+            action=ToolAction(
+                tool=self.name, kind="other", target=given.question, has_effect=False
+            ),
             run=run,
-            question=Question(text=given.question, options=tuple(given.options)),
+            question=UserQuestion(text=given.question, options=tuple(given.options)),
         )

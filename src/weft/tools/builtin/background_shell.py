@@ -8,15 +8,15 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.permissions import Action
-from weft.tools.arguments import Arguments, parse, schema_of
+from weft.permissions import ToolAction
+from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import (
     BackgroundCommands,
-    Look,
-    Outcome,
-    Prepared,
+    BackgroundOutput,
+    PreparedCall,
     Tool,
     ToolContext,
+    ToolOutcome,
 )
 from weft.tools.builtin.shell import how_it_ended
 
@@ -24,7 +24,7 @@ MAX_WAIT_SECONDS = 30.0
 Name = Annotated[str, Meta(min_length=1, description="As `shell` named it, bg_1.")]
 
 
-class OutputArguments(Arguments, frozen=True, kw_only=True):
+class OutputArguments(ToolArguments, frozen=True, kw_only=True):
     """What `shell_output` takes."""
 
     id: Name
@@ -38,7 +38,7 @@ class OutputArguments(Arguments, frozen=True, kw_only=True):
     ] = 0.0
 
 
-class StopArguments(Arguments, frozen=True, kw_only=True):
+class StopArguments(ToolArguments, frozen=True, kw_only=True):
     """What `shell_stop` takes."""
 
     id: Name
@@ -55,15 +55,15 @@ class ShellOutputTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = MAX_WAIT_SECONDS + 30.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(OutputArguments, args)
         commands = _commands(context)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             return told(await commands.look(given.id, given.wait_seconds))
 
-        action = Action(tool=self.name, kind="read", target=given.id, has_effect=False)
-        return Prepared(action=action, run=run)
+        action = ToolAction(tool=self.name, kind="read", target=given.id, has_effect=False)
+        return PreparedCall(action=action, run=run)
 
 
 class ShellStopTool(Tool):
@@ -75,16 +75,16 @@ class ShellStopTool(Tool):
     effect: Effect = "unknown"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(StopArguments, args)
         commands = _commands(context)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             return told(await commands.stop(given.id))
 
         # Whoever allowed it to be started need not be asked whether it may end.
-        action = Action(tool=self.name, kind="other", target=given.id, has_effect=False)
-        return Prepared(action=action, run=run)
+        action = ToolAction(tool=self.name, kind="other", target=given.id, has_effect=False)
+        return PreparedCall(action=action, run=run)
 
 
 def _commands(context: ToolContext) -> BackgroundCommands:
@@ -93,8 +93,8 @@ def _commands(context: ToolContext) -> BackgroundCommands:
     return context.background()
 
 
-def told(look: Look) -> Outcome:
+def told(look: BackgroundOutput) -> ToolOutcome:
     """What the model is told of a look."""
     output = look.output.rstrip("\n") or "(nothing new)"
     end = "it still runs" if look.is_running else how_it_ended(look)
-    return Outcome(text=f"{output}\n({look.id}: {end})")
+    return ToolOutcome(text=f"{output}\n({look.id}: {end})")

@@ -6,13 +6,13 @@ import sys
 
 import msgspec
 
-from weft.tools.builtin.registry import HOMES, MANIFEST, Entry, load
+from weft.tools.builtin.registry import HOMES, MANIFEST, BuiltinEntry, load
 
 
 def describe() -> bytes:
     """What the manifest must hold."""
     entries = [
-        Entry(
+        BuiltinEntry(
             name=tool.name,
             description=tool.description,
             schema=tool.schema,

@@ -13,10 +13,10 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Prepared, Tool, ToolContext
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext
 from weft.tools.files import NOTE_CHANGED, known_text, prepare_change, target_of
-from weft.tools.patch import Change, apply
+from weft.tools.patch import TextReplacement, apply
 
 _OLD = "The exact text to replace, white space included, without line numbers. Must occur once in the file."
 _NEW = "The text to put in its place."
@@ -24,7 +24,7 @@ _ALL = "Replace every occurrence instead of exactly one."
 _PATH = "File to edit, relative to the project or absolute."
 
 
-class EditArguments(Arguments, frozen=True, kw_only=True):
+class EditArguments(ToolArguments, frozen=True, kw_only=True):
     """What `edit` takes."""
 
     path: Annotated[str, Meta(description=_PATH)]
@@ -33,7 +33,7 @@ class EditArguments(Arguments, frozen=True, kw_only=True):
     replace_all: Annotated[bool, Meta(description=_ALL)] = False
 
 
-class OneEdit(Arguments, frozen=True, kw_only=True):
+class OneEdit(ToolArguments, frozen=True, kw_only=True):
     """One replacement of several."""
 
     old_string: Annotated[str, Meta(description=_OLD)]
@@ -41,7 +41,7 @@ class OneEdit(Arguments, frozen=True, kw_only=True):
     replace_all: Annotated[bool, Meta(description=_ALL)] = False
 
 
-class MultiEditArguments(Arguments, frozen=True, kw_only=True):
+class MultiEditArguments(ToolArguments, frozen=True, kw_only=True):
     """What `multi_edit` takes."""
 
     path: Annotated[str, Meta(description=_PATH)]
@@ -65,9 +65,11 @@ class EditTool(Tool):
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(EditArguments, args)
-        change = Change(old=given.old_string, new=given.new_string, replace_all=given.replace_all)
+        change = TextReplacement(
+            old=given.old_string, new=given.new_string, replace_all=given.replace_all
+        )
         return await _prepare(self.name, given.path, [change], context)
 
 
@@ -83,18 +85,18 @@ class MultiEditTool(Tool):
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(MultiEditArguments, args)
         changes = [
-            Change(old=edit.old_string, new=edit.new_string, replace_all=edit.replace_all)
+            TextReplacement(old=edit.old_string, new=edit.new_string, replace_all=edit.replace_all)
             for edit in given.edits
         ]
         return await _prepare(self.name, given.path, changes, context)
 
 
 async def _prepare(
-    tool: str, path: str, changes: Sequence[Change], context: ToolContext
-) -> Prepared:
+    tool: str, path: str, changes: Sequence[TextReplacement], context: ToolContext
+) -> PreparedCall:
     target = await target_of(path, context)
     decoded = known_text(target, context)
     text, count = decoded.text, 0

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
 from weft.tools.glob import matcher
@@ -19,7 +19,7 @@ from weft.workspace import FileState
 MAX_SHOWN = 1_000
 
 
-class FindArguments(Arguments, frozen=True, kw_only=True):
+class FindArguments(ToolArguments, frozen=True, kw_only=True):
     """What `find` takes."""
 
     pattern: Annotated[
@@ -44,11 +44,11 @@ class FindTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(FindArguments, args)
         path = await context.workspace.resolve(given.path)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             state = await _nothing_or_file(path, context)
             if state is not None:
                 raise FinalToolError(f"{path!r} is a file, not a folder; name the folder it is in")
@@ -56,9 +56,9 @@ class FindTool(Tool):
             fits = matcher(given.pattern)
             prefix = "" if path == "." else f"{path}/"
             found = [prefix + name for name in listing.names if fits(name) or fits(prefix + name)]
-            return Outcome(text=_shown(found, listing.is_whole))
+            return ToolOutcome(text=_shown(found, listing.is_whole))
 
-        return Prepared(action=action(self.name, path, context, edits=False), run=run)
+        return PreparedCall(action=action(self.name, path, context, edits=False), run=run)
 
 
 async def _nothing_or_file(path: str, context: ToolContext) -> FileState | None:

@@ -17,12 +17,12 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 from weft.tools.glob import matcher
 from weft.tools.project_files import files_of, is_file
-from weft.workspace import Command, RunResult
+from weft.workspace import ProcessCommand, RunResult
 
 DEFAULT_LINES = 200
 MAX_LINES = 2_000
@@ -36,7 +36,7 @@ _LINE_BREAK = re.compile(r"\n|^(?:[^\\[]|\\.|\[(?:[^\]\\]|\\.)+\])*?\\n")
 """A line break in an expression, by itself or as `\\n`, but not where a class of characters names it."""
 
 
-class GrepArguments(Arguments, frozen=True, kw_only=True):
+class GrepArguments(ToolArguments, frozen=True, kw_only=True):
     """What `grep` takes."""
 
     pattern: Annotated[str, Meta(min_length=1, max_length=5000, description="Regular expression.")]
@@ -70,7 +70,7 @@ class GrepTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(GrepArguments, args)
         path = await context.workspace.resolve(given.path)
         if _LINE_BREAK.search(given.pattern):
@@ -78,15 +78,15 @@ class GrepTool(Tool):
                 "the pattern holds a line break, but lines are searched one by one; search for one of the lines, with context"
             )
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             program = context.runner.which("rg", not_below=context.workspace.root)
             if program is not None:
                 result = await _by_rg(program, given, path, context)
             else:
                 result = await _by_worker(given, path, context)
-            return Outcome(text=_shown(result, given.limit))
+            return ToolOutcome(text=_shown(result, given.limit))
 
-        return Prepared(action=action(self.name, path, context, edits=False), run=run)
+        return PreparedCall(action=action(self.name, path, context, edits=False), run=run)
 
 
 async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolContext) -> RunResult:
@@ -108,7 +108,7 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
     argv += ["--files-with-matches"] if given.files_only else []
     where = path if path.startswith("/") else "./" if path == "." else f"./{path}"
     argv += ["-e", given.pattern, "--", where]
-    command = Command(
+    command = ProcessCommand(
         argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS, only_reads=True
     )
     result = await context.runner.run(command)
@@ -145,7 +145,7 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         "max_line": MAX_LINE,
         "names": names,
     }
-    command = Command(
+    command = ProcessCommand(
         argv=(sys.executable, "-I", "-S", _WORKER),
         cwd=context.workspace.root,
         timeout_seconds=_SECONDS,

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from weft.events import Effect
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 
 MAX_NAMES = 1_000
 _ENDS = {"dir": "/", "link": "@", "other": "?", "file": ""}
 
 
-class ListArguments(Arguments, frozen=True, kw_only=True):
+class ListArguments(ToolArguments, frozen=True, kw_only=True):
     """What `list` takes."""
 
     path: Annotated[
@@ -35,16 +35,16 @@ class ListTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(ListArguments, args)
         path = await context.workspace.resolve(given.path)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             names = await context.workspace.list(path)
             names.sort(key=lambda entry: entry[1] != "dir")
             lines = [name + _ENDS[kind] for name, kind in names[:MAX_NAMES]]
             if len(names) > MAX_NAMES:
                 lines.append(f"(… {len(names) - MAX_NAMES} more; use the find tool with a pattern)")
-            return Outcome(text="\n".join(lines) or "(the folder is empty)")
+            return ToolOutcome(text="\n".join(lines) or "(the folder is empty)")
 
-        return Prepared(action=action(self.name, path, context, edits=False), run=run)
+        return PreparedCall(action=action(self.name, path, context, edits=False), run=run)

@@ -10,8 +10,8 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.messages import Image
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
 from weft.tools.images import MAX_BYTES, MAX_SIDE, picture
@@ -23,7 +23,7 @@ MAX_LINE = 2_000
 MAX_CHARACTERS = 100_000
 
 
-class ReadArguments(Arguments, frozen=True, kw_only=True):
+class ReadArguments(ToolArguments, frozen=True, kw_only=True):
     """What `read` takes."""
 
     path: Annotated[str, Meta(description="File to read, relative to the project or absolute.")]
@@ -43,11 +43,11 @@ class ReadTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(ReadArguments, args)
         path = await context.workspace.resolve(given.path)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             state = await context.workspace.peek(path)
             if state is None:
                 near = await near_names(path, context.workspace)
@@ -55,11 +55,11 @@ class ReadTool(Tool):
             images = shown_picture(state)
             shown = _about(state) if images else render(state, given.offset, given.limit)
             if state.truncated:
-                return Outcome(text=shown)
+                return ToolOutcome(text=shown)
             context.reads.saw(state.path, state.hash)
-            return Outcome(text=shown, images=images, data={"read": {state.path: state.hash}})
+            return ToolOutcome(text=shown, images=images, data={"read": {state.path: state.hash}})
 
-        return Prepared(action=action(self.name, path, context, edits=False), run=run)
+        return PreparedCall(action=action(self.name, path, context, edits=False), run=run)
 
 
 def shown_picture(state: FileState) -> tuple[Image, ...]:

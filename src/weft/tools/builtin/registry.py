@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from weft.events import Effect
-from weft.tools.base import Prepared, Tool, ToolContext
+from weft.tools.base import PreparedCall, Tool, ToolContext
 
 CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
@@ -40,7 +40,7 @@ HOMES = {
 """Module and class of each tool, in the order in which models are told of them."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class BuiltinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a tool before its code is loaded."""
 
     name: str
@@ -53,7 +53,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class BuiltinTool(Tool):
     """A built-in tool whose code is loaded by its first call."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: BuiltinEntry) -> None:
         self.name = entry.name
         self.description = entry.description
         self.schema = entry.schema
@@ -61,7 +61,7 @@ class BuiltinTool(Tool):
         self.timeout_seconds = entry.timeout_seconds
         self._loaded: Tool | None = None
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         if self._loaded is None:
             self._loaded = load(self.name)
         return await self._loaded.prepare(args, context)
@@ -70,7 +70,7 @@ class BuiltinTool(Tool):
 def builtin_tools() -> dict[str, Tool]:
     """A fresh set of all built-in tools, in the order in which models are told of them."""
     with open(MANIFEST, "rb") as file:
-        entries = msgspec.json.decode(file.read(), type=list[Entry])
+        entries = msgspec.json.decode(file.read(), type=list[BuiltinEntry])
     return {entry.name: BuiltinTool(entry) for entry in entries}
 
 

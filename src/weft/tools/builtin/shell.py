@@ -11,11 +11,18 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.permissions import Action
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import BackgroundCommands, Look, Outcome, Prepared, Tool, ToolContext
+from weft.permissions import ToolAction
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import (
+    BackgroundCommands,
+    BackgroundOutput,
+    PreparedCall,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+)
 from weft.tools.shell_syntax import is_plain
-from weft.workspace import Command, RunResult
+from weft.workspace import ProcessCommand, RunResult
 
 DEFAULT_SECONDS = 120.0
 MAX_SECONDS = 600.0
@@ -27,7 +34,7 @@ OUT_OF_REACH = ", outside the sandbox; a command reaches its ports only with out
 """What the model has to know of a server that it cannot talk to from where its other commands run."""
 
 
-class ShellArguments(Arguments, frozen=True, kw_only=True):
+class ShellArguments(ToolArguments, frozen=True, kw_only=True):
     """What `shell` takes."""
 
     command: Annotated[str, Meta(description="The command line.")]
@@ -73,7 +80,7 @@ class ShellTool(Tool):
     effect: Effect = "unknown"
     timeout_seconds = MAX_SECONDS + 30.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(ShellArguments, args)
         if not given.command.strip():
             raise FinalToolError("the command is empty")
@@ -85,7 +92,7 @@ class ShellTool(Tool):
         # What goes on for hours cannot write over the project: nobody would see it before the end.
         escapes = is_sandboxed and (given.outside_sandbox or given.background)
         is_bounded = not given.background or "timeout_seconds" in args
-        command = Command(
+        command = ProcessCommand(
             argv=(program or context.runner.which("sh") or "sh", "-c", given.command),
             cwd=folder,
             timeout_seconds=given.timeout_seconds if is_bounded else math.inf,
@@ -93,7 +100,7 @@ class ShellTool(Tool):
             label=context.call_uid,
         )
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             if beside is not None:
                 return started(await beside.start(command, given.command, context.runner), command)
             result = await context.runner.run(command, context.emit)
@@ -109,7 +116,7 @@ class ShellTool(Tool):
         if given.background:
             # Not in what rules and grants name, either: it is the same command with the same rights.
             preview = f"# goes on in the background\n{preview}"
-        action = Action(
+        action = ToolAction(
             tool=self.name,
             kind="run",
             # Elsewhere it is another command, and a grant for the one is none for the other.
@@ -118,7 +125,7 @@ class ShellTool(Tool):
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
         )
-        return Prepared(action=action, run=run, preview=preview)
+        return PreparedCall(action=action, run=run, preview=preview)
 
 
 def _beside(context: ToolContext) -> BackgroundCommands:
@@ -129,7 +136,7 @@ def _beside(context: ToolContext) -> BackgroundCommands:
     return commands
 
 
-def started(look: Look, command: Command) -> Outcome:
+def started(look: BackgroundOutput, command: ProcessCommand) -> ToolOutcome:
     """What the model is told of a command that it wanted in the background."""
     if look.result is not None:
         outcome = outcome_of(look.result, command.timeout_seconds)
@@ -138,7 +145,7 @@ def started(look: Look, command: Command) -> Outcome:
         )
     output = look.output.rstrip("\n") or "(no output yet)"
     where = OUT_OF_REACH if command.is_unconfined else ""
-    return Outcome(
+    return ToolOutcome(
         text=f"{output}\n(It runs in the background as {look.id}{where}.)",
         data={"background": {"id": look.id, "command": command.argv[-1][:LONGEST_TITLE]}},
     )
@@ -148,7 +155,7 @@ def _absolute(context: ToolContext, path: str) -> str:
     return path if path.startswith("/") else f"{context.workspace.root.rstrip('/')}/{path}"
 
 
-def how_it_ended(look: Look) -> str:
+def how_it_ended(look: BackgroundOutput) -> str:
     """How a background command ended, in a few words."""
     result = look.result
     if look.was_stopped:
@@ -162,7 +169,7 @@ def how_it_ended(look: Look) -> str:
     return f"it ended with exit code {result.exit_code}"
 
 
-def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
+def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
     """What the model is told: the output first, then how it ended unless it simply worked."""
     output = result.output.rstrip("\n")
     if result.timed_out:
@@ -173,7 +180,7 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> Outcome:
         end = f"(exit code {result.exit_code})"
     else:
         end = "" if output else "(no output)"
-    return Outcome(
+    return ToolOutcome(
         text="\n".join(part for part in (output, end, *result.remarks) if part),
         is_error=result.timed_out
         or result.exit_code != 0

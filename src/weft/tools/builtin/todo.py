@@ -8,15 +8,15 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect, Todo
-from weft.permissions import Action
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Outcome, Prepared, Tool, ToolContext
+from weft.permissions import ToolAction
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 
 MAX_TASKS = 100
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-]"}
 
 
-class Task(Arguments, frozen=True, kw_only=True):
+class TodoTask(ToolArguments, frozen=True, kw_only=True):
     """One task."""
 
     text: Annotated[str, Meta(min_length=1, max_length=1000, description="What is to be done.")]
@@ -29,11 +29,11 @@ class Task(Arguments, frozen=True, kw_only=True):
     ] = ""
 
 
-class TodoArguments(Arguments, frozen=True, kw_only=True):
+class TodoArguments(ToolArguments, frozen=True, kw_only=True):
     """What `todo` takes."""
 
     todos: Annotated[
-        list[Task],
+        list[TodoTask],
         Meta(
             max_length=MAX_TASKS, description="The whole list, in order; it replaces the old one."
         ),
@@ -52,17 +52,19 @@ class TodoTool(Tool):
     effect: Effect = "pure"
     timeout_seconds = 10.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         todos = _named(parse(TodoArguments, args).todos)
 
-        async def run() -> Outcome:
+        async def run() -> ToolOutcome:
             shown = "\n".join(f"{_MARKS[todo.status]} {todo.text}" for todo in todos)
-            return Outcome(text=shown or "(the list is empty)", todos=todos)
+            return ToolOutcome(text=shown or "(the list is empty)", todos=todos)
 
-        return Prepared(action=Action(tool=self.name, kind="other", has_effect=False), run=run)
+        return PreparedCall(
+            action=ToolAction(tool=self.name, kind="other", has_effect=False), run=run
+        )
 
 
-def _named(tasks: list[Task]) -> tuple[Todo, ...]:
+def _named(tasks: list[TodoTask]) -> tuple[Todo, ...]:
     """Tasks with an id each; the model may leave them out."""
     given = [task.id for task in tasks if task.id]
     if len(given) != len(set(given)):

@@ -8,13 +8,13 @@ from msgspec import Meta
 
 from weft.errors import ToolError
 from weft.events import Effect
-from weft.tools.arguments import Arguments, parse, schema_of
-from weft.tools.base import Prepared, Tool, ToolContext
-from weft.tools.files import Target, prepare_change, refuse_stale, target_of
+from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.base import PreparedCall, Tool, ToolContext
+from weft.tools.files import EditTarget, prepare_change, refuse_stale, target_of
 from weft.tools.text import decode, line_end
 
 
-class WriteArguments(Arguments, frozen=True, kw_only=True):
+class WriteArguments(ToolArguments, frozen=True, kw_only=True):
     """What `write` takes."""
 
     path: Annotated[str, Meta(description="File to write, relative to the project or absolute.")]
@@ -33,7 +33,7 @@ class WriteTool(Tool):
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 
-    async def prepare(self, args: dict[str, Any], context: ToolContext) -> Prepared:
+    async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(WriteArguments, args)
         target = await target_of(given.path, context)
         refuse_stale(target, context)
@@ -49,7 +49,7 @@ class WriteTool(Tool):
         return await prepare_change(self.name, target, data, context, told=told)
 
 
-def _encode(content: str, target: Target) -> tuple[bytes, str]:
+def _encode(content: str, target: EditTarget) -> tuple[bytes, str]:
     """Bytes for the content: an overwritten file keeps its line ends, its byte-order mark and, if it can, its encoding."""
     old = None if target.state is None else decode(target.state.data)
     if old is None or not old.text:

@@ -42,7 +42,7 @@ class LineRange(msgspec.Struct, frozen=True):
         return f"lines {self.first + 1} to {self.last + 1}"
 
 
-class Hunk(NamedTuple):
+class LineHunk(NamedTuple):
     """Lines `old_start:old_end` became lines `new_start:new_end`."""
 
     old_start: int
@@ -108,7 +108,7 @@ def _places(lines: list[bytes], piece: list[bytes]) -> list[int]:
     return found
 
 
-def moved(held: LineRange, changes: list[Hunk], length: int) -> LineRange:
+def moved(held: LineRange, changes: list[LineHunk], length: int) -> LineRange:
     """The range after these changes (in order, apart from each other) to a file that has `length` lines then."""
     start = _moved_start(held.first, changes)
     end = _moved_end(held.last + 1, changes)
@@ -116,7 +116,7 @@ def moved(held: LineRange, changes: list[Hunk], length: int) -> LineRange:
     return LineRange(start, min(max(end, start), length) - 1)
 
 
-def _moved_start(start: int, changes: list[Hunk]) -> int:
+def _moved_start(start: int, changes: list[LineHunk]) -> int:
     """Where the gap before the first line has gone: lines that appear in the gap itself count as above."""
     shift = 0
     for change in changes:
@@ -129,7 +129,7 @@ def _moved_start(start: int, changes: list[Hunk]) -> int:
     return start + shift
 
 
-def _moved_end(end: int, changes: list[Hunk]) -> int:
+def _moved_end(end: int, changes: list[LineHunk]) -> int:
     """Where the gap after the last line has gone: lines that appear in the gap itself count as below."""
     shift = 0
     for change in changes:
@@ -141,12 +141,12 @@ def _moved_end(end: int, changes: list[Hunk]) -> int:
     return end + shift
 
 
-def _within(change: Hunk, gap: int) -> int:
+def _within(change: LineHunk, gap: int) -> int:
     """A gap inside lines that were replaced: as many lines in as before, as far as there are so many."""
     return min(change.new_start + gap - change.old_start, change.new_end)
 
 
-def hunks(old: list[bytes], new: list[bytes]) -> list[Hunk]:
+def hunks(old: list[bytes], new: list[bytes]) -> list[LineHunk]:
     """What differs, in order."""
     whole = trimmed(old, new)
     if whole is None:
@@ -159,13 +159,15 @@ def hunks(old: list[bytes], new: list[bytes]) -> list[Hunk]:
 
     matcher = difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=False)
     return [
-        Hunk(i1 + whole.old_start, i2 + whole.old_start, j1 + whole.new_start, j2 + whole.new_start)
+        LineHunk(
+            i1 + whole.old_start, i2 + whole.old_start, j1 + whole.new_start, j2 + whole.new_start
+        )
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"
     ]
 
 
-def trimmed(old: list[bytes], new: list[bytes]) -> Hunk | None:
+def trimmed(old: list[bytes], new: list[bytes]) -> LineHunk | None:
     """All that differs as one change, without the lines that begin and end both; None when nothing does."""
     shorter = min(len(old), len(new))
     start = 0
@@ -176,7 +178,7 @@ def trimmed(old: list[bytes], new: list[bytes]) -> Hunk | None:
         end += 1
     if start + end == len(old) == len(new):
         return None
-    return Hunk(start, len(old) - end, start, len(new) - end)
+    return LineHunk(start, len(old) - end, start, len(new) - end)
 
 
 def refusal(path: str, before: bytes, after: bytes | None, allowed: LineRange) -> str:

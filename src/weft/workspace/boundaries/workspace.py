@@ -1,6 +1,6 @@
 """Boundaries at the door: every write of a session is judged here, and the ranges move with what was written.
 
-`Boundaries` is what one session holds; the log says which are in force.  A range is true of one version of its file, named by its hash
+`SessionBoundaries` is what one session holds; the log says which are in force.  A range is true of one version of its file, named by its hash
 (`base`).  When the file has another hash by now, somebody else changed it (the person, another session, a command outside the sandbox, a
 write whose record was lost in a crash), and the range is first brought along by a diff between the two.  So a range never has to be
 told of a change to survive it.
@@ -19,14 +19,14 @@ import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
-from weft.workspace.base import FileState, Touched, Workspace
+from weft.workspace.base import ChangedFile, FileState, Workspace
 from weft.workspace.boundaries.lines import LineRange, after_change, follow, refusal
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files cannot be bounded: each version is kept, so that the range can follow."""
 
 
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
+class BoundaryRange(msgspec.Struct, frozen=True, kw_only=True):
     """A range of lines in one version of a file."""
 
     lines: LineRange
@@ -36,35 +36,35 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """Which boundary this is: one that was set anew is another one, whatever its lines."""
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class MovedRange(msgspec.Struct, frozen=True, kw_only=True):
     """A range as it is after a change, with the version that it is true of."""
 
     path: str
-    bound: Bound
+    bound: BoundaryRange
     data: bytes
 
 
-class Boundaries:
+class SessionBoundaries:
     """The boundaries of one session."""
 
     def __init__(
         self,
-        in_force: Callable[[], Mapping[str, Bound]],
+        in_force: Callable[[], Mapping[str, BoundaryRange]],
         load: Callable[[BlobId], Awaitable[bytes | None]],
     ) -> None:
         self._in_force = in_force
         self._load = load
-        self._ahead: dict[str, Bound] = {}
+        self._ahead: dict[str, BoundaryRange] = {}
         """What moved in this process; the log follows with the next append."""
         self._versions: dict[str, tuple[BlobId, bytes]] = {}
-        self._moved: dict[str, Moved] = {}
+        self._moved: dict[str, MovedRange] = {}
 
     @property
     def paths(self) -> frozenset[str]:
         """The files that are bounded now."""
         return frozenset(self._in_force())
 
-    def of(self, path: str) -> Bound | None:
+    def of(self, path: str) -> BoundaryRange | None:
         """The boundary of a file as it was left, None when it has none."""
         known = self._in_force().get(path)
         ahead = self._ahead.get(path)
@@ -72,7 +72,9 @@ class Boundaries:
             return known
         return ahead
 
-    async def admit(self, path: str, before: bytes | None, after: bytes | None) -> Moved | None:
+    async def admit(
+        self, path: str, before: bytes | None, after: bytes | None
+    ) -> MovedRange | None:
         """Judge one change of a file, from content to content (None: no regular file there).
 
         Returns what `moved` is to be told once the change was made; None for a file that is not bounded.
@@ -94,14 +96,16 @@ class Boundaries:
                 f"{path!r} is bounded to {lines} and would be too large to keep that up ({len(after):,} bytes)"
             )
         digest = BlobId(hashlib.sha256(after).hexdigest())
-        return Moved(path=path, bound=Bound(lines=new, base=digest, name=bound.name), data=after)
+        return MovedRange(
+            path=path, bound=BoundaryRange(lines=new, base=digest, name=bound.name), data=after
+        )
 
     async def present(self, path: str, now: bytes | None) -> LineRange | None:
         """The range in the file as it is now, None when it is not bounded."""
         bound = self.of(path)
         return None if bound is None else (await self._brought_up_to(path, bound, now))[1]
 
-    def moved(self, moved: Moved | None) -> None:
+    def moved(self, moved: MovedRange | None) -> None:
         """The change that was admitted has been made."""
         if moved is None:
             return
@@ -118,16 +122,20 @@ class Boundaries:
         base = BlobId(hashlib.sha256(now).hexdigest())
         if base != bound.base:
             self.moved(
-                Moved(path=path, bound=Bound(lines=lines, base=base, name=bound.name), data=now)
+                MovedRange(
+                    path=path,
+                    bound=BoundaryRange(lines=lines, base=base, name=bound.name),
+                    data=now,
+                )
             )
 
-    def take(self) -> tuple[Moved, ...]:
+    def take(self) -> tuple[MovedRange, ...]:
         """What moved since the last time, for the log."""
         moved, self._moved = tuple(self._moved.values()), {}
         return moved
 
     async def _brought_up_to(
-        self, path: str, bound: Bound, now: bytes | None
+        self, path: str, bound: BoundaryRange, now: bytes | None
     ) -> tuple[bytes, LineRange]:
         """The content to judge against and the range in it.
 
@@ -162,7 +170,7 @@ class BoundedWorkspace(Workspace):
     def __init__(
         self,
         inner: Workspace,
-        boundaries: Boundaries,
+        boundaries: SessionBoundaries,
         seen: Callable[[str, bytes], None] = lambda path, data: None,
     ) -> None:
         """`seen` is told each version of a file that goes through here."""
@@ -204,12 +212,12 @@ class BoundedWorkspace(Workspace):
     def missing_folders(self, path: str) -> tuple[str, ...]:
         return self._inner.missing_folders(path)
 
-    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> Touched:
+    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
         touched = await self._write(path, data, expected)
         self._seen(touched.path, data)
         return touched
 
-    async def _write(self, path: str, data: bytes, expected: BlobId | None) -> Touched:
+    async def _write(self, path: str, data: bytes, expected: BlobId | None) -> ChangedFile:
         if not self._boundaries.paths:
             return await self._inner.write(path, data, expected=expected)
         real = await self._inner.resolve(path)

@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-from weft.workspace.base import Touched
+from weft.workspace.base import ChangedFile
 from weft.workspace.history.birth_time import born
-from weft.workspace.history.index import Abandoned, Index, differs
+from weft.workspace.history.index import FileIndex, ScanAbandoned, differs
 from weft.workspace.history.inotify import (
     CLOSE_WRITE,
     CREATE,
@@ -31,10 +31,10 @@ from weft.workspace.history.inotify import (
     MODIFY,
     MOVED_TO,
     OVERFLOW,
-    Watcher,
+    InotifyWatcher,
     events,
 )
-from weft.workspace.history.pack import REMEMBERED, Change, Entry, Pack
+from weft.workspace.history.pack import REMEMBERED, FileEntry, PackChange, PreimagePack
 
 MAX_CHANGES: Final = 10_000
 """Changes of one command that are handed on; more are counted and named."""
@@ -49,7 +49,7 @@ _TICK_NS = 50_000_000
 """How far the clock of the disk may lie behind."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is kept of a project."""
 
     quota: int = 1024 * 1024 * 1024
@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class ChangeSet(msgspec.Struct, frozen=True):
     """What a command changed."""
 
-    changes: tuple[Touched, ...] = ()
+    changes: tuple[ChangedFile, ...] = ()
     left_out: tuple[str, ...] = ()
     """What it changed besides, in sentences."""
 
@@ -69,12 +69,12 @@ class ChangeSet(msgspec.Struct, frozen=True):
         return ChangeSet(self.changes + other.changes, self.left_out + other.left_out)
 
 
-class Run:
+class WatchedRun:
     """One command that is being watched; `label` is whose it is, for whoever asks after a crash."""
 
     def __init__(self, label: str = "") -> None:
         self.label = label
-        self.changes: dict[str, Change] = {}
+        self.changes: dict[str, PackChange] = {}
         self.unsure: set[str] = set()
         self.began = 0
         self.is_void = False
@@ -83,17 +83,17 @@ class Run:
         """Nobody is interested any more; may be called from any thread, and the history lets go of it the next time."""
         self.is_void = True
 
-    def take(self, changes: Iterable[Change], *, alone: bool) -> None:
+    def take(self, changes: Iterable[PackChange], *, alone: bool) -> None:
         """Add changes that were found while it ran; of two of one path the first before and the last after count."""
         for change in changes:
             earlier = self.changes.get(change.path)
             before = change.before if earlier is None else earlier.before
-            self.changes[change.path] = Change(change.path, before, change.after)
+            self.changes[change.path] = PackChange(change.path, before, change.after)
             if not alone:
                 self.unsure.add(change.path)
 
 
-class History:
+class FileHistory:
     """One project's files as they were, and what happens to them.  Its methods block; several threads may call them."""
 
     def __init__(
@@ -101,29 +101,29 @@ class History:
         root: str,
         *,
         pack: str | None = None,
-        limits: Limits | None = None,
+        limits: HistoryLimits | None = None,
         skip: Iterable[str] = (),
         shown: str = "",
     ) -> None:
         self.root = root
         self._pack_path = pack
-        self._limits = limits or Limits()
+        self._limits = limits or HistoryLimits()
         self._skip = tuple(skip)
         self._shown = shown
         self._lock = threading.RLock()
-        self._index: Index | None = None
-        self._pack: Pack | None = None
-        self._runs: list[Run] = []
+        self._index: FileIndex | None = None
+        self._pack: PreimagePack | None = None
+        self._runs: list[WatchedRun] = []
         self._raw: list[bytes] = []
         self._is_lost = False
         """Events were lost, so everything has to be compared."""
         self._tried_to_watch = 0.0
-        self._remembered: dict[str, Run] = {}
+        self._remembered: dict[str, WatchedRun] = {}
         """Commands that have ended, or were cut off with the process before, by label; the last ones."""
 
     # -- commands
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: WatchedRun) -> None:
         """A command is about to run: everything that it could change is known on return.
 
         Raises:
@@ -133,12 +133,12 @@ class History:
             self._prepare(run)
             self._settle(run)
             if run.is_void:
-                raise Abandoned
+                raise ScanAbandoned
             self._note_begin(run)
             run.began = time.time_ns()
             self._runs.append(run)
 
-    def begin_quickly(self, run: Run) -> bool:
+    def begin_quickly(self, run: WatchedRun) -> bool:
         """The same without waiting, where nothing happened since; False when it has to be done in a thread."""
         if not self._lock.acquire(blocking=False):
             return False
@@ -150,13 +150,13 @@ class History:
         finally:
             self._lock.release()
 
-    def end(self, run: Run) -> ChangeSet:
+    def end(self, run: WatchedRun) -> ChangeSet:
         """The command is over, with everything it started: what it changed."""
         with self._lock:
             self._settle(run)
             return self._ended(run)
 
-    def end_quickly(self, run: Run) -> ChangeSet | None:
+    def end_quickly(self, run: WatchedRun) -> ChangeSet | None:
         """The same without waiting, where nothing happened; None when it has to be done in a thread."""
         if not self._lock.acquire(blocking=False):
             return None
@@ -165,12 +165,12 @@ class History:
         finally:
             self._lock.release()
 
-    def _ended(self, run: Run) -> ChangeSet:
+    def _ended(self, run: WatchedRun) -> ChangeSet:
         self._runs.remove(run)
         self._note_end(run)
         return self._told(run)
 
-    def interrupted(self, waiting: Run, labels: Iterable[str]) -> dict[str, ChangeSet]:
+    def interrupted(self, waiting: WatchedRun, labels: Iterable[str]) -> dict[str, ChangeSet]:
         """What commands changed whose end is not on record, by label; each is told once.
 
         What changed while nobody saw the end, because the process died, is not certain: somebody else may have been there since.
@@ -232,13 +232,13 @@ class History:
 
     # -- looking
 
-    def _prepare(self, run: Run) -> None:
+    def _prepare(self, run: WatchedRun) -> None:
         """Know every file, and what it holds."""
         if self._index is not None:
             return
-        pack = Pack(self._pack_path, self._limits.quota // 2)
+        pack = PreimagePack(self._pack_path, self._limits.quota // 2)
         try:
-            index = self._index = Index(
+            index = self._index = FileIndex(
                 self.root, pack, _watcher(), max_file=self._limits.max_file, skip=self._skip
             )
         except BaseException:
@@ -254,20 +254,22 @@ class History:
             raise
         self._remember_what_was_left(found)
 
-    def _remember_what_was_left(self, found: list[Change]) -> None:
+    def _remember_what_was_left(self, found: list[PackChange]) -> None:
         """Take in what the process before says about its commands; `found` is what changed since its last word."""
         pack, index = self._pack, self._index
         assert pack is not None
         assert index is not None
         for label, changes in pack.ended.items():
-            self._remember(Run(label), changes, alone=True)
+            self._remember(WatchedRun(label), changes, alone=True)
         changed = {change.path: change for change in found}
         for label, since in pack.begun.items():
-            known = [Change(path, entry, index.entry(path)) for path, entry in since.items()]
+            known = [PackChange(path, entry, index.entry(path)) for path, entry in since.items()]
             news = [change for path, change in changed.items() if path not in since]
-            self._remember(Run(label), [*known, *news], alone=False)
+            self._remember(WatchedRun(label), [*known, *news], alone=False)
 
-    def _remember(self, run: Run, changes: Iterable[Change] = (), *, alone: bool = True) -> None:
+    def _remember(
+        self, run: WatchedRun, changes: Iterable[PackChange] = (), *, alone: bool = True
+    ) -> None:
         run.take(changes, alone=alone)
         if run.label:
             self._remembered.pop(run.label, None)
@@ -275,7 +277,7 @@ class History:
         if len(self._remembered) > REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
-    def _settle(self, run: Run) -> None:
+    def _settle(self, run: WatchedRun) -> None:
         """Look at what may have changed, and give it to the commands that run."""
         index = self._index
         assert index is not None
@@ -295,14 +297,14 @@ class History:
         if not self._runs:
             self._make_room(index)
 
-    def _try_to_watch(self, index: Index) -> None:
+    def _try_to_watch(self, index: FileIndex) -> None:
         """The kernel may have queues and watches to give again; everything is about to be looked at, and is watched on the way."""
         now = time.monotonic()
         if index.watcher is None and now - self._tried_to_watch > _TRY_AGAIN_SECONDS:
             self._tried_to_watch = now
             index.watcher = _watcher()
 
-    def _names(self, index: Index) -> dict[str, dict[str, bool]] | None:
+    def _names(self, index: FileIndex) -> dict[str, dict[str, bool]] | None:
         """The names that events speak of, by folder, and whether they may have been written to; None when some were lost."""
         portions, self._raw = self._raw, []
         if self._is_lost:
@@ -321,22 +323,22 @@ class History:
                     below[event.name] = written or below.get(event.name, False)
         return names
 
-    def _make_room(self, index: Index) -> None:
+    def _make_room(self, index: FileIndex) -> None:
         if self._pack is not None and self._pack.wants_compaction:
             index.move(self._pack.compact(index.entries()))
 
-    def _note_begin(self, run: Run) -> None:
+    def _note_begin(self, run: WatchedRun) -> None:
         if self._pack is not None:
             self._pack.begin(run.label)
 
-    def _note_end(self, run: Run) -> None:
+    def _note_end(self, run: WatchedRun) -> None:
         if self._pack is not None:
             self._pack.end(run.label, run.changes.values())
         self._remember(run)
 
     # -- telling
 
-    def _told(self, run: Run) -> ChangeSet:
+    def _told(self, run: WatchedRun) -> ChangeSet:
         differing = [
             change for change in run.changes.values() if differs(change.before, change.after)
         ]
@@ -347,7 +349,7 @@ class History:
                 f"{len(differing) - MAX_CHANGES:,} more files changed than the history takes of one command"
             )
         room = MAX_BYTES
-        told: list[Touched] = []
+        told: list[ChangedFile] = []
         moved = {change.before.inode for change in differing if change.before is not None}
         for change in differing[:MAX_CHANGES]:
             is_certain = change.path not in run.unsure and not self._came_from_elsewhere(
@@ -358,7 +360,7 @@ class History:
             told.append(touched)
         return ChangeSet(tuple(told), tuple(left_out))
 
-    def _came_from_elsewhere(self, change: Change, began: int, moved: set[int]) -> bool:
+    def _came_from_elsewhere(self, change: PackChange, began: int, moved: set[int]) -> bool:
         """True for a file that is older than the command and was not one of ours: it was moved here from where nobody looks.
 
         Taking it away would take somebody's only copy.
@@ -369,10 +371,10 @@ class History:
         made = born(f"{self.root}/{change.path}")
         return made is not None and made < began - _TICK_NS
 
-    def _touched(self, change: Change, room: int, *, is_certain: bool) -> Touched:
+    def _touched(self, change: PackChange, room: int, *, is_certain: bool) -> ChangedFile:
         before, after = change.before, change.after
         data, missing = self._content(before, room)
-        return Touched(
+        return ChangedFile(
             path=f"{self._shown}{change.path}",
             action="created" if before is None else "deleted" if after is None else "modified",
             before=before.hash or None if before is not None else None,
@@ -384,7 +386,7 @@ class History:
             is_certain=is_certain,
         )
 
-    def _content(self, entry: Entry | None, room: int) -> tuple[bytes | None, str]:
+    def _content(self, entry: FileEntry | None, room: int) -> tuple[bytes | None, str]:
         """The content that was there, or why it is not at hand."""
         if entry is None or stat.S_ISDIR(entry.mode):
             return None, ""
@@ -415,8 +417,8 @@ class History:
                 pack.close()
 
 
-def _watcher() -> Watcher | None:
+def _watcher() -> InotifyWatcher | None:
     try:
-        return Watcher()
+        return InotifyWatcher()
     except OSError:
         return None

@@ -23,10 +23,10 @@ import msgspec
 
 from weft.ids import BlobId
 from weft.workspace.atomic_write import TEMPORARY, read_all
-from weft.workspace.history.inotify import Watcher
-from weft.workspace.history.pack import Change, Entry, Pack
+from weft.workspace.history.inotify import InotifyWatcher
+from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
 from weft.workspace.ignore import NAME as IGNORE_FILE
-from weft.workspace.ignore import Ignore, ignore_of
+from weft.workspace.ignore import IgnoreRules, ignore_of
 from weft.workspace.safe_open import open_beneath, open_folder
 
 MAX_FILES = 100_000
@@ -40,7 +40,7 @@ _RACY_NS = 50_000_000
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
-class Abandoned(Exception):
+class ScanAbandoned(Exception):
     """Whoever waited for it has gone; what is known so far is not whole."""
 
 
@@ -50,8 +50,8 @@ class _Folder:
     __slots__ = ("entries", "ignore", "watch")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self.ignore: Ignore | None = None
+        self.entries: dict[str, FileEntry] = {}
+        self.ignore: IgnoreRules | None = None
         self.watch = -1
 
 
@@ -59,12 +59,12 @@ class _Visit(NamedTuple):
     """A folder to look at."""
 
     path: str
-    ignore: Ignore
+    ignore: IgnoreRules
     silent: bool
     """What is new there was there before, only nobody looked."""
 
 
-class Names:
+class HardLinkNames:
     """Which paths are names of one file."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Names:
         self._others: dict[int, set[str]] = {}
         """Only for files that have several."""
 
-    def change(self, path: str, old: Entry | None, new: Entry | None) -> None:
+    def change(self, path: str, old: FileEntry | None, new: FileEntry | None) -> None:
         """A path is a name of another file now."""
         before = 0 if old is None else old.inode
         after = 0 if new is None else new.inode
@@ -93,14 +93,14 @@ class Names:
         return sorted(self._others.get(inode, ()))
 
 
-class Index:
+class FileIndex:
     """Everything known of one project; not for several threads at once."""
 
     def __init__(
         self,
         root: str,
-        pack: Pack,
-        watcher: Watcher | None,
+        pack: PreimagePack,
+        watcher: InotifyWatcher | None,
         *,
         max_file: int,
         skip: Iterable[str] = (),
@@ -115,11 +115,11 @@ class Index:
         self._skip = frozenset(skip)
         self._folders: dict[str, _Folder] = {}
         self._by_watch: dict[int, str] = {}
-        self._names = Names()
+        self._names = HardLinkNames()
         self._written: dict[int, None] = {}
         """Files with several names that were looked at because of an event about one of them."""
         self._count = 0
-        self._changes: list[Change] = []
+        self._changes: list[PackChange] = []
         self.is_wanted: Callable[[], bool] = lambda: True
         """False when whoever waits has gone; then looking everywhere stops."""
         self.left_out: dict[str, str] = {}
@@ -130,13 +130,13 @@ class Index:
         """Let go of the project's folder."""
         os.close(self._base)
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> FileEntry | None:
         """What is known of a path."""
         folder, _, name = path.rpartition("/")
         known = self._folders.get(folder)
         return known.entries.get(name) if known is not None else None
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, FileEntry]:
         """All that is known."""
         return {
             _join(path, name): entry
@@ -144,7 +144,7 @@ class Index:
             for name, entry in folder.entries.items()
         }
 
-    def move(self, entries: dict[str, Entry]) -> None:
+    def move(self, entries: dict[str, FileEntry]) -> None:
         """Take over entries whose content was moved."""
         for path, folder in self._folders.items():
             for name in folder.entries:
@@ -162,13 +162,13 @@ class Index:
 
     # -- looking
 
-    def look_everywhere(self) -> list[Change]:
+    def look_everywhere(self) -> list[PackChange]:
         """Compare everything."""
         self.left_out.clear()
         self._visit_all([_Visit("", ignore_of(self._root), silent=False)])
         return self._taken()
 
-    def look_at(self, names: dict[str, dict[str, bool]]) -> list[Change]:
+    def look_at(self, names: dict[str, dict[str, bool]]) -> list[PackChange]:
         """Compare these names of these folders; True: it was written to, so that its looks prove nothing."""
         for path in sorted(names):
             folder = self._folders.get(path)
@@ -215,7 +215,7 @@ class Index:
             here = _join(here, part)
         self._changes.clear()
 
-    def _taken(self) -> list[Change]:
+    def _taken(self) -> list[PackChange]:
         taken, self._changes = self._changes, []
         return taken
 
@@ -227,7 +227,7 @@ class Index:
         later: deque[_Visit] = deque()
         while waiting or later:
             if not self.is_wanted():
-                raise Abandoned
+                raise ScanAbandoned
             from_later = not waiting
             visit = (waiting or later).popleft()
             known = visit.path in self._folders
@@ -272,16 +272,16 @@ class Index:
                 holder.entries[name], why_not="too many files"
             )
 
-    def _visit(self, ignore: Ignore, below: str, *, silent: bool = False) -> _Visit:
+    def _visit(self, ignore: IgnoreRules, below: str, *, silent: bool = False) -> _Visit:
         name = below.rpartition("/")[2]
         return _Visit(below, ignore.below(name, self._absolute(below)), silent)
 
-    def _below(self, path: str, name: str) -> Ignore:
+    def _below(self, path: str, name: str) -> IgnoreRules:
         ignore = self._folders[path].ignore
         assert ignore is not None
         return ignore.below(name, self._absolute(_join(path, name)))
 
-    def _ignore_at(self, path: str) -> Ignore:
+    def _ignore_at(self, path: str) -> IgnoreRules:
         """The rules in force in a folder, read anew; those above it are as they were."""
         if not path:
             return ignore_of(self._root)
@@ -380,7 +380,7 @@ class Index:
             why_not = "another disk"
         if why_not:
             self._leave_out(f"{_join(path, name)}/", why_not)
-        new = Entry(mode=about.st_mode, why_not=why_not)
+        new = FileEntry(mode=about.st_mode, why_not=why_not)
         if new != old:
             self._pack.mention(_join(path, name), new, old)
             self._set(path, folder, name, new, silent=silent)
@@ -433,25 +433,25 @@ class Index:
         if len(self.left_out) < _NAMED:
             self.left_out[path] = why
 
-    def _set(self, path: str, folder: _Folder, name: str, new: Entry, *, silent: bool) -> None:
+    def _set(self, path: str, folder: _Folder, name: str, new: FileEntry, *, silent: bool) -> None:
         old = folder.entries.get(name)
         folder.entries[name] = new
         self._names.change(_join(path, name), old, new)
         self._count += old is None
         if not silent and differs(old, new):
-            self._changes.append(Change(_join(path, name), old, new))
+            self._changes.append(PackChange(_join(path, name), old, new))
 
     def _gone(self, path: str, folder: _Folder, name: str) -> None:
         """Nothing is there any more, nor below it."""
         for full, old in self._taken_out(path, folder, name):
-            self._changes.append(Change(full, old, None))
+            self._changes.append(PackChange(full, old, None))
 
     def _forget(self, path: str, folder: _Folder, name: str) -> None:
         """It is there, and is none of our business any more."""
         for _ in self._taken_out(path, folder, name):
             pass
 
-    def _taken_out(self, path: str, folder: _Folder, name: str) -> Iterator[tuple[str, Entry]]:
+    def _taken_out(self, path: str, folder: _Folder, name: str) -> Iterator[tuple[str, FileEntry]]:
         """Know nothing any more of a name and of all below it; yields each with what was known, the innermost first.
 
         Without a call for each folder in another: a command can nest more of them than calls can be.
@@ -473,7 +473,7 @@ class Index:
             yield full, old
             self._remove(folder, name, full, old)
 
-    def _remove(self, folder: _Folder, name: str, full: str, old: Entry) -> None:
+    def _remove(self, folder: _Folder, name: str, full: str, old: FileEntry) -> None:
         del folder.entries[name]
         self._names.change(full, old, None)
         self._count -= 1
@@ -485,7 +485,7 @@ class Index:
 
     # -- content
 
-    def _read(self, path: str, about: os.stat_result, old: Entry | None) -> Entry | None:
+    def _read(self, path: str, about: os.stat_result, old: FileEntry | None) -> FileEntry | None:
         """Read what is at a path and keep it; None when it is gone by now."""
         mode = about.st_mode
         if stat.S_ISLNK(mode):
@@ -507,7 +507,7 @@ class Index:
             if len(data) > self._max_file:
                 return self._without_content(path, about, "too large", old)
         digest = BlobId(hashlib.sha256(data).hexdigest())
-        new = Entry(
+        new = FileEntry(
             mode=about.st_mode,
             size=len(data),
             changed=_changed(about),
@@ -520,9 +520,9 @@ class Index:
         return self._pack.put(path, new, data, old)
 
     def _without_content(
-        self, path: str, about: os.stat_result, why_not: str, old: Entry | None
-    ) -> Entry:
-        new = Entry(
+        self, path: str, about: os.stat_result, why_not: str, old: FileEntry | None
+    ) -> FileEntry:
+        new = FileEntry(
             mode=about.st_mode,
             size=about.st_size,
             changed=about.st_mtime_ns,
@@ -558,7 +558,7 @@ class Index:
     def _absolute(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
-    def _restore(self, loaded: dict[str, Entry]) -> None:
+    def _restore(self, loaded: dict[str, FileEntry]) -> None:
         """Begin with what an earlier process knew."""
         if loaded:
             self._folders[""] = _Folder()
@@ -573,7 +573,7 @@ class Index:
                 self._count += 1
 
 
-def differs(old: Entry | None, new: Entry | None) -> bool:
+def differs(old: FileEntry | None, new: FileEntry | None) -> bool:
     """True when they are not the same file with the same content and mode."""
     if old is None or new is None:
         return old is not new
@@ -582,7 +582,7 @@ def differs(old: Entry | None, new: Entry | None) -> bool:
     return not new.hash and (old.size, old.changed) != (new.size, new.changed)
 
 
-def _looks_like(entry: Entry, about: os.stat_result) -> bool:
+def _looks_like(entry: FileEntry, about: os.stat_result) -> bool:
     """True when nothing can have changed since it was read."""
     if entry.mode != about.st_mode or entry.size != about.st_size:
         return False

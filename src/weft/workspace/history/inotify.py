@@ -32,7 +32,7 @@ _HEAD = struct.Struct("iIII")
 _CHUNK = 64 * 1024
 
 
-class Event(NamedTuple):
+class InotifyEvent(NamedTuple):
     """Something happened to an entry of a watched folder."""
 
     watch: int
@@ -41,7 +41,7 @@ class Event(NamedTuple):
     """Empty when it happened to the folder itself, or to the queue."""
 
 
-class Watcher:
+class InotifyWatcher:
     """One inotify queue.
 
     Raises:
@@ -78,7 +78,7 @@ class Watcher:
         os.close(self.fd)
 
 
-def events(raw: bytes) -> Iterator[Event]:
+def events(raw: bytes) -> Iterator[InotifyEvent]:
     """The events of a portion of the queue."""
     place = 0
     while place < len(raw):
@@ -86,7 +86,7 @@ def events(raw: bytes) -> Iterator[Event]:
         place += _HEAD.size
         name = raw[place : place + length].rstrip(b"\0")
         place += length
-        yield Event(watch, mask, os.fsdecode(name))
+        yield InotifyEvent(watch, mask, os.fsdecode(name))
 
 
 def _checked(result: int, what: str) -> int:

@@ -35,7 +35,7 @@ REMEMBERED: Final = 64
 """Commands whose changes are remembered after their end."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class FileEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What was found at a path."""
 
     mode: int
@@ -53,45 +53,45 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     links: int = 1
 
 
-class Noted(msgspec.Struct, frozen=True, array_like=True):
+class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     """A command began or, with its changes, ended."""
 
     label: str
-    changes: tuple[Change, ...] | None = None
+    changes: tuple[PackChange, ...] | None = None
 
 
-class Change(NamedTuple):
+class PackChange(NamedTuple):
     """A path that differs; None: nothing is there."""
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: FileEntry | None
+    after: FileEntry | None
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
     """The head of a record: what is at a path (None: nothing any more), or a note about a command."""
 
     path: str
-    entry: Entry | None = None
-    noted: Noted | None = None
+    entry: FileEntry | None = None
+    noted: RunRecord | None = None
 
 
-class Pack:
+class PreimagePack:
     """One file of pre-images; not for several threads at once."""
 
     def __init__(self, path: str | None, limit: int) -> None:
         self.limit = limit
         self._path: str | None = None
-        self.begun: dict[str, dict[str, Entry | None]] = {}
+        self.begun: dict[str, dict[str, FileEntry | None]] = {}
         """Commands that an earlier process began and did not see the end of, with what paths were that are known to have changed since."""
-        self.ended: dict[str, tuple[Change, ...]] = {}
+        self.ended: dict[str, tuple[PackChange, ...]] = {}
         """What the last commands changed that an earlier process saw the end of."""
         self._live = 0
         """Bytes of the content that counts."""
         self._buffer = bytearray()
         self._fd = self._open(path)
         self._end = len(_MARK)
-        self._loaded: dict[str, Entry] = {}
+        self._loaded: dict[str, FileEntry] = {}
         self._load()
 
     @property
@@ -104,14 +104,16 @@ class Pack:
         """Bytes of the file."""
         return self._end
 
-    def loaded(self) -> dict[str, Entry]:
+    def loaded(self) -> dict[str, FileEntry]:
         """What an earlier process left; handed out once."""
         found, self._loaded = self._loaded, {}
         return found
 
     # -- writing
 
-    def put(self, path: str, entry: Entry, data: bytes, replaces: Entry | None) -> Entry:
+    def put(
+        self, path: str, entry: FileEntry, data: bytes, replaces: FileEntry | None
+    ) -> FileEntry:
         """Keep the content of a path; returns the entry with its place, or with the reason when there is no room."""
         # A part is left for the names of files whose content has no room: those are told all the same.
         if self._end + len(data) + 512 > self.limit - self.limit // 32:
@@ -121,27 +123,27 @@ class Pack:
         offset = self._record(path, entry, data, replaces)
         return msgspec.structs.replace(entry, offset=offset)
 
-    def mention(self, path: str, entry: Entry | None, replaces: Entry | None) -> None:
+    def mention(self, path: str, entry: FileEntry | None, replaces: FileEntry | None) -> None:
         """Write down what is at a path without its content; None: nothing is there."""
         self._record(path, entry, b"", replaces)
 
     def begin(self, label: str) -> None:
         """A command begins; everything before is in the system's hands on return."""
-        self._record("", None, b"", None, Noted(label))
+        self._record("", None, b"", None, RunRecord(label))
         self.flush()
 
-    def end(self, label: str, changes: Iterable[Change]) -> None:
+    def end(self, label: str, changes: Iterable[PackChange]) -> None:
         """A command has ended; what it changed is in the system's hands on return, for it may not be on record elsewhere yet."""
-        self._record("", None, b"", None, Noted(label, tuple(changes)))
+        self._record("", None, b"", None, RunRecord(label, tuple(changes)))
         self.flush()
 
     def _record(
         self,
         path: str,
-        entry: Entry | None,
+        entry: FileEntry | None,
         data: bytes,
-        replaces: Entry | None,
-        noted: Noted | None = None,
+        replaces: FileEntry | None,
+        noted: RunRecord | None = None,
     ) -> int:
         head = _encode(_Kept(path, entry, noted))
         self._buffer += _HEAD.pack(len(head), zlib.crc32(head), len(data))
@@ -167,7 +169,7 @@ class Pack:
 
     # -- reading
 
-    def get(self, entry: Entry) -> bytes | None:
+    def get(self, entry: FileEntry) -> bytes | None:
         """The content that belongs to an entry; None when it is not kept, or not what it was."""
         if entry.offset < 0:
             return None
@@ -192,10 +194,10 @@ class Pack:
         """True when it is nearly full and half of it is out of date."""
         return self._end > self.limit * 3 // 4 and self._live < self._end // 2
 
-    def compact(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    def compact(self, entries: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
         """Write anew what counts; returns the entries with their new places.  Those of before are void."""
         self.flush()
-        fresh = Pack(None, self.limit)
+        fresh = PreimagePack(None, self.limit)
         try:
             if self._path is not None:
                 fresh._take_name(f"{self._path}.new")
@@ -210,7 +212,7 @@ class Pack:
         self._fd, self._end, self._live = fresh._fd, fresh._end, fresh._live
         return moved
 
-    def _copied(self, path: str, entry: Entry, fresh: Pack) -> Entry:
+    def _copied(self, path: str, entry: FileEntry, fresh: PreimagePack) -> FileEntry:
         data = self.get(entry)
         if data is not None:
             return fresh.put(path, entry, data, None)
@@ -277,7 +279,7 @@ class Pack:
             self._loaded[kept.path] = msgspec.structs.replace(kept.entry, offset=offset)
             self._live += kept.entry.size if offset >= 0 else 0
 
-    def _take_note(self, noted: Noted) -> None:
+    def _take_note(self, noted: RunRecord) -> None:
         if noted.changes is None:
             self.begun[noted.label] = {}
             return

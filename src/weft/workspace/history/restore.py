@@ -31,10 +31,10 @@ from weft.workspace.atomic_write import (
     write_all,
 )
 from weft.workspace.base import FileImage
-from weft.workspace.disk_threads import Threads
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import tell
 from weft.workspace.os_errors import explain
-from weft.workspace.paths import Place, Roots
+from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
 
 _BEFORE = faults.point("workspace.restore.before_rename")
@@ -44,13 +44,13 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXE
 _NEW_FILE = 0o644
 
 
-class Restorer:
+class PathRestorer:
     """Looks at paths of a project, and puts them back."""
 
     def __init__(self, root: str, added: Iterable[str] = (), *, max_file: int = KEPT_BYTES) -> None:
-        self._roots = Roots(root, added)
+        self._roots = WorkspaceRoots(root, added)
         self._max_file = max_file
-        self._threads = Threads.of(self._roots.root)
+        self._threads = DiskThreads.of(self._roots.root)
         self._swept: set[str] = set()
 
     async def look(self, path: str) -> FileImage | None:
@@ -77,7 +77,7 @@ class Restorer:
         work = functools.partial(self._put_back, place, path, image, expected)
         await self._threads.run(work)
 
-    def _look(self, place: Place, shown: str) -> FileImage | None:
+    def _look(self, place: WorkspacePath, shown: str) -> FileImage | None:
         try:
             folder = _open_parent(place)
             if folder is None:
@@ -90,7 +90,7 @@ class Restorer:
             raise explain(error, shown) from error
 
     def _put_back(
-        self, place: Place, shown: str, image: FileImage | None, expected: FileImage | None
+        self, place: WorkspacePath, shown: str, image: FileImage | None, expected: FileImage | None
     ) -> None:
         try:
             folder = _open_parent(place, makes=image is not None and expected is None)
@@ -117,7 +117,7 @@ class Restorer:
             raise explain(error, shown) from error
         tell(place.folder, place.name)
 
-    def _sweep(self, place: Place, folder: int) -> None:
+    def _sweep(self, place: WorkspacePath, folder: int) -> None:
         """Take away what a killed process left half done, once a folder."""
         key = f"{place.folder}/{place.parent}"
         if key not in self._swept and len(self._swept) < _MAX_NAMES:
@@ -167,7 +167,7 @@ def _names(folder: int, name: str) -> tuple[str, ...]:
         os.close(fd)
 
 
-def _open_parent(place: Place, *, makes: bool = False) -> int | None:
+def _open_parent(place: WorkspacePath, *, makes: bool = False) -> int | None:
     """The folder that holds a path; None where there is none by that very name."""
     base = open_folder(place.folder)
     try:

@@ -1,6 +1,6 @@
 """A Runner that knows what its commands changed.
 
-It stands around another one and asks the project's `History` before and after.  All sessions of a process share a project's history, so
+It stands around another one and asks the project's `FileHistory` before and after.  All sessions of a process share a project's history, so
 that two commands at once are noticed and each file is known once.
 """
 
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 import anyio
 import msgspec
 
-from weft.workspace.base import Command, Runner, RunResult
-from weft.workspace.disk_threads import Threads
-from weft.workspace.history.history import ChangeSet, History, Limits, Run
+from weft.workspace.base import ProcessCommand, Runner, RunResult
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits, WatchedRun
 from weft.workspace.history.watchers import WATCHED
 
 PATIENCE_SECONDS = 2.0
@@ -30,9 +30,9 @@ def histories_of(
     added: Iterable[str] = (),
     *,
     folder: str | None,
-    limits: Limits,
+    limits: HistoryLimits,
     skip: Iterable[str] = (),
-) -> list[History]:
+) -> list[FileHistory]:
     """The histories of a project and of the folders added to it, shared by all who hold them.
 
     `folder`: where what they know may outlive the process.
@@ -60,12 +60,12 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _shared(
-    root: str, folder: str | None, limits: Limits, skip: Iterable[str], *, shown: str
-) -> History:
+    root: str, folder: str | None, limits: HistoryLimits, skip: Iterable[str], *, shown: str
+) -> FileHistory:
     found = WATCHED.get(root)
-    if not isinstance(found, History):
+    if not isinstance(found, FileHistory):
         pack = None if folder is None else _pack_path(folder, root)
-        found = History(root, pack=pack, limits=limits, skip=skip, shown=shown)
+        found = FileHistory(root, pack=pack, limits=limits, skip=skip, shown=shown)
         WATCHED[root] = found
     return found
 
@@ -82,10 +82,10 @@ class WatchedRunner(Runner):
     One that was cancelled changed something too: `unclaimed` hands that out.
     """
 
-    def __init__(self, inner: Runner, histories: Iterable[History]) -> None:
+    def __init__(self, inner: Runner, histories: Iterable[FileHistory]) -> None:
         self._inner = inner
         self._histories = tuple(histories)
-        self._threads = Threads()
+        self._threads = DiskThreads()
         self._unclaimed = ChangeSet()
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
@@ -97,7 +97,7 @@ class WatchedRunner(Runner):
         return told
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         if command.only_reads or self._inner.knows_changes(command):
             return await self._inner.run(command, on_output)
@@ -122,7 +122,7 @@ class WatchedRunner(Runner):
         """What commands changed whose end is not on record, by label; each is told once."""
         found: dict[str, ChangeSet] = {}
         for history in self._histories:
-            waiting = Run()
+            waiting = WatchedRun()
             told = await self._threads.run(
                 functools.partial(history.interrupted, waiting, labels), waiting.void
             )
@@ -130,8 +130,8 @@ class WatchedRunner(Runner):
                 found[label] = found.get(label, ChangeSet()) + changes
         return found
 
-    async def _begin(self, label: str) -> list[tuple[History, Run]]:
-        runs = [(history, Run(label)) for history in self._histories]
+    async def _begin(self, label: str) -> list[tuple[FileHistory, WatchedRun]]:
+        runs = [(history, WatchedRun(label)) for history in self._histories]
         try:
             for history, run in runs:
                 if not history.begin_quickly(run):
@@ -142,7 +142,7 @@ class WatchedRunner(Runner):
             raise
         return runs
 
-    async def _end(self, runs: list[tuple[History, Run]]) -> ChangeSet:
+    async def _end(self, runs: list[tuple[FileHistory, WatchedRun]]) -> ChangeSet:
         found = ChangeSet()
         for history, run in runs:
             told = history.end_quickly(run)

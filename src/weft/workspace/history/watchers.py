@@ -6,7 +6,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 
-class Watching(Protocol):
+class ProjectWatcher(Protocol):
     """Somebody who knows what every file of a project looks like."""
 
     def refresh(self, path: str) -> None:
@@ -14,7 +14,7 @@ class Watching(Protocol):
         ...
 
 
-WATCHED: WeakValueDictionary[str, Watching] = WeakValueDictionary()
+WATCHED: WeakValueDictionary[str, ProjectWatcher] = WeakValueDictionary()
 """Root of a project → who watches it in this process."""
 
 

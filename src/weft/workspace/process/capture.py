@@ -22,7 +22,7 @@ LIVE_CHARACTERS = 256 * 1024
 _logger = logging.getLogger(__name__)
 
 
-class Capture:
+class OutputCapture:
     """Takes chunks in; gives text, and the whole, at the end."""
 
     def __init__(

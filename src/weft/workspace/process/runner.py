@@ -25,10 +25,10 @@ from contextlib import closing, suppress
 import anyio
 
 from weft.errors import FinalToolError, RetryableToolError, ToolError
-from weft.workspace.base import Command, Runner, RunResult
-from weft.workspace.disk_threads import Threads
+from weft.workspace.base import ProcessCommand, Runner, RunResult
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process import orphans as strays
-from weft.workspace.process.capture import Capture
+from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.environment import scrubbed
 
 GRACE_SECONDS = 2.0
@@ -55,7 +55,7 @@ class LocalRunner(Runner):
         # As the system takes it: to encode half a hundred variables anew costs every command as much as a small system call.
         self._encoded = _encoded(self._environ)
         self._outer_mark = environ.get(strays.MARK, "")
-        self._threads = Threads()
+        self._threads = DiskThreads()
         self._programs: dict[tuple[str, str], str | None] = {}
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
@@ -65,14 +65,14 @@ class LocalRunner(Runner):
         return self._programs[key]
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         mark = f"{strays.owner()}.{next(_numbers)}"
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         added = {**command.env, strays.MARK: outer + mark}
         environ = {**self._encoded, **_encoded(added)}
-        output = Capture(on_output, is_endless=command.stop is not None)
-        with closing(output), closing(Capture(None)) as errors:
+        output = OutputCapture(on_output, is_endless=command.stop is not None)
+        with closing(output), closing(OutputCapture(None)) as errors:
             process = _Process(command, environ, output, errors)
             timed_out = False
             try:
@@ -85,10 +85,10 @@ class LocalRunner(Runner):
             return process.result(timed_out=timed_out)
 
 
-class Pipe:
+class OutputPipe:
     """What a program and all it starts print into, and what came through."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: OutputCapture) -> None:
         self.capture = capture
         self.closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -125,17 +125,21 @@ class _Process:
     """One running program: its first process, and the pipe that all of them print into (or two, with errors apart)."""
 
     def __init__(
-        self, command: Command, environ: Mapping[bytes, bytes], output: Capture, errors: Capture
+        self,
+        command: ProcessCommand,
+        environ: Mapping[bytes, bytes],
+        output: OutputCapture,
+        errors: OutputCapture,
     ) -> None:
         _reap_late()
         self._loop = asyncio.get_running_loop()
         self._started = time.monotonic()
         self._output, self._errors = output, errors
         self._exited = asyncio.Event()
-        self._pipes: list[Pipe] = []
+        self._pipes: list[OutputPipe] = []
         try:
             for capture in [output, errors] if command.errors_apart else [output]:
-                self._pipes.append(Pipe(capture))
+                self._pipes.append(OutputPipe(capture))
             self._popen = _spawn(command, environ, self._pipes[0].theirs, self._pipes[-1].theirs)
         except BaseException:
             for pipe in self._pipes:
@@ -187,7 +191,7 @@ class _Process:
                 if pipe.capture.total == seen:
                     break
 
-    async def end(self, mark: str, threads: Threads) -> None:
+    async def end(self, mark: str, threads: DiskThreads) -> None:
         """Kill what is left, reap, and give everything back; shielded and bounded."""
         try:
             # The exited process is not reaped yet, so its number still names this group and no other.
@@ -273,7 +277,7 @@ def _reap_late() -> None:
 
 
 def _spawn(
-    command: Command, environ: Mapping[bytes, bytes], output: int, errors: int
+    command: ProcessCommand, environ: Mapping[bytes, bytes], output: int, errors: int
 ) -> subprocess.Popen[bytes]:
     stdin = stdin_file(command.stdin)
     try:
@@ -308,7 +312,7 @@ def stdin_file(data: bytes) -> int:
     return fd
 
 
-def _explain(error: OSError | ValueError, command: Command) -> ToolError:
+def _explain(error: OSError | ValueError, command: ProcessCommand) -> ToolError:
     program = command.argv[0]
     if isinstance(error, ValueError):
         return FinalToolError("the command holds a NUL character")

@@ -43,11 +43,11 @@ _KEPT = (
 namespace and nowhere else, and no command ever has one."""
 
 
-class Unavailable(WeftError):
+class SandboxUnavailable(WeftError):
     """There is no sandbox on this machine; the message says why, for people."""
 
 
-class Charter(msgspec.Struct, frozen=True, kw_only=True):
+class CellConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for all commands of a cell."""
 
     environ: Mapping[str, str]
@@ -60,7 +60,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True):
         return _paper(*_variables(self.environ), self.filter.hex(), str(self.password))
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a command's view of the disk is made of; paths are absolute."""
 
     layers: tuple[tuple[str, str, str], ...]
@@ -82,7 +82,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A command; paths are absolute."""
 
     argv: tuple[str, ...]
@@ -112,7 +112,7 @@ def _paper(*fields: str) -> bytes:
     return b"\0".join(os.fsencode(field) for field in fields)
 
 
-class Run:
+class CellRun:
     """A command in a cell."""
 
     def __init__(self, cell: Cell) -> None:
@@ -145,20 +145,20 @@ class Cell:
         self._keeper = keeper
         self._name = name
         self._channel: socket.socket | None = channel
-        self._run: Run | None = None
+        self._run: CellRun | None = None
         self._failure: tuple[int, str] | None = None
         self.is_lost = False
         """It is gone, or about to go."""
         asyncio.get_running_loop().add_reader(channel.fileno(), self._on_packet)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: MountPlan) -> None:
         """Have the view for the next command made; it need not be waited for."""
         self._failure = None
         self._hand(b"plan", plan.encoded(), ())
 
-    def run(self, order: Order, descriptors: tuple[int, int, int]) -> Run:
+    def run(self, order: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
         """Start a command with these for its input, output and errors; they stay ours to close."""
-        run = self._run = Run(self)
+        run = self._run = CellRun(self)
         if self._failure is not None:  # the view could not be made
             self._finish(None, *self._failure)
         elif self.is_lost:
@@ -261,7 +261,7 @@ class Keeper:
             with anyio.move_on_after(START_SECONDS):
                 await self._spoke.wait()
             if not self.is_open:
-                raise Unavailable(_why(errors))
+                raise SandboxUnavailable(_why(errors))
         except BaseException:
             await self.aclose()
             raise
@@ -269,7 +269,7 @@ class Keeper:
             theirs.close()
             os.close(errors)
 
-    def cell(self, charter: Charter) -> Cell:
+    def cell(self, charter: CellConfig) -> Cell:
         """A new cell; it need not be waited for."""
         name = b"%d" % next(self._names)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -383,7 +383,7 @@ def _spawn(argv: list[str], control: int, errors: int) -> subprocess.Popen[bytes
             start_new_session=True,
         )
     except OSError as error:
-        raise Unavailable(f"bubblewrap does not start: {error.strerror}") from error
+        raise SandboxUnavailable(f"bubblewrap does not start: {error.strerror}") from error
 
 
 def _reap(popen: subprocess.Popen[bytes]) -> None:

@@ -48,7 +48,7 @@ _NEVER = frozenset(
 )
 
 
-class Hidden:
+class HiddenPaths:
     """Finds what is to be hidden."""
 
     def __init__(

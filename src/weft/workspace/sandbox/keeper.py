@@ -8,7 +8,7 @@ hears of it, and the view is taken apart.
 
 A read-only mount lets named pipes be written to, and a filter does not see what is opened; Landlock
 does (`restrict_writing`).  Who is under it cannot mount, so it holds for a thread of the cell that
-starts the command (`Starter`), and for all that comes of it.
+starts the command (`CommandStarter`), and for all that comes of it.
 
 The view can be made before it is known what is to run in it, so that nobody has to wait for it; what is secret by then is hidden when the
 command comes.
@@ -20,15 +20,15 @@ they carry a number that nobody else knows.
 This file runs as a script and imports nothing of ours and as little as possible: it is what a sandboxed command costs.  It takes
 orders from one socket, in packets of fields parted by NUL:
 
-    cell ID      make a cell; with the descriptors of its charter (`Charter` has the fields) and of a socket of its own
+    cell ID      make a cell; with the descriptors of its charter (`KeeperCellConfig` has the fields) and of a socket of its own
     term ID      ask everything in it to end
     kill ID      end it
 
 and says `ready` when it has started (`ready landlock` where the kernel has it), and `gone ID` of a
 cell that ended.  Over its own socket a cell takes, in turns,
 
-    plan         make a view; with the descriptor of a `Plan`
-    run          run a command in it; with the descriptors of an `Order`, stdin, stdout and stderr
+    plan         make a view; with the descriptor of a `KeeperMountPlan`
+    run          run a command in it; with the descriptors of an `KeeperExecRequest`, stdin, stdout and stderr
 
 and says
 
@@ -90,7 +90,7 @@ WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Failed(Exception):
+class KeeperFailure(Exception):
     """Something that was needed for the box could not be had."""
 
     def __init__(self, stage: str, errno: int) -> None:
@@ -102,7 +102,7 @@ class Failed(Exception):
 def checked(result: int, stage: str) -> int:
     """The result of a C function, or why it failed."""
     if result < 0:
-        raise Failed(stage, ctypes.get_errno())
+        raise KeeperFailure(stage, ctypes.get_errno())
     return result
 
 
@@ -135,7 +135,7 @@ def prctl(option: int, first: int = 0, address: int = 0) -> int:
 # --- what is asked for ---------------------------------------------------------------------------
 
 
-class Fields:
+class MessageFields:
     """Fields of a paper that was handed over, one after the other."""
 
     def __init__(self, paper: int) -> None:
@@ -153,20 +153,20 @@ class Fields:
         return [self.one() for _ in range(int(self.one()))]
 
 
-class Charter:
+class KeeperCellConfig:
     """What holds for all commands of a cell."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: MessageFields) -> None:
         self.environment = environment(fields.several())
         self.filter = bytes.fromhex(fields.one())
         self.password = int(fields.one())
         """What the filter knows the cell's own calls by."""
 
 
-class Plan:
+class KeeperMountPlan:
     """What a view of the disk is made of."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: MessageFields) -> None:
         layers = fields.several()
         self.layers = list(zip(layers[0::3], layers[1::3], layers[2::3], strict=True))
         """Folder, upper layer and work folder of each project folder."""
@@ -179,10 +179,10 @@ class Plan:
         """Files and folders."""
 
 
-class Order:
+class KeeperExecRequest:
     """A command."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: MessageFields) -> None:
         self.cwd = fields.one()
         self.argv = fields.several()
         self.environment = environment(fields.several())
@@ -199,10 +199,10 @@ def environment(entries: list[str]) -> dict[str, str]:
 # --- the box -----------------------------------------------------------------------------------
 
 
-class View:
+class MountView:
     """The view of the disk that a command is to have."""
 
-    def __init__(self, plan: Plan, password: int) -> None:
+    def __init__(self, plan: KeeperMountPlan, password: int) -> None:
         self._password = password
         self._held: list[int] = []
         try:
@@ -213,9 +213,9 @@ class View:
                 os.close(fd)
         folders = [folder for folder, _, _ in plan.layers]
         targets = [target for _, target in plan.temporary]
-        self.starter = Starter([*folders, *targets, "/dev"], password)
+        self.starter = CommandStarter([*folders, *targets, "/dev"], password)
 
-    def _build(self, plan: Plan) -> None:
+    def _build(self, plan: KeeperMountPlan) -> None:
         # All that is mounted from somewhere is opened first: a mount may hide the place of the next.
         self.empty = self._hold(plan.empty_file)
         temporary = [(self._hold(source), target) for source, target in plan.temporary]
@@ -324,7 +324,7 @@ def forswear_capabilities() -> None:
     while prctl(PR_CAPBSET_DROP, number) == 0:
         number += 1
     if not number:
-        raise Failed("drop capabilities", ctypes.get_errno())
+        raise KeeperFailure("drop capabilities", ctypes.get_errno())
     checked(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL), "clear ambient capabilities")
     checked(prctl(PR_SET_SECUREBITS, LOCKED_SECUREBITS), "lock capabilities")
     header = _CapabilityHeader(CAPABILITY_VERSION, 0)
@@ -409,7 +409,7 @@ def landlock(number: int, *arguments: int | bytes) -> int:
     return checked(_libc.syscall(ctypes.c_long(number), *given), "landlock")
 
 
-class Starter:
+class CommandStarter:
     """The thread that starts the command of a view, under Landlock.
 
     Landlock cannot be taken off a thread again, and its rules name folders of one view; so there is
@@ -422,12 +422,14 @@ class Starter:
         self._asked, self._answered = _thread.allocate_lock(), _thread.allocate_lock()
         self._asked.acquire()
         self._answered.acquire()
-        self._command: tuple[Order, dict[str, str], list[int]] | None = None
+        self._command: tuple[KeeperExecRequest, dict[str, str], list[int]] | None = None
         self._outcome: int | BaseException = 0
         _thread.start_new_thread(self._live, (writable, password))
         self._answer()
 
-    def start(self, order: Order, environment: dict[str, str], descriptors: list[int]) -> int:
+    def start(
+        self, order: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]
+    ) -> int:
         """Start the command; returns its process, which is a child of the cell."""
         self._command = (order, environment, descriptors)
         self._asked.release()
@@ -466,15 +468,15 @@ class Starter:
 # --- the processes of a command ------------------------------------------------------------------
 
 
-class Cell:
+class CellInit:
     """The first process of a cell."""
 
-    def __init__(self, charter: Charter, control: _socket.socket, outside: int) -> None:
+    def __init__(self, charter: KeeperCellConfig, control: _socket.socket, outside: int) -> None:
         self._charter = charter
         self._control = control
         self._outside = outside
         """The keeper's own view of the disk."""
-        self._view: View | None = None
+        self._view: MountView | None = None
 
     def live(self) -> None:
         """Do what is asked, one thing after the other, until the socket ends."""
@@ -498,24 +500,26 @@ class Cell:
         """Do one thing; returns what there is to say."""
         try:
             if verb == b"plan":
-                self._make(Plan(Fields(descriptors[0])))
+                self._make(KeeperMountPlan(MessageFields(descriptors[0])))
                 return b""
             standard = descriptors[1:]
             del descriptors[1:]
-            return b"ended\0%d" % self._run(Order(Fields(descriptors[0])), standard)
-        except Failed as failure:
+            return b"ended\0%d" % self._run(
+                KeeperExecRequest(MessageFields(descriptors[0])), standard
+            )
+        except KeeperFailure as failure:
             return b"failed\0%d\0%s" % (failure.errno, os.fsencode(failure.stage))
         except OSError as error:
             stage = str(error.filename or error)
             return b"failed\0%d\0%s" % (error.errno or 0, os.fsencode(stage))
 
-    def _make(self, plan: Plan) -> None:
+    def _make(self, plan: KeeperMountPlan) -> None:
         own_call("unshare", self._charter.password, CLONE_NEWNS | CLONE_NEWIPC)
-        self._view = View(plan, self._charter.password)
+        self._view = MountView(plan, self._charter.password)
 
-    def _run(self, order: Order, descriptors: list[int]) -> int:
+    def _run(self, order: KeeperExecRequest, descriptors: list[int]) -> int:
         if self._view is None:
-            raise Failed("no view", 0)
+            raise KeeperFailure("no view", 0)
         try:
             hide(order.hidden, self._view.empty)
             command = self._view.starter.start(order, self._charter.environment, descriptors)
@@ -544,12 +548,12 @@ def pass_on(number: int, frame: object) -> None:
         pass
 
 
-def start(order: Order, environment: dict[str, str], descriptors: list[int]) -> int:
+def start(order: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]) -> int:
     """Start the command in a session of its own."""
     try:
         os.chdir(order.cwd)
     except OSError as error:
-        raise Failed("chdir", error.errno or 0) from error
+        raise KeeperFailure("chdir", error.errno or 0) from error
     try:
         return os.posix_spawnp(
             order.argv[0],
@@ -560,7 +564,7 @@ def start(order: Order, environment: dict[str, str], descriptors: list[int]) -> 
             setsigdef=WHAT_PYTHON_IGNORES,
         )
     except OSError as error:
-        raise Failed("exec", error.errno or 0) from error
+        raise KeeperFailure("exec", error.errno or 0) from error
 
 
 def wait_for(command: int) -> int:
@@ -584,7 +588,7 @@ def end_all() -> None:
 # --- the keeper ----------------------------------------------------------------------------------
 
 
-class Held:
+class HeldCell:
     """A cell, as the keeper knows it."""
 
     def __init__(self, name: bytes, pid: int) -> None:
@@ -601,9 +605,9 @@ class Held:
         os.close(self.handle)
 
 
-def make(name: bytes, descriptors: list[int], control: _socket.socket) -> Held:
+def make(name: bytes, descriptors: list[int], control: _socket.socket) -> HeldCell:
     """Make a cell."""
-    charter = Charter(Fields(descriptors[0]))
+    charter = KeeperCellConfig(MessageFields(descriptors[0]))
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     flags = CLONE_NEWPID | signal.SIGCHLD
     nothing = ctypes.c_void_p(0)
@@ -614,19 +618,19 @@ def make(name: bytes, descriptors: list[int], control: _socket.socket) -> Held:
         control.close()
         own = _socket.socket(fileno=descriptors[1])
         try:
-            Cell(charter, own, outside).live()
+            CellInit(charter, own, outside).live()
         except BaseException as error:
             # Whoever waits for this cell hears of its end, and of the reason.
             own.send(b"failed\0000\0" + os.fsencode(repr(error)[:500]))
         finally:
             os._exit(0)
     os.close(outside)
-    return Held(name, checked(pid, "clone"))
+    return HeldCell(name, checked(pid, "clone"))
 
 
 def serve(control: _socket.socket) -> None:
     """Do what is asked until the socket ends."""
-    cells: dict[int, Held] = {}
+    cells: dict[int, HeldCell] = {}
     poll = select.poll()
     poll.register(control.fileno(), select.POLLIN)
     control.send(b"ready\0landlock" if has_landlock() else b"ready\0")
@@ -647,7 +651,7 @@ def serve(control: _socket.socket) -> None:
                     cell = make(name, descriptors, control)
                     cells[cell.handle] = cell
                     poll.register(cell.handle, select.POLLIN)
-                except Failed:
+                except KeeperFailure:
                     control.send(b"gone\0" + name)
                 finally:
                     for each in descriptors:

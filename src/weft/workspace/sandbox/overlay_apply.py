@@ -22,22 +22,22 @@ from contextlib import suppress
 import msgspec
 
 from weft.ids import BlobId
-from weft.workspace.base import Touched
+from weft.workspace.base import ChangedFile
 from weft.workspace.safe_open import open_beneath, open_folder
-from weft.workspace.sandbox.overlay_plan import Found, Step, identity
+from weft.workspace.sandbox.overlay_plan import ApplyStep, FoundEntry, identity
 
 _CHUNK = 1024 * 1024
 
 
-class Outcome(msgspec.Struct, kw_only=True):
+class ApplyOutcome(msgspec.Struct, kw_only=True):
     """What became of a change set."""
 
-    done: list[Step] = []
-    failed: list[tuple[Step, str]] = []
+    done: list[ApplyStep] = []
+    failed: list[tuple[ApplyStep, str]] = []
     """With the reason."""
 
 
-class Applier:
+class OverlayApplier:
     """Carries steps out in one project folder."""
 
     def __init__(self, root: str, upper: str) -> None:
@@ -48,9 +48,9 @@ class Applier:
         """Let the folder go."""
         os.close(self._root)
 
-    def run(self, steps: list[Step], each: Callable[[], None] = lambda: None) -> Outcome:
+    def run(self, steps: list[ApplyStep], each: Callable[[], None] = lambda: None) -> ApplyOutcome:
         """Carry out all steps; one that fails is named, and the others go on.  `each` is called after each."""
-        outcome = Outcome()
+        outcome = ApplyOutcome()
         for step in steps:
             try:
                 self._do(step)
@@ -61,7 +61,7 @@ class Applier:
             each()
         return outcome
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: ApplyStep) -> None:
         parent, _, leaf = step.path.rpartition("/")
         folder = open_beneath(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -70,7 +70,7 @@ class Applier:
         finally:
             os.close(folder)
 
-    def _check(self, step: Step, folder: int, leaf: str) -> None:
+    def _check(self, step: ApplyStep, folder: int, leaf: str) -> None:
         """Refuse when somebody changed the path since it was judged."""
         if step.before is None or not step.before.identity:
             return
@@ -78,7 +78,7 @@ class Applier:
             raise OSError(0, "it was changed just now")
 
 
-def _put(step: Step, folder: int, leaf: str, source: str) -> None:
+def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
     if step.after.kind == "file":
         _without_flags(source, step.after.mode)
@@ -92,7 +92,7 @@ def _put(step: Step, folder: int, leaf: str, source: str) -> None:
         _copy_in(step, folder, leaf, source)
 
 
-def _move_in(step: Step, folder: int, leaf: str, source: str) -> None:
+def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     if step.before is not None:
         os.rename(source, leaf, dst_dir_fd=folder)
         return
@@ -101,7 +101,7 @@ def _move_in(step: Step, folder: int, leaf: str, source: str) -> None:
     os.unlink(source)
 
 
-def _copy_in(step: Step, folder: int, leaf: str, source: str) -> None:
+def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     near = f".weft-tmp-{os.getpid()}-{os.urandom(6).hex()}"
     assert step.after is not None
     try:
@@ -118,7 +118,7 @@ def _copy_in(step: Step, folder: int, leaf: str, source: str) -> None:
             os.unlink(near, dir_fd=folder)
 
 
-def _copy_file(source: str, near: str, folder: int, after: Found) -> None:
+def _copy_file(source: str, near: str, folder: int, after: FoundEntry) -> None:
     os.chmod(source, stat.S_IMODE(after.mode) | 0o400)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
@@ -156,7 +156,7 @@ def _next_data(fd: int, start: int) -> int:
         return os.fstat(fd).st_size  # nothing but a hole up to the end
 
 
-def _make(step: Step, folder: int, leaf: str, source: str) -> None:
+def _make(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
     with suppress(FileExistsError):  # somebody made it first; what goes into it is judged by itself
         os.mkdir(leaf, dir_fd=folder)
@@ -164,7 +164,7 @@ def _make(step: Step, folder: int, leaf: str, source: str) -> None:
     _chmod(folder, leaf, stat.S_IMODE(step.after.mode) | 0o700, os.O_DIRECTORY)
 
 
-def _mode(step: Step, folder: int, leaf: str, source: str) -> None:
+def _mode(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
     if step.after.kind == "folder":
         _chmod(folder, leaf, stat.S_IMODE(step.after.mode) | 0o700, os.O_DIRECTORY)
@@ -181,25 +181,25 @@ def _chmod(folder: int, leaf: str, mode: int, flags: int = 0) -> None:
         os.close(fd)
 
 
-def _touch(step: Step, folder: int, leaf: str, source: str) -> None:
+def _touch(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     about = os.lstat(source)
     times = (about.st_atime_ns, about.st_mtime_ns)
     os.utime(leaf, ns=times, dir_fd=folder, follow_symlinks=False)
 
 
-def _remove(step: Step, folder: int, leaf: str, source: str) -> None:
+def _remove(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     os.unlink(leaf, dir_fd=folder)
 
 
-def _remove_folder(step: Step, folder: int, leaf: str, source: str) -> None:
+def _remove_folder(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     os.rmdir(leaf, dir_fd=folder)
 
 
-def _leave(step: Step, folder: int, leaf: str, source: str) -> None:
+def _leave(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     raise OSError(0, "pipes, sockets and devices are not carried over")
 
 
-_ACTIONS: dict[str, Callable[[Step, int, str, str], None]] = {
+_ACTIONS: dict[str, Callable[[ApplyStep, int, str, str], None]] = {
     "put": _put,
     "make": _make,
     "mode": _mode,
@@ -210,7 +210,7 @@ _ACTIONS: dict[str, Callable[[Step, int, str, str], None]] = {
 }
 
 
-def rewrite(upper: str, step: Step, data: bytes) -> Step:
+def rewrite(upper: str, step: ApplyStep, data: bytes) -> ApplyStep:
     """Let the upper layer have other content for a file than the command gave it; returns the step that puts it in place.
 
     Raises:
@@ -228,7 +228,7 @@ def rewrite(upper: str, step: Step, data: bytes) -> Step:
     return msgspec.structs.replace(step, do="put", after=after, is_stale=False)
 
 
-def finish_folders(root: str, done: list[Step]) -> None:
+def finish_folders(root: str, done: list[ApplyStep]) -> None:
     """Give folders the modes that the command gave them, now that nothing more goes into them; the innermost first."""
     base = open_folder(root)
     try:
@@ -246,14 +246,16 @@ def finish_folders(root: str, done: list[Step]) -> None:
         os.close(base)
 
 
-def touched(step: Step, shown: str, *, with_data: bool, unkept: str = "too large") -> Touched:
+def touched(
+    step: ApplyStep, shown: str, *, with_data: bool, unkept: str = "too large"
+) -> ChangedFile:
     """What the history is told of a step that was carried out; `unkept` says why the content of a file is not kept."""
     before, after = step.before, step.after
     action = "created" if before is None else "deleted" if after is None else "modified"
     missing = ""
     if before is not None and before.kind == "file" and (before.data is None or not with_data):
         missing = "too much at once" if before.data is not None else unkept
-    return Touched(
+    return ChangedFile(
         path=shown,
         action=action,  # type: ignore[arg-type]  # one of the three words
         before=before.hash if before is not None else None,

@@ -28,7 +28,7 @@ LONGEST = 3_000
 """Bytes of a path that is carried over: together with the project's own it must stay below what the system takes."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class OverlayChange(msgspec.Struct, frozen=True, kw_only=True):
     """One path that a command left different."""
 
     path: str
@@ -52,13 +52,13 @@ def is_empty(upper: str) -> bool:
         return next(entries, None) is None
 
 
-def changes(upper: str) -> list[Change]:
+def changes(upper: str) -> list[OverlayChange]:
     """Everything in an upper layer, each folder before what is in it, in the order of the names.
 
     Raises:
         TooMuch: there is more than `MOST`, or it lies deeper than `DEEPEST`.
     """
-    found: list[Change] = []
+    found: list[OverlayChange] = []
     for change in _walk(upper, "", 1):
         found.append(change)
         if len(found) > MOST:
@@ -66,7 +66,7 @@ def changes(upper: str) -> list[Change]:
     return found
 
 
-def _walk(folder: str, prefix: str, depth: int) -> Iterator[Change]:
+def _walk(folder: str, prefix: str, depth: int) -> Iterator[OverlayChange]:
     if depth > DEEPEST or len(os.fsencode(prefix)) > LONGEST:
         raise TooMuch(f"it made folders more than {DEEPEST} deep, or with names as long")
     with _readable(folder), os.scandir(folder) as entries:
@@ -96,21 +96,21 @@ class _readable:  # noqa: N801 - a context manager, used like a function
             os.chmod(self._folder, self._mode)
 
 
-def _change(entry: os.DirEntry[str], path: str) -> Change:
+def _change(entry: os.DirEntry[str], path: str) -> OverlayChange:
     about = entry.stat(follow_symlinks=False)
     mode = about.st_mode
     if stat.S_ISCHR(mode) and about.st_rdev == 0:
-        return Change(path=path, kind="gone")
+        return OverlayChange(path=path, kind="gone")
     if stat.S_ISREG(mode):
         if not about.st_size and _flag(entry.path, WHITEOUT):
-            return Change(path=path, kind="gone")
-        return Change(path=path, kind="file", mode=mode, size=about.st_size)
+            return OverlayChange(path=path, kind="gone")
+        return OverlayChange(path=path, kind="file", mode=mode, size=about.st_size)
     if stat.S_ISLNK(mode):
-        return Change(path=path, kind="link", mode=mode)
+        return OverlayChange(path=path, kind="link", mode=mode)
     if stat.S_ISDIR(mode):
         opaque = _flag(entry.path, OPAQUE) == b"y"
-        return Change(path=path, kind="folder", mode=mode, is_opaque=opaque)
-    return Change(path=path, kind="special", mode=mode)
+        return OverlayChange(path=path, kind="folder", mode=mode, is_opaque=opaque)
+    return OverlayChange(path=path, kind="special", mode=mode)
 
 
 def _flag(path: str, name: str) -> bytes | None:

@@ -14,15 +14,28 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from weft.errors import ToolError
-from weft.workspace.base import Touched, unkept
-from weft.workspace.boundaries.workspace import MAX_BYTES, Boundaries, Moved
-from weft.workspace.disk_threads import Threads
+from weft.workspace.base import ChangedFile, unkept
+from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import tell
 from weft.workspace.sandbox.merge import merge
-from weft.workspace.sandbox.overlay_apply import Applier, Outcome, finish_folders, rewrite, touched
+from weft.workspace.sandbox.overlay_apply import (
+    ApplyOutcome,
+    OverlayApplier,
+    finish_folders,
+    rewrite,
+    touched,
+)
 from weft.workspace.sandbox.overlay_changes import TooMuch
-from weft.workspace.sandbox.overlay_plan import HEART, KEPT_BYTES, Found, Step, plan, size_of
-from weft.workspace.sandbox.scratch import DONE, PLAN, Place
+from weft.workspace.sandbox.overlay_plan import (
+    HEART,
+    KEPT_BYTES,
+    ApplyStep,
+    FoundEntry,
+    plan,
+    size_of,
+)
+from weft.workspace.sandbox.scratch import DONE, PLAN, ScratchPlace
 
 MOST_TOLD = 10_000
 """Changes of one command that the history is told of; more are counted."""
@@ -32,7 +45,7 @@ MOST_NAMED = 20
 """Paths that the result names of a kind."""
 
 
-class Judge(Protocol):
+class ChangeJudge(Protocol):
     """Who says which paths a command may change."""
 
     def forbids(self, path: str) -> str:
@@ -44,7 +57,7 @@ StepId: TypeAlias = tuple[str, str]
 """Path and what is done there: what takes the place of another kind of thing takes two steps at one path."""
 
 
-def identified(step: Step) -> StepId:
+def identified(step: ApplyStep) -> StepId:
     """How a step is known among those of one command."""
     return step.path, step.do
 
@@ -59,14 +72,14 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     before: str = ""
     """How what was there is known again (`mark`)."""
     after: str = ""
-    told: Touched | None = None
+    told: ChangedFile | None = None
     """What the history is told of it, with what is about to be replaced; None where it is told nothing."""
 
 
-class Carried(msgspec.Struct, kw_only=True):
+class CommittedChanges(msgspec.Struct, kw_only=True):
     """What came of what a command changed."""
 
-    changes: list[Touched] = []
+    changes: list[ChangedFile] = []
     left_out: list[str] = []
     """What changed besides and the history does not hold, in sentences."""
     remarks: list[str] = []
@@ -74,20 +87,20 @@ class Carried(msgspec.Struct, kw_only=True):
     is_held_back: bool = False
 
 
-class Carrier:
+class OverlayCommit:
     """Carries the changes of one command over."""
 
     def __init__(
         self,
-        place: Place,
+        place: ScratchPlace,
         *,
         started_ns: int,
-        judge: Judge,
-        boundaries: Boundaries,
+        judge: ChangeJudge,
+        boundaries: SessionBoundaries,
         shown: Callable[[str, str], str],
         base_of: Callable[[str], bytes | None],
         aside: str,
-        threads: Threads,
+        threads: DiskThreads,
         kept_bytes: int = KEPT_BYTES,
         tidy: Callable[[], None] = lambda: None,
     ) -> None:
@@ -111,11 +124,11 @@ class Carrier:
         self._merged: list[str] = []
         self._lost: list[str] = []
         self._disarmed: list[str] = []
-        self._moved: dict[str, Moved] = {}
+        self._moved: dict[str, MovedRange] = {}
 
-    async def run(self) -> Carried:
+    async def run(self) -> CommittedChanges:
         """Bring the project to what the command saw, as far as it may be."""
-        carried = Carried()
+        carried = CommittedChanges()
         for number, (root, upper, _) in enumerate(self._place.layers):
             await self._layer(number, root, upper, carried)
         if self._tidy is not None:
@@ -124,7 +137,7 @@ class Carrier:
         carried.is_held_back |= bool(self._refused or self._lost or self._failed)
         return carried
 
-    async def _layer(self, number: int, root: str, upper: str, carried: Carried) -> None:
+    async def _layer(self, number: int, root: str, upper: str, carried: CommittedChanges) -> None:
         try:
             steps = await self._threads.run(
                 lambda: plan(root, upper, self._started, kept_bytes=self._kept_bytes)
@@ -149,9 +162,9 @@ class Carrier:
 
     # --- judging -------------------------------------------------------------------------------
 
-    async def _judged(self, steps: Sequence[Step], root: str, upper: str) -> list[Step]:
+    async def _judged(self, steps: Sequence[ApplyStep], root: str, upper: str) -> list[ApplyStep]:
         taken_away = _taken_away(steps)
-        allowed: list[Step] = []
+        allowed: list[ApplyStep] = []
         for step in steps:
             shown = self._shown(root, step.path)
             if any(step.path == each or step.path.startswith(f"{each}/") for each in taken_away):
@@ -162,7 +175,9 @@ class Carrier:
                 allowed.append(verdict)
         return allowed
 
-    async def _verdict(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
+    async def _verdict(
+        self, step: ApplyStep, shown: str, root: str, upper: str
+    ) -> ApplyStep | None:
         """The step as it may be carried out; None when it may not, which is noted."""
         if step.do == "touch":
             return None if step.is_stale else step
@@ -184,7 +199,7 @@ class Carrier:
             return None
         return step
 
-    async def _admit(self, step: Step, shown: str, root: str, upper: str) -> None:
+    async def _admit(self, step: ApplyStep, shown: str, root: str, upper: str) -> None:
         """Ask the boundaries.
 
         Raises:
@@ -198,7 +213,7 @@ class Carrier:
         if moved is not None:
             self._moved[step.path] = moved
 
-    def _merge(self, step: Step, shown: str, root: str, upper: str) -> Step | None:
+    def _merge(self, step: ApplyStep, shown: str, root: str, upper: str) -> ApplyStep | None:
         """Both changes of a file together; None where they cannot be, and then the command's version is kept aside."""
         base = self._base_of(shown)
         theirs = _content(f"{root}/{step.path}", step.before)
@@ -213,7 +228,7 @@ class Carrier:
         self._lost.append(f"{shown}{kept}")
         return None
 
-    def _keep_aside(self, step: Step, upper: str) -> str:
+    def _keep_aside(self, step: ApplyStep, upper: str) -> str:
         if step.do != "put":
             return ""
         target = f"{self._aside}/{step.path}"
@@ -227,10 +242,15 @@ class Carrier:
     # --- carrying out ----------------------------------------------------------------------------
 
     def _apply(
-        self, steps: list[Step], told: Mapping[StepId, Touched], root: str, upper: str, layer: int
-    ) -> Outcome:
+        self,
+        steps: list[ApplyStep],
+        told: Mapping[StepId, ChangedFile],
+        root: str,
+        upper: str,
+        layer: int,
+    ) -> ApplyOutcome:
         write_plan(self._place, steps, layer, told)
-        applier = Applier(root, upper)
+        applier = OverlayApplier(root, upper)
         try:
             outcome = applier.run(steps)
         finally:
@@ -247,7 +267,7 @@ class Carrier:
             self._tidy = None
         return outcome
 
-    def _settle(self, outcome: Outcome, root: str) -> None:
+    def _settle(self, outcome: ApplyOutcome, root: str) -> None:
         """Note what moved, and what could not be done."""
         for step in outcome.done:
             self._boundaries.moved(self._moved.pop(step.path, None))
@@ -283,7 +303,7 @@ class Carrier:
 
 
 def write_plan(
-    place: Place, steps: Sequence[Step], layer: int, told: Mapping[StepId, Touched]
+    place: ScratchPlace, steps: Sequence[ApplyStep], layer: int, told: Mapping[StepId, ChangedFile]
 ) -> None:
     """Write down what is about to be done, so that it can be finished after a crash, and what the history is to be told of it."""
     planned = [
@@ -301,12 +321,12 @@ def write_plan(
         file.write(msgspec.msgpack.encode(planned))
 
 
-def _without_after(told: Touched | None) -> Touched | None:
+def _without_after(told: ChangedFile | None) -> ChangedFile | None:
     """What was put in place is there to be read."""
     return None if told is None else msgspec.structs.replace(told, data_after=None)
 
 
-def mark(found: Found | None) -> str:
+def mark(found: FoundEntry | None) -> str:
     """What tells a thing from any other that could be in its place: its content, or its looks where that was not read."""
     if found is None:
         return ""
@@ -315,12 +335,12 @@ def mark(found: Found | None) -> str:
     return " ".join(map(str, found.identity))
 
 
-def mark_of_ours(found: Found | None) -> str:
+def mark_of_ours(found: FoundEntry | None) -> str:
     """The same for what lies in the upper layer, where nobody else writes and we change the looks of things ourselves."""
     return "" if found is None or found.hash is None else str(found.hash)
 
 
-def _taken_away(steps: Sequence[Step]) -> list[str]:
+def _taken_away(steps: Sequence[ApplyStep]) -> list[str]:
     """The repositories that would be none afterwards: `.git` folders."""
     gone = {
         step.path
@@ -331,10 +351,12 @@ def _taken_away(steps: Sequence[Step]) -> list[str]:
     return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
 
 
-def _told(steps: Sequence[Step], shown: Callable[[str], str], unkept: str) -> dict[StepId, Touched]:
+def _told(
+    steps: Sequence[ApplyStep], shown: Callable[[str], str], unkept: str
+) -> dict[StepId, ChangedFile]:
     """What the history is told of these steps, should they be carried out."""
     room = MOST_BYTES
-    told: dict[StepId, Touched] = {}
+    told: dict[StepId, ChangedFile] = {}
     taken = {
         size_of(step.before)
         for step in steps
@@ -350,7 +372,7 @@ def _told(steps: Sequence[Step], shown: Callable[[str], str], unkept: str) -> di
     return told
 
 
-def _came_from_elsewhere(step: Step, taken: Container[int]) -> bool:
+def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
     """True for a file that may be one that the history knows nothing of, moved here: taking it away would take somebody's only copy.
 
     `taken` are the sizes of such files that the command took away.
@@ -360,11 +382,13 @@ def _came_from_elsewhere(step: Step, taken: Container[int]) -> bool:
     return step.is_copy or size_of(step.after) in taken
 
 
-def _is_worth_telling(step: Step) -> bool:
+def _is_worth_telling(step: ApplyStep) -> bool:
     return step.do != "touch" and not step.is_ignored
 
 
-def _tell(done: Sequence[Step], told: Mapping[StepId, Touched], carried: Carried) -> None:
+def _tell(
+    done: Sequence[ApplyStep], told: Mapping[StepId, ChangedFile], carried: CommittedChanges
+) -> None:
     """Tell the history of the steps that were carried out, and count what it is not told."""
     unnamed = untold = 0
     for step in done:
@@ -381,7 +405,7 @@ def _tell(done: Sequence[Step], told: Mapping[StepId, Touched], carried: Carried
             carried.left_out.append(f"{count:,} files {what} changed")
 
 
-def _content(path: str, found: Found | None) -> bytes | None:
+def _content(path: str, found: FoundEntry | None) -> bytes | None:
     """What a file holds, also where the history does not keep it; None for what is no file, or too large to be bounded."""
     if found is None or found.kind != "file":
         return None

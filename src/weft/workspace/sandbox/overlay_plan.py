@@ -21,8 +21,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weft.ids import BlobId
-from weft.workspace.ignore import NAME, Ignore, ignore_of
-from weft.workspace.sandbox.overlay_changes import DEEPEST, Change, Kind, TooMuch, changes
+from weft.workspace.ignore import NAME, IgnoreRules, ignore_of
+from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange, TooMuch, changes
 
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
@@ -40,7 +40,7 @@ _CHUNK = 1024 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What is at a path."""
 
     kind: Kind
@@ -52,15 +52,15 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to do at one path."""
 
     path: str
     do: Do
     """`touch` changes nothing but the time; `leave` is what cannot be carried over."""
-    before: Found | None = None
+    before: FoundEntry | None = None
     """What is there now; None where nothing is."""
-    after: Found | None = None
+    after: FoundEntry | None = None
     """What is to be there."""
     is_stale: bool = False
     """Somebody else changed it while the command ran."""
@@ -72,7 +72,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The command let it run as whoever owns it, and that is not carried over."""
 
 
-def plan(root: str, upper: str, started_ns: int, *, kept_bytes: int = KEPT_BYTES) -> list[Step]:
+def plan(
+    root: str, upper: str, started_ns: int, *, kept_bytes: int = KEPT_BYTES
+) -> list[ApplyStep]:
     """The steps that bring the project to what the command saw; of files up to so many bytes the content is at hand.
 
     Raises:
@@ -92,7 +94,7 @@ class _Planner:
         """With what the command made of the ignore files: what it made besides, it may have meant to be ignored."""
         self._sources: set[int] | None = None
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ApplyStep]:
         """Each folder before what is in it."""
         made_anew: list[str] = []
         for change in self._changes:
@@ -102,12 +104,12 @@ class _Planner:
                 yield from self._emptied(change.path)
             yield from self._carried_over(change)
 
-    def _carried_over(self, change: Change) -> Iterator[Step]:
+    def _carried_over(self, change: OverlayChange) -> Iterator[ApplyStep]:
         found = self._lstat(change.path)
         if change.kind == "gone":
             yield from self._removed(change.path, found)
         elif change.kind == "special":
-            yield Step(path=change.path, do="leave")
+            yield ApplyStep(path=change.path, do="leave")
         elif change.kind == "folder":
             yield from self._folder(change, found)
         else:
@@ -116,27 +118,27 @@ class _Planner:
                 found = None
             yield self._put(change, found)
 
-    def _folder(self, change: Change, found: os.stat_result | None) -> Iterator[Step]:
+    def _folder(self, change: OverlayChange, found: os.stat_result | None) -> Iterator[ApplyStep]:
         rules = self._ignored_now if found is None else self._ignored
         ignored = rules(change.path, is_folder=True)
-        after = Found(kind="folder", mode=change.mode)
+        after = FoundEntry(kind="folder", mode=change.mode)
         if found is not None and stat.S_ISDIR(found.st_mode):
             if stat.S_IMODE(found.st_mode) != stat.S_IMODE(change.mode):
-                before = Found(kind="folder", mode=found.st_mode)
-                yield Step(
+                before = FoundEntry(kind="folder", mode=found.st_mode)
+                yield ApplyStep(
                     path=change.path, do="mode", before=before, after=after, is_ignored=ignored
                 )
             return
         yield from self._removed(change.path, found)
-        yield Step(path=change.path, do="make", after=after, is_ignored=ignored)
+        yield ApplyStep(path=change.path, do="make", after=after, is_ignored=ignored)
 
-    def _put(self, change: Change, found: os.stat_result | None) -> Step:
+    def _put(self, change: OverlayChange, found: os.stat_result | None) -> ApplyStep:
         rules = self._ignored_now if found is None else self._ignored
         ignored = rules(change.path, is_folder=False)
         source = f"{self._upper}/{change.path}"
         keep = None if ignored else self._kept_bytes
         after = _look(source, os.lstat(source), keep=keep, is_ours=True)
-        step = Step(
+        step = ApplyStep(
             path=change.path, do="put", after=after, is_ignored=ignored, is_copy=_is_copy(source)
         )
         if found is None:
@@ -179,24 +181,24 @@ class _Planner:
         found = self._lstat(path)
         return found is not None and stat.S_ISREG(found.st_mode)
 
-    def _emptied(self, path: str) -> Iterator[Step]:
+    def _emptied(self, path: str) -> Iterator[ApplyStep]:
         """A folder that was made anew: what the project has in it and the new one has not is gone."""
         folder = f"{self._root}/{path}"
         if not os.path.isdir(folder) or os.path.islink(folder):
             return
         if HEART.fullmatch(path):  # what was there is gone, whatever was put in its place
-            yield Step(path=path, do="remove_folder")
+            yield ApplyStep(path=path, do="remove_folder")
         kept = set(os.listdir(f"{self._upper}/{path}"))
         for name in sorted(set(_names(folder)) - kept):
             below = f"{path}/{name}"
             yield from self._removed(below, self._lstat(below))
 
-    def _removed(self, path: str, found: os.stat_result | None) -> Iterator[Step]:
+    def _removed(self, path: str, found: os.stat_result | None) -> Iterator[ApplyStep]:
         if found is None:
             return
         if not stat.S_ISDIR(found.st_mode):
             ignored = self._ignored(path, is_folder=False)
-            yield Step(
+            yield ApplyStep(
                 path=path,
                 do="remove",
                 before=self._look(path, found, keep=None if ignored else self._kept_bytes),
@@ -208,14 +210,14 @@ class _Planner:
             raise TooMuch(f"it removed folders more than {DEEPEST} deep")
         for name in _names(f"{self._root}/{path}"):
             yield from self._removed(f"{path}/{name}", self._lstat(f"{path}/{name}"))
-        yield Step(
+        yield ApplyStep(
             path=path,
             do="remove_folder",
-            before=Found(kind="folder", mode=found.st_mode),
+            before=FoundEntry(kind="folder", mode=found.st_mode),
             is_ignored=self._ignored(path, is_folder=True),
         )
 
-    def _look(self, path: str, found: os.stat_result, *, keep: int | None) -> Found:
+    def _look(self, path: str, found: os.stat_result, *, keep: int | None) -> FoundEntry:
         return _look(f"{self._root}/{path}", found, keep=keep)
 
     def _lstat(self, path: str) -> os.stat_result | None:
@@ -235,20 +237,20 @@ class _Ignored:
     def __init__(self, root: str, over: str = "") -> None:
         self._root = root
         self._over = over
-        self._known: dict[str, Ignore | None] = {}
+        self._known: dict[str, IgnoreRules | None] = {}
 
     def __call__(self, path: str, *, is_folder: bool) -> bool:
         parent, _, name = path.rpartition("/")
         rules = self._rules(parent)
         return rules is None or rules.ignores(name, is_folder=is_folder)
 
-    def _rules(self, folder: str) -> Ignore | None:
+    def _rules(self, folder: str) -> IgnoreRules | None:
         """The rules in force in a folder; None when it is ignored itself."""
         if folder not in self._known:
             self._known[folder] = self._find(folder)
         return self._known[folder]
 
-    def _find(self, folder: str) -> Ignore | None:
+    def _find(self, folder: str) -> IgnoreRules | None:
         if not folder:
             return ignore_of(self._root, self._over)
         parent, _, name = folder.rpartition("/")
@@ -259,7 +261,7 @@ class _Ignored:
         return rules.below(name, f"{self._root}/{folder}", over)
 
 
-def _disarmed(step: Step, *, allowed: int = 0) -> Step:
+def _disarmed(step: ApplyStep, *, allowed: int = 0) -> ApplyStep:
     """The step without bits that let a file run as whoever owns it, but for those that the very same content had before.
 
     The sandbox itself does not heed them; outside, a program of the command's would run as the person, or as root.
@@ -276,7 +278,7 @@ def started_now() -> int:
     return time.clock_gettime_ns(getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME))
 
 
-def size_of(found: Found) -> int:
+def size_of(found: FoundEntry) -> int:
     """Bytes of a file."""
     return found.identity[2] if found.identity else 0
 
@@ -286,9 +288,11 @@ def identity(about: os.stat_result) -> tuple[int, ...]:
     return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
-def _look(path: str, about: os.stat_result, *, keep: int | None, is_ours: bool = False) -> Found:
+def _look(
+    path: str, about: os.stat_result, *, keep: int | None, is_ours: bool = False
+) -> FoundEntry:
     """What is at a path, with content up to so many bytes; None reads nothing."""
-    found = Found(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
+    found = FoundEntry(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
     if keep is None:
         return found
     if found.kind == "link":

@@ -18,19 +18,19 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from weft.workspace.base import Touched
-from weft.workspace.sandbox.overlay_apply import Applier, finish_folders
+from weft.workspace.base import ChangedFile
+from weft.workspace.sandbox.overlay_apply import OverlayApplier, finish_folders
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes, is_empty
 from weft.workspace.sandbox.overlay_commit import PlannedStep, identified, mark, mark_of_ours
-from weft.workspace.sandbox.overlay_plan import Step, plan
+from weft.workspace.sandbox.overlay_plan import ApplyStep, plan
 from weft.workspace.sandbox.scratch import (
     DONE,
     JOB,
     KEPT,
     LOCK,
     PLAN,
-    Job,
-    Place,
+    ScratchJob,
+    ScratchPlace,
     records_of,
     remove,
 )
@@ -40,7 +40,7 @@ KEPT_DAYS = 7
 _NAMED = 10
 
 
-class Remains(msgspec.Struct, frozen=True, kw_only=True):
+class RecoveredCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one command, and done with it."""
 
     label: str
@@ -52,7 +52,7 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that somebody changed since, and that were left alone."""
     unapplied: tuple[str, ...] = ()
     """Paths that the command wrote and that never reached the project, as it had not ended."""
-    changes: tuple[Touched, ...] = ()
+    changes: tuple[ChangedFile, ...] = ()
     """What the history is to be told of those that were finished."""
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
         return f"{said}."
 
 
-def settle(base: str, label: str) -> Remains | None:
+def settle(base: str, label: str) -> RecoveredCommand | None:
     """Find what a dead process left of this command, and finish it if it can be; None when there is nothing of it."""
     for folder in _folders(base):
         with _orphaned(folder) as is_orphaned:
@@ -82,7 +82,7 @@ def settle(base: str, label: str) -> Remains | None:
             for place in _places(folder):
                 job = _job(place)
                 if job is not None and job.label == label:
-                    return _settled(Place(folder=place, roots=job.roots), job, done)
+                    return _settled(ScratchPlace(folder=place, roots=job.roots), job, done)
             if done:
                 return _told(label, folder, done, ())
     return None
@@ -116,13 +116,15 @@ def _recorded(folder: str, label: str) -> list[PlannedStep]:
     return steps
 
 
-def _settled(place: Place, job: Job, recorded: Sequence[PlannedStep]) -> Remains:
+def _settled(
+    place: ScratchPlace, job: ScratchJob, recorded: Sequence[PlannedStep]
+) -> RecoveredCommand:
     numbers = range(len(job.roots))
     done = [step for number in numbers for step in _steps(f"{place.folder}/{DONE}{number}")]
     done = [*recorded, *done]
     planned = [step for number in numbers for step in _steps(f"{place.folder}/{PLAN}{number}")]
     if not done and not planned:
-        return Remains(label=job.label, folder=place.folder, unapplied=_written(place))
+        return RecoveredCommand(label=job.label, folder=place.folder, unapplied=_written(place))
     left: list[str] = []
     for number, (root, upper, _) in enumerate(place.layers):
         wanted = [step for step in planned if step.layer == number]
@@ -133,8 +135,10 @@ def _settled(place: Place, job: Job, recorded: Sequence[PlannedStep]) -> Remains
     return _told(job.label, place.folder, steps, left)
 
 
-def _told(label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[str]) -> Remains:
-    return Remains(
+def _told(
+    label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[str]
+) -> RecoveredCommand:
+    return RecoveredCommand(
         label=label,
         folder=folder,
         finished=tuple(os.fsdecode(step.path) for step in steps if step.do != "touch"),
@@ -143,7 +147,7 @@ def _told(label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[
     )
 
 
-def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Job) -> list[str]:
+def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: ScratchJob) -> list[str]:
     """Do what is left of a plan; returns the paths that somebody changed since."""
     known = {(os.fsdecode(step.path), step.do): step for step in wanted}
     for step in wanted:
@@ -153,7 +157,7 @@ def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Job) ->
     steps = [step for step in plan(root, upper, job.started_ns) if identified(step) in known]
     fit = [step for step in steps if _is_as_before(step, known[identified(step)])]
     left = [step.path for step in steps if step not in fit and step.do != "remove_folder"]
-    applier = Applier(root, upper)
+    applier = OverlayApplier(root, upper)
     try:
         outcome = applier.run(fit)
     finally:
@@ -162,12 +166,12 @@ def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Job) ->
     return left + [step.path for step, _ in outcome.failed if step.do != "remove_folder"]
 
 
-def _is_as_before(step: Step, planned: PlannedStep) -> bool:
+def _is_as_before(step: ApplyStep, planned: PlannedStep) -> bool:
     """True when the project still has what it had when the step was judged, and the layer what it was judged for."""
     return (mark(step.before), mark_of_ours(step.after)) == (planned.before, planned.after)
 
 
-def _written(place: Place) -> tuple[str, ...]:
+def _written(place: ScratchPlace) -> tuple[str, ...]:
     found: list[str] = []
     with suppress(TooMuch, OSError):
         for _, upper, _ in place.layers:
@@ -184,10 +188,10 @@ def _steps(path: str) -> list[PlannedStep]:
         return []
 
 
-def _job(place: str) -> Job | None:
+def _job(place: str) -> ScratchJob | None:
     try:
         with open(f"{place}/{JOB}", "rb") as file:
-            return msgspec.json.decode(file.read(), type=Job)
+            return msgspec.json.decode(file.read(), type=ScratchJob)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -205,7 +209,7 @@ def _holds_something(place: str) -> bool:
         return False
     if os.path.exists(f"{place}/{DONE}0"):
         return True
-    layers = Place(folder=place, roots=job.roots).layers
+    layers = ScratchPlace(folder=place, roots=job.roots).layers
     return any(os.path.isdir(upper) and not is_empty(upper) for _, upper, _ in layers)
 
 

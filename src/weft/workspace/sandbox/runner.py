@@ -1,6 +1,6 @@
 """Commands that can do nothing but what is judged.
 
-`Sandbox` is what one process has: the keeper, the folder that commands write to, and what it found out about this machine by trying.
+`ProcessSandbox` is what one process has: the keeper, the folder that commands write to, and what it found out about this machine by trying.
 `SandboxRunner` is the runner of one session: it runs a command in a box over the project, and when the command is over, what it changed is
 judged (boundaries, protected paths, rules) and only then put into the project, path by path.  What is refused is named, and stays out.
 
@@ -26,29 +26,29 @@ import anyio
 import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError, ToolError
-from weft.workspace.base import Command, Runner, RunResult
-from weft.workspace.boundaries.workspace import Boundaries
-from weft.workspace.disk_threads import Threads
-from weft.workspace.paths import Roots
-from weft.workspace.process.capture import Capture
+from weft.workspace.base import ProcessCommand, Runner, RunResult
+from weft.workspace.boundaries.workspace import SessionBoundaries
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.paths import WorkspaceRoots
+from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.environment import scrubbed
-from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, Pipe, stdin_file
+from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import (
     SWITCH,
     Cell,
-    Charter,
+    CellConfig,
+    CellRun,
+    ExecRequest,
     Keeper,
-    Order,
-    Plan,
-    Run,
-    Unavailable,
+    MountPlan,
+    SandboxUnavailable,
     keeper_command,
 )
-from weft.workspace.sandbox.hidden import Hidden
-from weft.workspace.sandbox.overlay_commit import Carried, Carrier, Judge
+from weft.workspace.sandbox.hidden import HiddenPaths
+from weft.workspace.sandbox.overlay_commit import ChangeJudge, CommittedChanges, OverlayCommit
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.sandbox.overlay_recovery import sweep
-from weft.workspace.sandbox.scratch import Job, Place, Scratch
+from weft.workspace.sandbox.scratch import ScratchFolder, ScratchJob, ScratchPlace
 from weft.workspace.sandbox.seccomp import NUMBERS, program
 
 SIDE_BY_SIDE = 2
@@ -83,7 +83,7 @@ NO_SANDBOX = (
 _NO_LANDLOCK = "is not in this kernel: named pipes outside can be written to"
 
 
-class Layer(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the sandbox is made of, tried on this machine."""
 
     name: str
@@ -97,7 +97,7 @@ class SandboxReport(msgspec.Struct, frozen=True, kw_only=True):
     is_available: bool
     reason: str = ""
     """Why there is no sandbox, for people."""
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[SandboxLayer, ...] = ()
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Files and folders that are not hidden, by path or by name."""
 
 
-class Sandbox:
+class ProcessSandbox:
     """The sandbox of one process."""
 
     def __init__(
@@ -128,15 +128,15 @@ class Sandbox:
         home = environ.get("HOME", "")
         self._home = os.path.realpath(home) if home else ""
         folder = os.path.realpath(folder)
-        self.scratch = Scratch(folder)
-        self._hidden = Hidden(self._home, folders=[*hidden, folder], shown=self.options.shown)
+        self.scratch = ScratchFolder(folder)
+        self._hidden = HiddenPaths(self._home, folders=[*hidden, folder], shown=self.options.shown)
         self._is_known_machine = os.uname().machine in NUMBERS
         self._keeper: Keeper | None = None
         self._starting = anyio.Lock()
         self._broken = ""
         """Why there is none; found out once."""
         self._tried: dict[tuple[str, ...], str] = {}
-        self._ready: dict[tuple[str, ...], list[Box]] = {}
+        self._ready: dict[tuple[str, ...], list[CommandBox]] = {}
 
     def hide(self, paths: Sequence[str]) -> None:
         """Commands that start from now on must not see these either."""
@@ -152,7 +152,7 @@ class Sandbox:
         async with self._starting:
             try:
                 await self._start()
-            except Unavailable as error:
+            except SandboxUnavailable as error:
                 return str(error)
             if key not in self._tried:
                 self._tried[key] = await self._try(key)
@@ -169,24 +169,24 @@ class Sandbox:
             return SandboxReport(is_available=False, reason=reason, layers=self._layers(reason))
         return SandboxReport(is_available=True, layers=self._layers(""))
 
-    def _layers(self, reason: str) -> tuple[Layer, ...]:
+    def _layers(self, reason: str) -> tuple[SandboxLayer, ...]:
         network = "on" if self.options.network else "off"
         sockets = "allowed" if self.options.unix_sockets else "refused"
         has_landlock = self._keeper is not None and self._keeper.has_landlock
         return (
-            Layer(name="bubblewrap", works=self._is_up, detail=self._broken),
-            Layer(name="overlay", works=not reason, detail=reason),
-            Layer(
+            SandboxLayer(name="bubblewrap", works=self._is_up, detail=self._broken),
+            SandboxLayer(name="overlay", works=not reason, detail=reason),
+            SandboxLayer(
                 name="system call filter",
                 works=self._is_known_machine,
                 detail=f"unix sockets {sockets}",
             ),
-            Layer(
+            SandboxLayer(
                 name="landlock",
                 works=has_landlock,
                 detail="named pipes outside refused" if has_landlock else _NO_LANDLOCK,
             ),
-            Layer(name="network", works=True, detail=network),
+            SandboxLayer(name="network", works=True, detail=network),
         )
 
     @property
@@ -195,34 +195,34 @@ class Sandbox:
 
     async def _start(self) -> None:
         if self._broken:
-            raise Unavailable(self._broken)
+            raise SandboxUnavailable(self._broken)
         if self._is_up:
             return
         try:
             if not self.scratch.folder:
                 self._open_scratch()
             await self._open_keeper()
-        except Unavailable as error:
+        except SandboxUnavailable as error:
             self._broken = str(error)
             raise
 
     def _open_scratch(self) -> None:
         if not sys.platform.startswith("linux") or not self._is_known_machine:
-            raise Unavailable("only Linux on x86-64 and 64-bit ARM has it")
+            raise SandboxUnavailable("only Linux on x86-64 and 64-bit ARM has it")
         try:
             self.scratch.open()
         except OSError as error:
-            raise Unavailable(
+            raise SandboxUnavailable(
                 f"its folder cannot be made: {error.filename}: {error.strerror}"
             ) from error
 
     async def _open_keeper(self) -> None:
         bubblewrap = _find("bwrap", self._scrubbed["PATH"])
         if bubblewrap is None:
-            raise Unavailable("bubblewrap (the program bwrap) is not installed")
+            raise SandboxUnavailable("bubblewrap (the program bwrap) is not installed")
         python = sys.executable or _find("python3", self._scrubbed["PATH"])
         if not python:
-            raise Unavailable("there is no Python interpreter to run the keeper")
+            raise SandboxUnavailable("there is no Python interpreter to run the keeper")
         argv = keeper_command(
             bubblewrap=bubblewrap,
             python=python,
@@ -234,7 +234,7 @@ class Sandbox:
             await before.aclose()
         try:
             self._keeper = await _opened(argv)
-        except Unavailable as error:
+        except SandboxUnavailable as error:
             if SWITCH not in str(error):
                 raise
             # An older bubblewrap does not have it; the filter and the lack of capabilities say the same.
@@ -244,8 +244,8 @@ class Sandbox:
         """Run something in a box over these folders; empty when it did what it should."""
         if why := _unfit(roots):
             return why
-        box = self.box(roots, Job(label="", roots=roots, started_ns=0))
-        command = Command(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
+        box = self.box(roots, ScratchJob(label="", roots=roots, started_ns=0))
+        command = ProcessCommand(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
         nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         try:
             run = box.cell.run(self.order(command, roots), (nothing, nothing, nothing))
@@ -268,7 +268,7 @@ class Sandbox:
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             await keeper.aclose()
-        await Threads().run(self._tidy)
+        await DiskThreads().run(self._tidy)
 
     def _tidy(self) -> None:
         if self.scratch.folder:
@@ -284,7 +284,7 @@ class Sandbox:
             raise RetryableToolError("the sandbox broke down; try again")
         return self._keeper
 
-    def box(self, roots: tuple[str, ...], job: Job) -> Box:
+    def box(self, roots: tuple[str, ...], job: ScratchJob) -> CommandBox:
         """A box over these folders for one command: one that stands ready, or a new one."""
         stamp = self._hidden.stamp()
         while ready := self._ready.get(roots):
@@ -314,30 +314,32 @@ class Sandbox:
                 # In turns: while the one takes its last view apart and makes the next, the other runs a command.
                 ready.append(self._made(self.keeper.cell(self._charter()), roots))
 
-    def _made(self, cell: Cell, roots: tuple[str, ...]) -> Box:
+    def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandBox:
         place = self.scratch.place(roots)
         cell.prepare(
-            Plan(
+            MountPlan(
                 layers=tuple(place.layers),
                 temporary=tuple(self._temporary(roots[0])),
                 empty_file=self.scratch.unreadable,
                 hidden=tuple(self._hidden.of_machine(roots)),
             )
         )
-        return Box(self.keeper, cell, place, self._hidden.stamp())
+        return CommandBox(self.keeper, cell, place, self._hidden.stamp())
 
-    def _let_go(self, box: Box) -> None:
+    def _let_go(self, box: CommandBox) -> None:
         box.cell.close()
         self.scratch.give_back(box.place)
 
-    def _charter(self) -> Charter:
+    def _charter(self) -> CellConfig:
         password = secrets.randbits(63)
         code = program(os.uname().machine, password, unix_sockets=self.options.unix_sockets)
-        return Charter(environ={**self._scrubbed, **_INSIDE}, filter=code or b"", password=password)
+        return CellConfig(
+            environ={**self._scrubbed, **_INSIDE}, filter=code or b"", password=password
+        )
 
-    def order(self, command: Command, roots: Sequence[str]) -> Order:
+    def order(self, command: ProcessCommand, roots: Sequence[str]) -> ExecRequest:
         """A command as a box takes it."""
-        return Order(
+        return ExecRequest(
             argv=command.argv,
             cwd=command.cwd,
             environ=command.env,
@@ -358,7 +360,7 @@ class Sandbox:
         return found
 
 
-def _is_held(place: Place) -> bool:
+def _is_held(place: ScratchPlace) -> bool:
     """True when what the trial wrote is in the overlay and not in the project."""
     root, upper, _ = place.layers[0]
     return os.path.exists(f"{upper}/{_TRIAL}") and not os.path.exists(f"{root}/{_TRIAL}")
@@ -368,10 +370,12 @@ _INSIDE = {"TMPDIR": "/tmp", "WEFT_SANDBOX": "1"}
 """What a program in a box finds in its environment besides."""
 
 
-class Box:
+class CommandBox:
     """A cell with a view of the project, and the place where its command writes."""
 
-    def __init__(self, keeper: Keeper, cell: Cell, place: Place, stamp: tuple[int, ...]) -> None:
+    def __init__(
+        self, keeper: Keeper, cell: Cell, place: ScratchPlace, stamp: tuple[int, ...]
+    ) -> None:
         self.cell, self.place = cell, place
         self._keeper, self._stamp = keeper, stamp
         self._roots = [_which_folder(root) for root in place.roots]
@@ -393,13 +397,13 @@ class SandboxRunner(Runner):
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: ProcessSandbox,
         inner: Runner,
         *,
         root: str,
         added: Sequence[str] = (),
-        judge: Judge,
-        boundaries: Boundaries,
+        judge: ChangeJudge,
+        boundaries: SessionBoundaries,
         base_of: Callable[[str], bytes | None] = lambda path: None,
         is_required: bool = False,
         kept_bytes: int = KEPT_BYTES,
@@ -410,21 +414,21 @@ class SandboxRunner(Runner):
         """
         self._sandbox = sandbox
         self._inner = inner
-        self._names = Roots(root, added)
+        self._names = WorkspaceRoots(root, added)
         self._roots = _outermost([self._names.root, *(os.path.realpath(each) for each in added)])
         self._judge = judge
         self._boundaries = boundaries
         self._base_of = base_of
         self._is_required = is_required
         self._kept_bytes = kept_bytes
-        self._threads = Threads.of(self._names.root)
+        self._threads = DiskThreads.of(self._names.root)
         self._has_told = False
         """The person knows that there is no sandbox."""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
 
-    def knows_changes(self, command: Command) -> bool:
+    def knows_changes(self, command: ProcessCommand) -> bool:
         is_inside = not (command.only_reads or command.is_unconfined)
         return (is_inside and self._sandbox.holds(self._roots)) or self._inner.knows_changes(
             command
@@ -437,7 +441,7 @@ class SandboxRunner(Runner):
         return await self._sandbox.why_not(self._roots)
 
     async def run(
-        self, command: Command, on_output: Callable[[str], None] | None = None
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         if command.only_reads or command.is_unconfined:
             return await self._inner.run(command, on_output)
@@ -448,7 +452,7 @@ class SandboxRunner(Runner):
                 )
             return self._told(await self._inner.run(command, on_output), why)
         started = started_now()
-        job = Job(label=command.label, roots=self._roots, started_ns=started)
+        job = ScratchJob(label=command.label, roots=self._roots, started_ns=started)
         box = self._sandbox.box(self._roots, job)
         place = box.place
         try:
@@ -463,7 +467,7 @@ class SandboxRunner(Runner):
         loop.call_soon(self._sandbox.make_ready, box.cell, self._roots)
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
-            return _with(result, Carried(), self._walls(result))
+            return _with(result, CommittedChanges(), self._walls(result))
         # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
         with anyio.CancelScope(shield=True):
             carried = await self._carrier(place, started, command.label).run()
@@ -477,9 +481,9 @@ class SandboxRunner(Runner):
         return msgspec.structs.replace(result, notes=(*result.notes, NO_SANDBOX.format(why)))
 
     async def _run(
-        self, command: Command, cell: Cell, on_output: Callable[[str], None] | None
+        self, command: ProcessCommand, cell: Cell, on_output: Callable[[str], None] | None
     ) -> RunResult:
-        with closing(Capture(on_output)) as output, closing(Capture(None)) as errors:
+        with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
             order = self._sandbox.order(command, self._roots)
             running = _Running(cell, order, command, output, errors)
             try:
@@ -490,9 +494,9 @@ class SandboxRunner(Runner):
                 await running.close()
             return running.result(command, timed_out=timed_out)
 
-    def _carrier(self, place: Place, started: int, label: str) -> Carrier:
+    def _carrier(self, place: ScratchPlace, started: int, label: str) -> OverlayCommit:
         scratch = self._sandbox.scratch
-        return Carrier(
+        return OverlayCommit(
             place,
             started_ns=started,
             judge=self._judge,
@@ -523,12 +527,17 @@ class _Running:
     """One command in its box."""
 
     def __init__(
-        self, cell: Cell, order: Order, command: Command, output: Capture, errors: Capture
+        self,
+        cell: Cell,
+        order: ExecRequest,
+        command: ProcessCommand,
+        output: OutputCapture,
+        errors: OutputCapture,
     ) -> None:
         self._started = time.monotonic()
         self._output, self._errors = output, errors
         captures = [output, errors] if command.errors_apart else [output]
-        self._pipes = [Pipe(capture) for capture in captures]
+        self._pipes = [OutputPipe(capture) for capture in captures]
         stdin = stdin_file(command.stdin)
         if stdin < 0:
             stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -570,7 +579,7 @@ class _Running:
                     pass
                 pipe.close()
 
-    def result(self, command: Command, *, timed_out: bool) -> RunResult:
+    def result(self, command: ProcessCommand, *, timed_out: bool) -> RunResult:
         """How it ended.
 
         Raises:
@@ -595,7 +604,7 @@ class _Running:
         )
 
 
-def _with(result: RunResult, carried: Carried, walls: str) -> RunResult:
+def _with(result: RunResult, carried: CommittedChanges, walls: str) -> RunResult:
     remarks = [*carried.remarks, walls] if walls else carried.remarks
     return msgspec.structs.replace(
         result,
@@ -606,7 +615,7 @@ def _with(result: RunResult, carried: Carried, walls: str) -> RunResult:
     )
 
 
-def _explain(run: Run, command: Command) -> ToolError:
+def _explain(run: CellRun, command: ProcessCommand) -> ToolError:
     if run.stage == "chdir":
         return FinalToolError(f"there is no folder {command.cwd!r} to run the command in")
     if run.stage == "exec" and run.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -35,7 +35,7 @@ _REMEMBERED = 32
 _REMEMBERED_BYTES = 256 * 1024 * 1024
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class ScratchJob(msgspec.Struct, frozen=True, kw_only=True):
     """Whose command a place belongs to."""
 
     label: str
@@ -43,7 +43,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ScratchPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where one command writes."""
 
     folder: str
@@ -63,14 +63,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return all(is_empty(upper) for _, upper, _ in self.layers)
 
 
-class Scratch:
+class ScratchFolder:
     """The private folder of this process."""
 
     def __init__(self, base: str) -> None:
         self.base = base
         self.folder = ""
         self._lock: int | None = None
-        self._resting: dict[tuple[str, ...], deque[Place]] = {}
+        self._resting: dict[tuple[str, ...], deque[ScratchPlace]] = {}
         self._records: deque[tuple[str, int]] = deque()
         self._count = 0
         self._record_count = 0
@@ -109,12 +109,12 @@ class Scratch:
             os.makedirs(path, mode=0o700, exist_ok=True)
         return path
 
-    def place(self, roots: tuple[str, ...]) -> Place:
+    def place(self, roots: tuple[str, ...]) -> ScratchPlace:
         """A place for one command, for it alone."""
         resting = self._resting.setdefault(roots, deque())
         return resting.popleft() if len(resting) > _REST else self._new(roots)
 
-    def assign(self, place: Place, job: Job) -> None:
+    def assign(self, place: ScratchPlace, job: ScratchJob) -> None:
         """Write down whose command it is for."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         fd = os.open(f"{place.folder}/{JOB}", flags, 0o600)
@@ -127,9 +127,9 @@ class Scratch:
         """A folder, not made yet, for what one command loses."""
         return f"{self.base}/{KEPT}/{os.path.basename(self.folder)}-{secrets.token_hex(4)}"
 
-    def _new(self, roots: tuple[str, ...]) -> Place:
+    def _new(self, roots: tuple[str, ...]) -> ScratchPlace:
         self._count += 1
-        place = Place(folder=f"{self.folder}/{self._count}", roots=roots)
+        place = ScratchPlace(folder=f"{self.folder}/{self._count}", roots=roots)
         os.mkdir(place.folder, 0o700)
         for root, upper, work in place.layers:
             os.mkdir(work, 0o700)
@@ -137,7 +137,7 @@ class Scratch:
             os.chmod(upper, _mode_for(root))
         return place
 
-    def give_back(self, place: Place) -> None:
+    def give_back(self, place: ScratchPlace) -> None:
         """A place in which there is nothing; what a command did to the folder itself is undone."""
         try:
             for root, upper, _ in place.layers:
@@ -147,11 +147,11 @@ class Scratch:
         else:
             self._resting.setdefault(place.roots, deque()).append(place)
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: ScratchPlace) -> None:
         """A place whose changes nobody wants; blocks."""
         remove(place.folder)
 
-    def settle(self, place: Place, label: str) -> None:
+    def settle(self, place: ScratchPlace, label: str) -> None:
         """Empty a place whose changes are in the project, and take it back; what they were stays written down.  Blocks."""
         for number in range(len(place.roots)):
             done = f"{place.folder}/{DONE}{number}"

@@ -10,7 +10,7 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_OF_ONE = 1024 * 1024
 
 
-class Versions:
+class SeenVersions:
     """Path → the version that was seen last."""
 
     def __init__(self) -> None:
