@@ -9,7 +9,7 @@ from weft.api.reports import ChildInfo
 from weft.api.tree_view import CheckpointInfo, TreeMessage, TreeView
 from weft.cli.chat.outline import DEEPEST, places
 from weft.ids import NodeId, SessionId
-from weft.session.commands import Branch
+from weft.session import Branch
 
 
 def message(name: str, parent: str | None, **fields: object) -> TreeMessage:

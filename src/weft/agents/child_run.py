@@ -37,7 +37,6 @@ from weft.loop import Commit, child_finished
 from weft.messages import Part, Usage
 from weft.session import (
     AbortTurn,
-    Accepted,
     AnswerQuestion,
     ContinueTurn,
     RespondToPermission,
@@ -160,7 +159,7 @@ class ChildRun:
         if turn.open is not None and handle.status not in ("interrupted", "error"):
             return turn.open.turn_id
         if turn.open is not None or (self._goes_on and turn.last_reason == "aborted"):
-            return _turn_of(await handle.call(ContinueTurn()))
+            return (await handle.call(ContinueTurn())).turn_id
         if turn.last_turn is not None:
             return turn.last_turn
         for command in self._wanted.first:
@@ -170,7 +169,7 @@ class ChildRun:
             when_busy="refuse",
             input_id=InputId(f"errand-{self.child}"),
         )
-        return _turn_of(await handle.call(said))
+        return (await handle.call(said)).turn_id
 
     # -- following
 
@@ -298,10 +297,6 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
 
 def _is_stuck(handle: ChildHandle, status: str) -> bool:
     return status in ("interrupted", "error") and handle.state.turn.open is not None
-
-
-def _turn_of(accepted: object) -> TurnId | None:
-    return msgspec.convert(accepted, Accepted, from_attributes=True).turn_id
 
 
 def _handed_on(

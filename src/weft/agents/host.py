@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from weft.project import AgentDefinitions
 from weft.session import AbortReceipt, AbortTurn, Command, Subscription
 from weft.state import SessionState
 from weft.workspace import Runner
+
+T = TypeVar("T")
 
 
 class ChildHandle(Protocol):
@@ -36,7 +38,7 @@ class ChildHandle(Protocol):
         """Why the session is down; empty when it is not."""
         ...
 
-    async def call(self, command: Command) -> Any:
+    async def call(self, command: Command[T]) -> T:
         """Have a command carried out."""
         ...
 
@@ -70,7 +72,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """None: the parent's."""
     facts: tuple[Fact, ...] = ()
     """What else its log begins with."""
-    first: tuple[Command, ...] = ()
+    first: tuple[Command[Any], ...] = ()
     """What is to be carried out there before its task; each with an `input_id`, so that it is done once."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from weft.api.handle import SessionHandle, input_id_of
 from weft.errors import UsageError
 from weft.ids import NodeId
@@ -50,8 +48,7 @@ class BranchCalls(SessionHandle):
             UsageError: there is no such message, or the name is taken.
         """
         node = await self._node(node_or_index)
-        command = BranchAt(node=node, name=name or "", **self._by(input_id))
-        return msgspec.convert(await self._call(command), Branch)
+        return await self._call(BranchAt(node=node, name=name or "", **self._by(input_id)))
 
     async def list_branches(self) -> list[Branch]:
         """Every branch; the present one ends at the head."""
@@ -62,8 +59,7 @@ class BranchCalls(SessionHandle):
     ) -> Branch:
         """Go on with another branch; the line that is left keeps its place."""
         name = await self._branch_name(name_or_index)
-        answer = await self._call(SwitchBranch(name=name, **self._by(input_id)))
-        return msgspec.convert(answer, Branch)
+        return await self._call(SwitchBranch(name=name, **self._by(input_id)))
 
     async def rename_branch(
         self, name_or_index: str | int, new_name: str, *, input_id: str | None = None
@@ -83,8 +79,7 @@ class BranchCalls(SessionHandle):
 
     async def checkpoint(self, label: str | None = None, *, input_id: str | None = None) -> str:
         """Name the place where the conversation stands; returns the name."""
-        answer = await self._call(SetCheckpoint(label=label or "", **self._by(input_id)))
-        return str(answer)
+        return await self._call(SetCheckpoint(label=label or "", **self._by(input_id)))
 
     async def rewind(
         self,
@@ -118,7 +113,7 @@ class BranchCalls(SessionHandle):
             input_id=input_id_of(input_id),
             client=self._client,
         )
-        return msgspec.convert(await self._call(command), RewindPlan)
+        return await self._call(command)
 
     async def undo_rewind(
         self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
@@ -130,7 +125,7 @@ class BranchCalls(SessionHandle):
             UsageError: there is none.
         """
         command = UndoRewind(preview=preview, overwrite=tuple(overwrite), **self._by(input_id))
-        return msgspec.convert(await self._call(command), RewindPlan)
+        return await self._call(command)
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
         """The node that is meant, and the checkpoint, where it is meant by that."""

@@ -7,7 +7,7 @@ another process owns it, that process is asked.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from weft.errors import SessionStopped, UsageError
 from weft.ids import InputId, SessionId
@@ -22,6 +22,8 @@ from weft.tools import OutputSchema
 if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
+
+T = TypeVar("T")
 
 MESSAGE_OPTIONS = frozenset(
     {
@@ -126,7 +128,7 @@ class SessionHandle:
             self._port_now = port
         return self._port_now
 
-    async def _call(self, command: Command) -> Any:
+    async def _call(self, command: Command[T]) -> T:
         port = await self._port()
         try:
             return await port.call(command)

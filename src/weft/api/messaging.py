@@ -34,7 +34,6 @@ from weft.session import (
     EditPlan,
     EditQueued,
     MarkNode,
-    QueuedMessages,
     RecallQueues,
     RemoveQueued,
     ReorderQueue,
@@ -79,8 +78,7 @@ class MessagingCalls(SessionHandle):
             input_id=input_id_of(input_id),
             client=self._client,
         )
-        accepted = _accepted(await port.call(command))
-        return self._typed(await reply_to(port, accepted), options.get("schema"))
+        return self._typed(await reply_to(port, await port.call(command)), options.get("schema"))
 
     def _typed(self, reply: Reply, wanted: Any) -> Reply:
         """The reply with its result in the type that was asked for."""
@@ -112,7 +110,7 @@ class MessagingCalls(SessionHandle):
         input_id: str | None,
         options: dict[str, Any],
     ) -> Accepted:
-        answer = await self._call(
+        return await self._call(
             SendPrompt(
                 parts=as_parts(content),
                 when_busy=when_busy,
@@ -121,7 +119,6 @@ class MessagingCalls(SessionHandle):
                 client=self._client,
             )
         )
-        return _accepted(answer)
 
     async def get_queued_messages(self) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]:
         """Both queues (steering, follow-up), only to look at."""
@@ -134,9 +131,7 @@ class MessagingCalls(SessionHandle):
         self, *, input_id: str | None = None
     ) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]:
         """Both queues, emptied."""
-        queued = msgspec.convert(
-            await self._call(RecallQueues(**self._by(input_id))), QueuedMessages
-        )
+        queued = await self._call(RecallQueues(**self._by(input_id)))
         return queued.steering, queued.follow_up
 
     async def clear_queues(self, *, input_id: str | None = None) -> None:
@@ -145,8 +140,7 @@ class MessagingCalls(SessionHandle):
 
     async def dequeue_steering(self, *, input_id: str | None = None) -> QueueEntry | None:
         """Take back the next steering message; None when there is none."""
-        answer = await self._call(DequeueSteering(**self._by(input_id)))
-        return None if answer is None else msgspec.convert(answer, QueueEntry)
+        return await self._call(DequeueSteering(**self._by(input_id)))
 
     @staticmethod
     def combine_queue_entries_to_text(entries: Sequence[QueueEntry]) -> str:
@@ -171,19 +165,18 @@ class MessagingCalls(SessionHandle):
 
     async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
-        receipt = await (await self._port()).abort(AbortTurn(reason=reason, **self._by(input_id)))
-        return msgspec.convert(receipt, AbortReceipt)
+        port = await self._port()
+        return await port.abort(AbortTurn(reason=reason, **self._by(input_id)))
 
     async def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted:
         """Go on from exactly what is stored, after an interruption, an abort or a limit."""
-        command = ContinueTurn(options=self._options(options), **self._by(input_id))
-        return _accepted(await self._call(command))
+        return await self._call(ContinueTurn(options=self._options(options), **self._by(input_id)))
 
     async def continue_and_wait(self, *, input_id: str | None = None, **options: Any) -> Reply:
         """`continue_turn`, and wait for the turn's end."""
         port = await self._port()
         command = ContinueTurn(options=self._options(options), **self._by(input_id))
-        return await reply_to(port, _accepted(await port.call(command)), self._host.now())
+        return await reply_to(port, await port.call(command), self._host.now())
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
         """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
@@ -403,7 +396,3 @@ class MessagingCalls(SessionHandle):
         await self._call(
             AnswerQuestion(request_id=RequestId(request_id), answer=answer, **self._by(input_id))
         )
-
-
-def _accepted(answer: Any) -> Accepted:
-    return msgspec.convert(answer, Accepted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -36,6 +36,8 @@ from weft.session import (
     digest,
 )
 from weft.state import EditBoundary, SessionState
+
+T = TypeVar("T")
 
 RECORD_SECONDS = 5.0
 """How long a summary that was given up may take to be counted."""
@@ -80,11 +82,11 @@ class SettingsCalls(SessionHandle):
             UsageError: no rotation is configured.
         """
         rotation = tuple(str(self._host.model_named(each)) for each in self._host.rotation())
-        return str(await self._call(CycleModel(rotation=rotation, **self._by(input_id))))
+        return await self._call(CycleModel(rotation=rotation, **self._by(input_id)))
 
     async def cycle_thinking_level(self, *, input_id: str | None = None) -> str:
         """Think one level harder, and after the hardest not at all; returns the level."""
-        return str(await self._call(CycleThinking(**self._by(input_id))))
+        return await self._call(CycleThinking(**self._by(input_id)))
 
     async def summarize(self) -> tuple[str, str]:
         """Write a handover document for a later session; returns its text and where it is kept."""
@@ -111,14 +113,14 @@ class SettingsCalls(SessionHandle):
             raise UsageError("that message is on the present line; there is nothing to bring over")
         model = self._host.model(state.settings.model)
         answer = await self._ask_beside(state, branch_summary(left, model))
-        return str(await self._call(msgspec.structs.replace(wanted, text=answer.text)))
+        return await self._call(msgspec.structs.replace(wanted, text=answer.text))
 
     async def _ask_beside(self, state: SessionState, question: SummaryQuestion) -> Answer:
         """Ask the session's model beside its turns.  What it used is counted whatever becomes of it."""
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
         begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
-        call = NodeId(await self._call(begun))
+        call = await self._call(begun)
         counted = CountedUsage()
         try:
             answer = await ask(
@@ -217,7 +219,7 @@ class SettingsCalls(SessionHandle):
         port = await self._port()
         command = CompactNow(focus=focus or "", **self._by(input_id))
         after = await (self._when_idle(port, command) if queue else port.call(command))
-        async with port.subscribe(after=int(after), live="status") as events:
+        async with port.subscribe(after=after, live="status") as events:
             async for event in events:
                 match event:
                     case Compacted():
@@ -237,7 +239,7 @@ class SettingsCalls(SessionHandle):
                         pass
         raise SessionStopped(self.id, await port.ended())
 
-    async def _when_idle(self, port: SessionPort, command: Command) -> Any:
+    async def _when_idle(self, port: SessionPort, command: Command[T]) -> T:
         """Have a command carried out as soon as no turn runs."""
         async with port.subscribe(live="status") as events:
             while True:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
 import msgspec
@@ -26,7 +26,10 @@ from weft.events import FactBase, Status, UnknownFact
 from weft.ids import SessionId
 from weft.permissions import Mode
 from weft.runtime.port import SessionPort
-from weft.session import AbortTurn, Command
+from weft.session import AbortTurn, AnyCommand, Command, answer_of
+
+T = TypeVar("T")
+CommandT = TypeVar("CommandT", bound=Command[Any])
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +54,12 @@ def short_path(path: str) -> Iterator[str]:
         os.close(folder)
 
 
-class SocketRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line to the owner."""
+class SocketRequest(msgspec.Struct, Generic[CommandT], kw_only=True, omit_defaults=True):
+    """One line to the owner: a command that the sender knows, or for the owner any of them."""
 
     id: int
     session: SessionId
-    call: Command | None = None
+    call: CommandT | None = None
     watch: bool = False
 
 
@@ -88,9 +91,9 @@ class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 @cache
-def _calls() -> msgspec.json.Decoder[SocketRequest]:
+def _calls() -> msgspec.json.Decoder[SocketRequest[AnyCommand]]:
     # Made when the first call comes: it knows every command, and takes milliseconds.
-    return msgspec.json.Decoder(SocketRequest)
+    return msgspec.json.Decoder(SocketRequest[AnyCommand])
 
 
 class CommandSocket:
@@ -166,7 +169,7 @@ class CommandSocket:
             return
         group.start_soon(self._watch if call.watch else self._answer, call, stream)
 
-    async def _answer(self, call: SocketRequest, stream: ByteStream) -> None:
+    async def _answer(self, call: SocketRequest[AnyCommand], stream: ByteStream) -> None:
         try:
             port = await self._find(call.session)
             answer = await self._carry_out(call, port)
@@ -176,14 +179,14 @@ class CommandSocket:
             line = SocketReply(id=call.id, answer=answer, condition=_condition(port))
         await _send(stream, line)
 
-    async def _carry_out(self, call: SocketRequest, port: SessionPort) -> Any:
+    async def _carry_out(self, call: SocketRequest[AnyCommand], port: SessionPort) -> Any:
         if call.call is None:
             raise UsageError("a call needs a command")
         if isinstance(call.call, AbortTurn):
             return await port.abort(call.call)
         return await port.call(call.call)
 
-    async def _watch(self, call: SocketRequest, stream: ByteStream) -> None:
+    async def _watch(self, call: SocketRequest[AnyCommand], stream: ByteStream) -> None:
         try:
             port = await self._find(call.session)
             events = port.subscribe(live=True)
@@ -213,7 +216,7 @@ def _differs(one: OwnerStatus, other: OwnerStatus) -> bool:
     return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
 
 
-def _failure(call: SocketRequest, error: WeftError) -> SocketReply:
+def _failure(call: SocketRequest[AnyCommand], error: WeftError) -> SocketReply:
     details = {name: value for name, value in vars(error).items() if _is_plain(value)}
     return SocketReply(id=call.id, error=str(error), kind=type(error).__name__, details=details)
 
@@ -283,38 +286,50 @@ class SocketClient:
             answers.append(line)
             arrived.set()
 
-    async def send(
-        self, session: SessionId, command: Command | None, *, watch: bool = False
-    ) -> Any:
-        """Send one call and wait for its answer.
+    async def send(self, session: SessionId, command: Command[T]) -> T:
+        """Have the owner carry a command out, and wait for its answer.
 
         Raises:
-            OwnerLost: the connection ended first; whether the command was carried out, the log tells.
+            OwnerLost: the connection ended first; the log tells whether it was carried out.
             WeftError: whatever the owner answered with.
         """
+        call = SocketRequest(id=self._new_id(), session=session, call=command)
+        return answer_of(command, await self._exchange(call))
+
+    async def watch(self, session: SessionId) -> None:
+        """Have the owner send live events from now on; they come through `on_signal`.
+
+        Raises:
+            OwnerLost, WeftError: as `send`.
+        """
+        await self._exchange(SocketRequest(id=self._new_id(), session=session, watch=True))
+
+    def _new_id(self) -> int:
         self._next += 1
-        number = self._next
+        return self._next
+
+    async def _exchange(self, call: SocketRequest[Any]) -> Any:
+        """Send one line and wait for the one that answers it, as plain data."""
         arrived, answers = anyio.Event(), list[SocketReply]()
-        self._waiting[number] = (arrived, answers)
+        self._waiting[call.id] = (arrived, answers)
         try:
-            call = SocketRequest(id=number, session=session, call=command, watch=watch)
             try:
                 await self._stream.send(msgspec.json.encode(call) + b"\n")
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 raise OwnerLost("the process that owned the session is gone") from error
             await arrived.wait()
         finally:
-            self._waiting.pop(number, None)
+            self._waiting.pop(call.id, None)
         if not answers:
             raise OwnerLost("the process that owned the session is gone")
-        return _unwrapped(answers[0], session)
+        return _unwrapped(answers[0])
 
     async def aclose(self) -> None:
         """Hang up."""
         await self._stream.aclose()
 
 
-def _unwrapped(line: SocketReply, session: SessionId) -> Any:
+def _unwrapped(line: SocketReply) -> Any:
     if not line.error:
         return line.answer
     kind = getattr(errors, line.kind, UsageError)

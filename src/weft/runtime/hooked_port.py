@@ -11,7 +11,7 @@ A repeated `input_id` runs no hook again and gets the first answer: what hooks a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import anyio
 import msgspec
@@ -21,7 +21,7 @@ from weft.errors import HookRefused
 from weft.events import Fact, SystemNote
 from weft.hooks.config import HookBook, read_hooks
 from weft.hooks.session_hooks import SessionHooks
-from weft.loop import Commit, HookRuling, tip_after
+from weft.loop import Commit, tip_after
 from weft.messages import File, Part, Text
 from weft.project.trust import ProjectFiles
 from weft.runtime.port import HookProvider, LocalPort
@@ -29,7 +29,13 @@ from weft.session import Command, ContinueTurn, EditNode, EditQueued, SendPrompt
 from weft.state import SessionState
 from weft.workspace import Runner
 
+T = TypeVar("T")
+CommandT = TypeVar("CommandT", bound=Command[Any])
+
 CONTEXT_NAME = "context from a hook"
+
+_MESSAGES: Final[tuple[type[Command[Any]], ...]] = (SendPrompt, EditQueued, EditNode, ContinueTurn)
+"""The commands by which words reach the model."""
 
 
 class HookedPort(LocalPort):
@@ -42,16 +48,17 @@ class HookedPort(LocalPort):
         hooks.mode = lambda: actor.gate.mode
         hooks.agent = agent
 
-    async def call(self, command: Command) -> Any:
+    async def call(self, command: Command[T]) -> T:
         """Have a command carried out.  A cancel while a hook runs leaves nothing behind; after that it ends only the wait.
 
         Raises:
             HookRefused: a hook does not let the message pass; nothing was sent.
         """
-        if not isinstance(command, SendPrompt | EditQueued | EditNode | ContinueTurn):
+        if not isinstance(command, _MESSAGES):
             return await super().call(command)
         async with self._one_by_one:
-            return await super().call(await self._passed(command))
+            added = await self._added_to(command)
+            return await super().call(_with_context(command, added) if added else command)
 
     async def leave(self, why: str) -> None:
         await super().leave(why)
@@ -59,36 +66,36 @@ class HookedPort(LocalPort):
             self._hooks.has_begun = False
             await self._hooks.on_end(why)
 
-    async def _passed(self, command: SendPrompt | EditQueued | EditNode | ContinueTurn) -> Command:
-        """The command with what hooks add to it."""
+    async def _added_to(self, command: Command[Any]) -> str:
+        """What hooks add to a message that they let pass; only a prompt can carry it."""
         self.actor.clients.check(command)
         if self._was_carried_out(command):
-            return command
+            return ""
         if self._hooks.agent and not command.client:
-            return await self._as_a_task(command)
+            return await self._added_to_task(command)
         if not self._is_said(command):
-            return command
+            return ""
         await self._begin()
-        if isinstance(command, ContinueTurn):
-            return command
+        if not isinstance(command, SendPrompt | EditQueued | EditNode):
+            return ""
         ruling = await self._hooks.on_prompt(_text(command.parts))
         await self._put_on_record(ruling.facts)
         if ruling.verdict == "deny":
             raise HookRefused(f"the message was not sent: {ruling.reason}")
-        return _with_context(command, ruling) if isinstance(command, SendPrompt) else command
+        return ruling.context if isinstance(command, SendPrompt) else ""
 
-    async def _as_a_task(self, command: Command) -> Command:
+    async def _added_to_task(self, command: Command[Any]) -> str:
         """What a model says to a session that works for it is no person's word, but its hooks may add to it."""
         if not isinstance(command, SendPrompt):
-            return command
+            return ""
         ruling = await self._hooks.on_agent_start(_text(command.parts))
         await self._put_on_record(ruling.facts)
-        return _with_context(command, ruling)
+        return ruling.context
 
-    def _was_carried_out(self, command: Command) -> bool:
+    def _was_carried_out(self, command: Command[Any]) -> bool:
         return command.input_id is not None and command.input_id in self.actor.state.inputs.causes
 
-    def _is_said(self, command: Command) -> bool:
+    def _is_said(self, command: Command[Any]) -> bool:
         """False where what a model said is changed, not what a person did."""
         if not isinstance(command, EditNode):
             return True
@@ -125,11 +132,8 @@ class HookedPort(LocalPort):
         await self.actor.append(build)
 
 
-def _with_context(command: SendPrompt, ruling: HookRuling) -> SendPrompt:
-    if not ruling.context:
-        return command
-    added = File(name=CONTEXT_NAME, text=ruling.context)
-    return msgspec.structs.replace(command, context=(added,))
+def _with_context(command: CommandT, added: str) -> CommandT:
+    return msgspec.structs.replace(command, context=(File(name=CONTEXT_NAME, text=added),))
 
 
 def _text(parts: Sequence[Part]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from weft.messages import Part
 from weft.permissions import Mode
 from weft.session import AbortReceipt, AbortTurn, Command, SessionActor, Subscription, checked
 from weft.state import QueueEntry, SessionState
+
+T = TypeVar("T")
 
 UNLOADED: Final = "unloaded"
 """Why a session stopped that only nobody used; the next call brings it back."""
@@ -52,8 +54,8 @@ class SessionPort(Protocol):
         """False once the session has stopped or the way to it is gone."""
         ...
 
-    async def call(self, command: Command) -> Any:
-        """Have a command carried out."""
+    async def call(self, command: Command[T]) -> T:
+        """Have a command carried out; the answer has the type that the command names."""
         ...
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
@@ -118,13 +120,13 @@ class LocalPort(SessionPort):
     def is_open(self) -> bool:
         return not self.actor.stopped.is_set()
 
-    async def call(self, command: Command) -> Any:
+    async def call(self, command: Command[T]) -> T:
         return await self.actor.call(checked(command))
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
         checked(command)
         turn_id = self.actor.trip(command)
-        receipt: AbortReceipt = await self.actor.call(command)
+        receipt = await self.actor.call(command)
         await self.actor.wait_settled(turn_id)
         return msgspec.structs.replace(receipt, turn_id=receipt.turn_id or turn_id)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import anyio
 import msgspec
@@ -36,6 +36,8 @@ from weft.session import (
 )
 from weft.state import QueueEntry, SessionState
 from weft.store import Store
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
 """How long the owner may take to answer the first time; after that the session is only read."""
@@ -122,7 +124,7 @@ class RemotePort(SessionPort):
         self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
-                await client.send(self.session_id, None, watch=True)
+                await client.watch(self.session_id)
         except (OwnerLost, TimeoutError):
             await client.aclose()
             return
@@ -155,7 +157,7 @@ class RemotePort(SessionPort):
 
     # -- the contract
 
-    async def call(self, command: Command) -> Any:
+    async def call(self, command: Command[T]) -> T:
         if self._client is None:
             raise self._owner
         answer = await self._client.send(self.session_id, checked(command))
@@ -163,7 +165,7 @@ class RemotePort(SessionPort):
         return answer
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
-        return msgspec.convert(await self.call(command), AbortReceipt)
+        return await self.call(command)
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         await self._catch_up()

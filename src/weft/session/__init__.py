@@ -5,17 +5,22 @@ makes its turns.
 """
 
 from weft.session.actor import SessionActor
+from weft.session.answers import (
+    AbortReceipt,
+    Accepted,
+    Branch,
+    QueuedMessages,
+    RewindItem,
+    RewindPlan,
+)
 from weft.session.branches import branches, current_branch, node_at
 from weft.session.commands import (
-    ANSWERS,
-    AbortReceipt,
     AbortTurn,
-    Accepted,
     AddNote,
     AnswerQuestion,
+    AnyCommand,
     AttachClient,
     BeginCall,
-    Branch,
     BranchAt,
     BringOver,
     ChangeSetting,
@@ -33,15 +38,12 @@ from weft.session.commands import (
     EditPlan,
     EditQueued,
     MarkNode,
-    QueuedMessages,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
     RespondToPermission,
-    RewindItem,
-    RewindPlan,
     RewindTo,
     SendPrompt,
     SetBoundary,
@@ -54,6 +56,7 @@ from weft.session.commands import (
     ToggleCollapse,
     UndoCompaction,
     UndoRewind,
+    answer_of,
     checked,
     digest,
 )
@@ -66,12 +69,12 @@ from weft.session.rewind.plan import FileNow
 from weft.session.subscription import Subscription
 
 __all__ = [
-    "ANSWERS",
     "AbortReceipt",
     "AbortTurn",
     "Accepted",
     "AddNote",
     "AnswerQuestion",
+    "AnyCommand",
     "AttachClient",
     "BeginCall",
     "Branch",
@@ -121,6 +124,7 @@ __all__ = [
     "TurnFactory",
     "UndoCompaction",
     "UndoRewind",
+    "answer_of",
     "branches",
     "checked",
     "current_branch",

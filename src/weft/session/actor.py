@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 import msgspec
@@ -35,9 +35,9 @@ from weft.events import CommandCause, Fact, PermissionResolved, QuestionAnswered
 from weft.faults import FailPointPair
 from weft.ids import BlobId, RequestId, TurnId
 from weft.loop import Build, Commit, SessionWork
+from weft.session.answers import AbortReceipt, QueuedMessages, RewindPlan
 from weft.session.clients import AttachedClients
 from weft.session.commands import (
-    AbortReceipt,
     AbortTurn,
     AttachClient,
     BranchAt,
@@ -49,9 +49,7 @@ from weft.session.commands import (
     CycleModel,
     DetachClient,
     EditNode,
-    QueuedMessages,
     RespondToPermission,
-    RewindPlan,
     RewindTo,
     SendPrompt,
     SetBoundary,
@@ -85,6 +83,8 @@ from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _CREATE = FailPointPair("session.create")
 
@@ -287,10 +287,11 @@ class SessionActor:
         """Read events: those after the cursor, or (None) those from now on; live ones too, only the status, or none."""
         return self.log.subscribe(after=after, live=live, closed=self.stopped.is_set())
 
-    async def call(self, command: Command) -> Any:
+    async def call(self, command: Command[T]) -> T:
         """Have a command carried out.  Cancelling ends the wait; the command is carried out all the same."""
         self.last_used = self._env.clock.monotonic()
-        return await self._mailbox.call(command)
+        answer: T = await self._mailbox.call(command)
+        return answer
 
     async def append(self, build: Build, *, wake: bool = False) -> Sequence[Fact]:
         """Put on record what a session that works for this one has to say, whether a turn runs or not.
@@ -310,7 +311,7 @@ class SessionActor:
 
     # -- commands
 
-    async def _carry_out(self, command: Command) -> Any:
+    async def _carry_out(self, command: Command[Any]) -> Any:
         self.clients.check(command)
         asked = digest(command) if command.input_id else ""
         repeated, answer = self._answered.before(command, asked, self.state)
@@ -319,7 +320,7 @@ class SessionActor:
             self._answered.remember(command, asked, answer, self.state)
         return answer
 
-    async def _carry_out_once(self, command: Command, asked: str) -> Any:
+    async def _carry_out_once(self, command: Command[Any], asked: str) -> Any:
         match command:
             case AbortTurn(reason=reason):
                 return await self._abort(reason)
@@ -345,7 +346,7 @@ class SessionActor:
                     await self._abort(command.reason or "a call was denied")
                 return answer
 
-    async def _decide_and_commit(self, command: Command, asked: str) -> Any:
+    async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_wishes(command)
         moment = self._turns.moment(await self._file_of(command))
         if (model := model_after(command, self.state)) is not None:
@@ -384,7 +385,7 @@ class SessionActor:
             case _:
                 return answer
 
-    def _check_wishes(self, command: Command) -> None:
+    def _check_wishes(self, command: Command[Any]) -> None:
         """Refuse what could not be carried out later, when nobody would hear of it."""
         match command:
             case SendPrompt(options=options) | ContinueTurn(options=options):
@@ -397,7 +398,7 @@ class SessionActor:
             case _:
                 pass
 
-    async def _file_of(self, command: Command) -> FoundFile | None:
+    async def _file_of(self, command: Command[Any]) -> FoundFile | None:
         """The file that a command names, looked at before it is decided."""
         match command:
             case SetBoundary(path=path) | ClearBoundary(path=str(path)):

@@ -11,7 +11,7 @@ from typing import Final
 from weft.errors import UsageError
 from weft.events import Fact, HeadMoved, RefDeleted, RefMoved, SettingChanged
 from weft.ids import NodeId
-from weft.session.commands import Branch
+from weft.session.answers import Branch
 from weft.state import SessionState
 
 FIRST_BRANCH: Final = "main"

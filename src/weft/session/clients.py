@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from weft.errors import UsageError
 from weft.events import ClientAttached, DriverChanged, Signal
@@ -21,7 +21,7 @@ class AttachedClients:
     def __len__(self) -> int:
         return len(self._roles)
 
-    def check(self, command: Command) -> None:
+    def check(self, command: Command[Any]) -> None:
         """A client that came to watch cannot drive.
 
         Raises:

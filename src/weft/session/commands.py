@@ -7,29 +7,59 @@ answer are kept with the facts it caused.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from weft.errors import UsageError
+from weft.errors import SessionError, UsageError
 from weft.events import PermissionAction, Purpose
-from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
+from weft.ids import EntryId, InputId, NodeId, RequestId
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
+from weft.session.answers import AbortReceipt, Accepted, Branch, QueuedMessages, RewindPlan
 from weft.state import QueueEntry
+from weft.thinking import ThinkingLevel
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+CommandT = TypeVar("CommandT", bound="Command[Any]")
 
 
-class CommandBase(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="command", omit_defaults=True
+class Command(
+    msgspec.Struct,
+    Generic[T_co],
+    frozen=True,
+    kw_only=True,
+    tag_field="command",
+    omit_defaults=True,
 ):
-    """What all commands share."""
+    """One request to a session.  `T_co` is the type of its answer, wherever the session lives."""
 
     input_id: InputId | None = None
     client: str = ""
     """The attached client that sends it; empty for a program that did not attach."""
 
 
-class SendPrompt(CommandBase, frozen=True, tag="say"):
+def answer_of(command: Command[T], plain: Any) -> T:
+    """The answer of a command as a value of its type, from the plain data that a carrier has.
+
+    A value that has the type already comes back as it is.
+
+    Raises:
+        SessionError: it is no answer of such a command; another version of Weft gave it.
+    """
+    # Read off the class and not listed in a table: a new command cannot be forgotten here.
+    kinds = [get_args(base) for base in vars(type(command))["__orig_bases__"]]
+    [[kind]] = [args for args in kinds if args]
+    try:
+        answer: T = msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        name = type(command).__name__
+        raise SessionError(f"the answer to {name} cannot be read: {error}") from error
+    return answer
+
+
+class SendPrompt(Command[Accepted], frozen=True, tag="say"):
     """Start a turn with this, or queue it while one runs."""
 
     parts: tuple[Part, ...]
@@ -41,46 +71,46 @@ class SendPrompt(CommandBase, frozen=True, tag="say"):
     """What hooks add, on the way; no part of what the sender asks for, and so not of its digest."""
 
 
-class ContinueTurn(CommandBase, frozen=True, tag="continue_turn"):
+class ContinueTurn(Command[Accepted], frozen=True, tag="continue_turn"):
     """Go on from exactly what is stored."""
 
     options: dict[str, Any] = {}
 
 
-class AbortTurn(CommandBase, frozen=True, tag="abort"):
+class AbortTurn(Command[AbortReceipt], frozen=True, tag="abort"):
     """Stop the turn that runs."""
 
     reason: str = ""
 
 
-class EditQueued(CommandBase, frozen=True, tag="edit_queued"):
+class EditQueued(Command[None], frozen=True, tag="edit_queued"):
     """Change what a queued message says."""
 
     entry_id: EntryId
     parts: tuple[Part, ...]
 
 
-class RemoveQueued(CommandBase, frozen=True, tag="remove_queued"):
+class RemoveQueued(Command[None], frozen=True, tag="remove_queued"):
     """Take one message out of the queue."""
 
     entry_id: EntryId
 
 
-class ReorderQueue(CommandBase, frozen=True, tag="reorder_queue"):
+class ReorderQueue(Command[None], frozen=True, tag="reorder_queue"):
     """Give the queue another order."""
 
     entries: tuple[EntryId, ...]
 
 
-class RecallQueues(CommandBase, frozen=True, tag="recall_queues"):
+class RecallQueues(Command[QueuedMessages], frozen=True, tag="recall_queues"):
     """Hand both queues back and empty them."""
 
 
-class DequeueSteering(CommandBase, frozen=True, tag="dequeue_steering"):
+class DequeueSteering(Command[QueueEntry | None], frozen=True, tag="dequeue_steering"):
     """Hand the next steering message back."""
 
 
-class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission"):
+class RespondToPermission(Command[None], frozen=True, tag="respond_to_permission"):
     """Answer a request for leave."""
 
     action: PermissionAction
@@ -96,14 +126,14 @@ class RespondToPermission(CommandBase, frozen=True, tag="respond_to_permission")
     """With `deny`: the turn is to end as well."""
 
 
-class AnswerQuestion(CommandBase, frozen=True, tag="answer_question"):
+class AnswerQuestion(Command[None], frozen=True, tag="answer_question"):
     """Answer what the model asked."""
 
     request_id: RequestId
     answer: str
 
 
-class AddNote(CommandBase, frozen=True, tag="add_note"):
+class AddNote(Command[None], frozen=True, tag="add_note"):
     """Say something as the system."""
 
     text: str
@@ -111,14 +141,14 @@ class AddNote(CommandBase, frozen=True, tag="add_note"):
     to_model: bool = False
 
 
-class ChangeSetting(CommandBase, frozen=True, tag="change_setting"):
+class ChangeSetting(Command[None], frozen=True, tag="change_setting"):
     """Give a setting another value; None removes it."""
 
     name: str
     value: Any = None
 
 
-class MarkNode(CommandBase, frozen=True, tag="mark_node"):
+class MarkNode(Command[None], frozen=True, tag="mark_node"):
     """Pin, bookmark, label or rate a node; None takes the mark away."""
 
     node: NodeId
@@ -126,46 +156,46 @@ class MarkNode(CommandBase, frozen=True, tag="mark_node"):
     value: Any = True
 
 
-class EditNode(CommandBase, frozen=True, tag="edit_node"):
+class EditNode(Command[None], frozen=True, tag="edit_node"):
     """Give a node a new revision; the earlier ones are kept."""
 
     node: NodeId
     parts: tuple[Part, ...]
 
 
-class BranchAt(CommandBase, frozen=True, tag="branch_at"):
+class BranchAt(Command[Branch], frozen=True, tag="branch_at"):
     """Let the line end at a node and go on from there; the line that is left keeps its name."""
 
     node: NodeId | None
     name: str = ""
 
 
-class SwitchBranch(CommandBase, frozen=True, tag="switch_branch"):
+class SwitchBranch(Command[Branch], frozen=True, tag="switch_branch"):
     """Go on with another branch."""
 
     name: str
 
 
-class RenameBranch(CommandBase, frozen=True, tag="rename_branch"):
+class RenameBranch(Command[None], frozen=True, tag="rename_branch"):
     """Give a branch another name."""
 
     name: str
     new_name: str
 
 
-class DeleteBranch(CommandBase, frozen=True, tag="delete_branch"):
+class DeleteBranch(Command[None], frozen=True, tag="delete_branch"):
     """Forget a branch's name; its messages stay."""
 
     name: str
 
 
-class SetCheckpoint(CommandBase, frozen=True, tag="set_checkpoint"):
+class SetCheckpoint(Command[str], frozen=True, tag="set_checkpoint"):
     """Name the place where the conversation stands."""
 
     label: str = ""
 
 
-class RewindTo(CommandBase, frozen=True, tag="rewind"):
+class RewindTo(Command[RewindPlan], frozen=True, tag="rewind"):
     """Let files, conversation or both go back to what they were when a message was done."""
 
     to: NodeId | None = None
@@ -180,50 +210,50 @@ class RewindTo(CommandBase, frozen=True, tag="rewind"):
     """Paths that go back although somebody else has changed them since."""
 
 
-class UndoRewind(CommandBase, frozen=True, tag="undo_rewind"):
+class UndoRewind(Command[RewindPlan], frozen=True, tag="undo_rewind"):
     """Take the last rewind back."""
 
     preview: bool = False
     overwrite: tuple[str, ...] = ()
 
 
-class CompactNow(CommandBase, frozen=True, tag="compact"):
+class CompactNow(Command[int], frozen=True, tag="compact"):
     """Tell the model the older part of the line as a summary from now on."""
 
     focus: str = ""
 
 
-class UndoCompaction(CommandBase, frozen=True, tag="undo_compaction"):
+class UndoCompaction(Command[None], frozen=True, tag="undo_compaction"):
     """Let the newest compaction of the line no longer count."""
 
 
-class SwitchSkill(CommandBase, frozen=True, tag="switch_skill"):
+class SwitchSkill(Command[None], frozen=True, tag="switch_skill"):
     """Switch a skill on or off."""
 
     name: str
     active: bool = True
 
 
-class SetMode(CommandBase, frozen=True, tag="set_mode"):
+class SetMode(Command[None], frozen=True, tag="set_mode"):
     """Work as `normal` or as `architect` from the next turn on."""
 
     mode: str
 
 
-class DecidePlan(CommandBase, frozen=True, tag="decide_plan"):
+class DecidePlan(Command[None], frozen=True, tag="decide_plan"):
     """Approve the plan that waits, or turn it down."""
 
     approved: bool
     reason: str = ""
 
 
-class EditPlan(CommandBase, frozen=True, tag="edit_plan"):
+class EditPlan(Command[None], frozen=True, tag="edit_plan"):
     """Put another plan in the place of the one that waits."""
 
     plan: dict[str, Any]
 
 
-class BeginCall(CommandBase, frozen=True, tag="begin_call"):
+class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """A model is about to be asked beside the turns; answers the call's name."""
 
     model: str
@@ -232,7 +262,7 @@ class BeginCall(CommandBase, frozen=True, tag="begin_call"):
     """About how much it is told."""
 
 
-class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
+class RecordUsage(Command[None], frozen=True, tag="record_usage"):
     """Enter what a model call beside the session used into its ledger."""
 
     usage: Usage
@@ -243,7 +273,7 @@ class RecordUsage(CommandBase, frozen=True, tag="record_usage"):
     estimated: bool = False
 
 
-class BringOver(CommandBase, frozen=True, tag="bring_over"):
+class BringOver(Command[str], frozen=True, tag="bring_over"):
     """Tell the present line what was learned on another one; answers the text."""
 
     node: NodeId
@@ -252,25 +282,25 @@ class BringOver(CommandBase, frozen=True, tag="bring_over"):
     """What a model made of it; no part of what is asked for, and so not of its digest."""
 
 
-class CycleModel(CommandBase, frozen=True, tag="cycle_model"):
+class CycleModel(Command[str], frozen=True, tag="cycle_model"):
     """Go on with the next model of a rotation; answers its name."""
 
     rotation: tuple[str, ...]
     """Each `provider:model[:effort]`."""
 
 
-class CycleThinking(CommandBase, frozen=True, tag="cycle_thinking"):
+class CycleThinking(Command[ThinkingLevel], frozen=True, tag="cycle_thinking"):
     """Think one level harder, and after the hardest not at all; answers the level."""
 
 
-class StopBackground(CommandBase, frozen=True, tag="stop_background"):
+class StopBackground(Command[None], frozen=True, tag="stop_background"):
     """Somebody stops what goes on beside the turns; answers nothing."""
 
     child: str
     """The session of an agent, or the name of a command."""
 
 
-class SetBoundary(CommandBase, frozen=True, tag="set_boundary"):
+class SetBoundary(Command[None], frozen=True, tag="set_boundary"):
     """Hold edits of a file to a range of lines, from 0, both included."""
 
     path: str
@@ -278,29 +308,29 @@ class SetBoundary(CommandBase, frozen=True, tag="set_boundary"):
     last: int
 
 
-class ClearBoundary(CommandBase, frozen=True, tag="clear_boundary"):
+class ClearBoundary(Command[None], frozen=True, tag="clear_boundary"):
     """Lift the boundary of a file; None: all of them."""
 
     path: str | None = None
 
 
-class ToggleCollapse(CommandBase, frozen=True, tag="toggle_collapse"):
+class ToggleCollapse(Command[bool], frozen=True, tag="toggle_collapse"):
     """Fold or unfold the tool calls of a message; None: of all."""
 
     node: NodeId | None = None
 
 
-class AttachClient(CommandBase, frozen=True, tag="attach"):
+class AttachClient(Command[None], frozen=True, tag="attach"):
     """A client comes to watch or to drive."""
 
     role: Literal["viewer", "driver"] = "viewer"
 
 
-class DetachClient(CommandBase, frozen=True, tag="detach"):
+class DetachClient(Command[None], frozen=True, tag="detach"):
     """A client goes."""
 
 
-class StopSession(CommandBase, frozen=True, tag="stop"):
+class StopSession(Command[bool], frozen=True, tag="stop"):
     """End the session's life in this process; its record stays.  Answers whether it ended."""
 
     reason: str = "stopped"
@@ -308,7 +338,7 @@ class StopSession(CommandBase, frozen=True, tag="stop"):
     """Only when no turn runs, nobody watches and nothing else waits to be carried out."""
 
 
-Command: TypeAlias = (
+AnyCommand: TypeAlias = (
     SendPrompt
     | ContinueTurn
     | AbortTurn
@@ -349,101 +379,10 @@ Command: TypeAlias = (
     | DetachClient
     | StopSession
 )
+"""Every command there is, for carriers that decode one without knowing which."""
 
 
-# --- answers ---------------------------------------------------------------------------
-
-
-class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was said is durable."""
-
-    status: Literal["started", "steering", "follow_up"]
-    turn_id: TurnId | None = None
-    entry_id: EntryId | None = None
-    seq: int = 0
-    """The log's end before it: a reader from there on sees all that comes of it."""
-
-
-class AbortReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an abort stopped, and what is still waiting."""
-
-    turn_id: TurnId | None = None
-    """None: no turn ran."""
-    surviving: tuple[QueueEntry, ...] = ()
-    """Queued messages that are still there."""
-
-
-class QueuedMessages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Both queues, next one first."""
-
-    steering: tuple[QueueEntry, ...] = ()
-    follow_up: tuple[QueueEntry, ...] = ()
-
-
-class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A named line of the conversation."""
-
-    name: str
-    node: NodeId | None
-    """Where it ends."""
-    is_current: bool = False
-    length: int = 0
-    """Messages on it, from the first one on."""
-
-
-RewindAction: TypeAlias = Literal[
-    "restore", "delete", "recreate", "conflict", "unavailable", "unchanged"
-]
-"""`restore` it, `delete` what the session made, `recreate` what it removed; leave it: somebody else changed it (`conflict`), what it was
-is gone (`unavailable`), or it is so already."""
-
-
-class RewindItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a rewind does with one file, link or folder."""
-
-    path: str
-    action: RewindAction
-    reason: str = ""
-
-
-class RewindPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a rewind does, or did."""
-
-    to: NodeId | None
-    conversation: bool
-    files: tuple[RewindItem, ...] = ()
-    """Every path that the session changed since, in order."""
-    left_out: tuple[str, ...] = ()
-    """What the file history does not know, so that it is not put back."""
-    is_done: bool = False
-    """False: a preview."""
-
-    @property
-    def conflicts(self) -> tuple[str, ...]:
-        """Paths that are left as they are because somebody else has changed them."""
-        return tuple(item.path for item in self.files if item.action == "conflict")
-
-
-ANSWERS: dict[type[CommandBase], Any] = {
-    SendPrompt: Accepted,
-    ContinueTurn: Accepted,
-    AbortTurn: AbortReceipt,
-    RecallQueues: QueuedMessages,
-    DequeueSteering: QueueEntry | None,
-    BranchAt: Branch,
-    SwitchBranch: Branch,
-    SetCheckpoint: str,
-    RewindTo: RewindPlan,
-    UndoRewind: RewindPlan,
-    BeginCall: str,
-    BringOver: str,
-    CycleModel: str,
-    CycleThinking: str,
-}
-"""What each command answers, for those who carry answers as bytes; the others answer nothing."""
-
-
-def checked(command: Command) -> Command:
+def checked(command: CommandT) -> CommandT:
     """The command as any carrier hands it on: plain data of the right types, with text that can be stored.
 
     Raises:
@@ -455,12 +394,13 @@ def checked(command: Command) -> Command:
         except UnicodeEncodeError:
             raw = msgspec.json.encode(clean_value(msgspec.to_builtins(command)))
         # One kind at a time: a decoder for all of them takes milliseconds to make.
-        return msgspec.json.decode(raw, type=type(command))
+        again: CommandT = msgspec.json.decode(raw, type=type(command))
     except (TypeError, msgspec.MsgspecError) as error:
         raise UsageError(f"this cannot be asked of a session: {error}") from error
+    return again
 
 
-def digest(command: Command) -> str:
+def digest(command: Command[Any]) -> str:
     """Hash of what a command asks for, without who asks."""
     plain = msgspec.structs.replace(command, input_id=None, client="")
     if isinstance(plain, SendPrompt):

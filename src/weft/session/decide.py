@@ -45,9 +45,9 @@ from weft.loop import promote, revision_of, tip_after
 from weft.messages import File, Image, ModelName, Node, Part, Text, clean_text, parse_model_name
 from weft.permissions import MODES
 from weft.session import branches as branching
+from weft.session.answers import Accepted, QueuedMessages
 from weft.session.commands import (
     AbortTurn,
-    Accepted,
     AddNote,
     AnswerQuestion,
     AttachClient,
@@ -69,7 +69,6 @@ from weft.session.commands import (
     EditPlan,
     EditQueued,
     MarkNode,
-    QueuedMessages,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
@@ -129,7 +128,7 @@ class DecisionContext(msgspec.Struct, frozen=True, kw_only=True):
     """Of the model that the session has after a command about its model or its thinking level."""
 
 
-def decide(command: Command, state: SessionState, moment: DecisionContext) -> DecidedCommand:
+def decide(command: Command[Any], state: SessionState, moment: DecisionContext) -> DecidedCommand:
     """What `command` does to a session in this state.
 
     Raises:
@@ -217,7 +216,7 @@ def decide(command: Command, state: SessionState, moment: DecisionContext) -> De
         ):
             return DecidedCommand()  # these are the actor's own
         case _:
-            assert_never(command)
+            raise UsageError(f"no session knows the command {type(command).__name__}")
 
 
 def _can_be_ended(name: str, state: SessionState) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.events import CommandCause
-from weft.session.commands import Command
+from weft.session.commands import Command, answer_of
 from weft.state import InputMemory, SessionState
 
 UNWRITTEN_REMEMBERED = 1_000
@@ -18,7 +18,7 @@ class IdempotencyCache:
     def __init__(self) -> None:
         self._unwritten = InputMemory()
 
-    def before(self, command: Command, asked: str, state: SessionState) -> tuple[bool, Any]:
+    def before(self, command: Command[Any], asked: str, state: SessionState) -> tuple[bool, Any]:
         """Whether this very command was carried out, and what it answered; `asked` is its digest.
 
         Raises:
@@ -27,10 +27,11 @@ class IdempotencyCache:
         for known in (state.inputs, self._unwritten):
             repeated, answer = known.earlier_answer(command.input_id, asked)
             if repeated:
-                return True, answer
+                # The log keeps answers as plain data: after a restart this one has lost its type.
+                return True, answer_of(command, answer)
         return False, None
 
-    def remember(self, command: Command, asked: str, answer: Any, state: SessionState) -> None:
+    def remember(self, command: Command[Any], asked: str, answer: Any, state: SessionState) -> None:
         """Keep what a command answered that left no fact to remember it by (an abort of nothing, an empty queue)."""
         if not command.input_id or command.input_id in state.inputs.causes:
             return

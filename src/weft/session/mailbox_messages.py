@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -38,4 +38,4 @@ class AbortOverdue(msgspec.Struct, frozen=True):
 
 
 OfTurns: TypeAlias = TurnWrites | ChildAppend | TurnEnded | AbortOverdue
-Message: TypeAlias = Command | OfTurns
+Message: TypeAlias = Command[Any] | OfTurns

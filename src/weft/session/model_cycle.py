@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft.errors import UsageError
 from weft.messages import ModelName, parse_model_name
@@ -42,7 +43,7 @@ def next_thinking(settings: SessionSettings, levels: KnownLevels) -> ThinkingLev
     return round_[(place + 1) % len(round_)]
 
 
-def model_after(command: Command, state: SessionState) -> str | None:
+def model_after(command: Command[Any], state: SessionState) -> str | None:
     """The model whose thinking levels a command is about; None for one that is not about them."""
     match command:
         case CycleThinking() | ChangeSetting(name="thinking"):

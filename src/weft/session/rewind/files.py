@@ -18,8 +18,9 @@ from weft.errors import ToolError, UsageError
 from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemNote
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import Commit
+from weft.session.answers import RewindItem, RewindPlan
 from weft.session.branches import keep_line, spare_lines
-from weft.session.commands import RewindItem, RewindPlan, RewindTo, UndoRewind
+from weft.session.commands import RewindTo, UndoRewind
 from weft.session.line import read_places
 from weft.session.rewind.plan import (
     NOTHING,

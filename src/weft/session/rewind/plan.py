@@ -15,7 +15,7 @@ import msgspec
 from weft.events import AnyFact, FileChange, FileTouched, Rewound
 from weft.ids import BlobId
 from weft.permissions import is_protected
-from weft.session.commands import RewindAction, RewindItem
+from weft.session.answers import RewindAction, RewindItem
 
 _KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
 

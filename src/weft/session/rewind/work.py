@@ -5,7 +5,8 @@ from __future__ import annotations
 from weft.errors import UsageError
 from weft.events import CommandCause, Rewound
 from weft.faults import FailPointPair
-from weft.session.commands import RewindPlan, RewindTo, UndoRewind
+from weft.session.answers import RewindPlan
+from weft.session.commands import RewindTo, UndoRewind
 from weft.session.log import SessionLog
 from weft.session.rewind.files import FileRestorer, FileRewinder
 from weft.store import Store
