@@ -21,7 +21,7 @@ from bench.scenes import run as run_async
 from bench.table import Row
 from weft.events import decode
 from weft.ids import SessionId
-from weft.session.load import keep_snapshot, load_state
+from weft.session.log.load import keep_snapshot, load_state
 from weft.store.sqlite import open_sqlite
 
 LONG = 100_000

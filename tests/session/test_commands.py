@@ -13,18 +13,24 @@ from weft.messages import Text
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.port import SessionPort
 from weft.session import (
+    AbortTurn,
     Accepted,
     AnyCommand,
+    AttachClient,
     Branch,
     BranchAt,
     Command,
     DequeueSteering,
+    DetachClient,
     RecallQueues,
+    RewindTo,
     SendPrompt,
     SetCheckpoint,
+    StopSession,
+    UndoRewind,
     answer_of,
 )
-from weft.session.decide import DecisionContext, decide
+from weft.session.decide import DECIDERS, DecisionContext, decide
 from weft.state import SessionState
 
 EMPTY = SessionState(session_id=SessionId("s"))
@@ -43,6 +49,12 @@ def test_every_command_says_the_type_of_its_answer(kind: type[Command[Any]]) -> 
     [answer] = get_args(base)
     assert answer is not Any
     assert issubclass(kind, Command)
+
+
+def test_every_command_is_decided_or_the_actors_own() -> None:
+    own = {AbortTurn, AttachClient, DetachClient, StopSession, RewindTo, UndoRewind}
+    assert own.isdisjoint(DECIDERS)
+    assert own | set(DECIDERS) == set(get_args(AnyCommand))
 
 
 def test_a_command_that_nobody_decides_is_refused() -> None:

@@ -16,7 +16,7 @@ from weft.events import AnyFact, NewMessage, ToolComplete, encode, kind_of
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import LineEntry
 from weft.messages import File, Image, Node, Part, Text, ToolCall, ToolResult
-from weft.session.line import BLOB_OVER, LineCache, load_line, spill, unspill
+from weft.session.log.line import BLOB_OVER, LineCache, load_line, spill, unspill
 from weft.state import SessionState
 from weft.store import Append, MemoryStore, Record
 

@@ -13,7 +13,6 @@ from weft.session.answers import (
     RewindItem,
     RewindPlan,
 )
-from weft.session.branches import branches, current_branch, node_at
 from weft.session.commands import (
     AbortTurn,
     AddNote,
@@ -60,9 +59,10 @@ from weft.session.commands import (
     checked,
     digest,
 )
+from weft.session.decide.branches import branches, current_branch, node_at
 from weft.session.environment import FoundFile, SessionEnvironment, TurnFactory
-from weft.session.line import load_line, load_revisions, unspill_entries
-from weft.session.load import fold_after, load_state, load_with_snapshot
+from weft.session.log.line import load_line, load_revisions, unspill_entries
+from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.rewind.files import FileRestorer
 from weft.session.rewind.plan import FileNow

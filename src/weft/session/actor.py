@@ -60,11 +60,15 @@ from weft.session.commands import (
     digest,
 )
 from weft.session.decide import decide
+from weft.session.decide.rotation import model_after, next_model
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
-from weft.session.load import keep_snapshot
-from weft.session.log import SessionLog
-from weft.session.mailbox_messages import (
+from weft.session.log.load import keep_snapshot
+from weft.session.log.session_log import SessionLog
+from weft.session.permission_gate import SessionPermissionGate
+from weft.session.rewind.work import RewindWork
+from weft.session.subscription import Subscription
+from weft.session.turns.mailbox_messages import (
     AbortOverdue,
     ChildAppend,
     Message,
@@ -72,13 +76,9 @@ from weft.session.mailbox_messages import (
     TurnEnded,
     TurnWrites,
 )
-from weft.session.model_cycle import model_after, next_model
-from weft.session.permission_gate import SessionPermissionGate
-from weft.session.recovery import SessionRecovery
-from weft.session.rewind.work import RewindWork
-from weft.session.running_work import RunningWork
-from weft.session.subscription import Subscription
-from weft.session.turns import TurnScheduler
+from weft.session.turns.recovery import SessionRecovery
+from weft.session.turns.running_work import RunningWork
+from weft.session.turns.scheduler import TurnScheduler
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
 

@@ -19,9 +19,9 @@ from weft.events import AnyFact, Fact, FileChange, FileTouched, Rewound, SystemN
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import Commit
 from weft.session.answers import RewindItem, RewindPlan
-from weft.session.branches import keep_line, spare_lines
 from weft.session.commands import RewindTo, UndoRewind
-from weft.session.line import read_places
+from weft.session.decide.branches import keep_line, spare_lines
+from weft.session.log.line import read_places
 from weft.session.rewind.plan import (
     NOTHING,
     FileNow,

@@ -7,7 +7,7 @@ from weft.events import CommandCause, Rewound
 from weft.faults import FailPointPair
 from weft.session.answers import RewindPlan
 from weft.session.commands import RewindTo, UndoRewind
-from weft.session.log import SessionLog
+from weft.session.log.session_log import SessionLog
 from weft.session.rewind.files import FileRestorer, FileRewinder
 from weft.store import Store
 

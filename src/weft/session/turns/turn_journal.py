@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import NodeId, RequestId
 from weft.loop import Build, ContextLine, SessionWork, TurnJournal
-from weft.session.log import SessionLog
+from weft.session.log.session_log import SessionLog
 from weft.state import SessionState
 
 

@@ -29,9 +29,9 @@ from weft.events import (
 from weft.ids import NodeId
 from weft.loop import Commit, ContextLine, LineEntry, pinned
 from weft.messages import Part
-from weft.session.append import stamp
-from weft.session.line import LineCache, load_revisions, load_summary, unspill_entries
-from weft.session.load import load_state
+from weft.session.log.append import stamp
+from weft.session.log.line import LineCache, load_revisions, load_summary, unspill_entries
+from weft.session.log.load import load_state
 from weft.session.subscription import Subscription
 from weft.state import QueueEntry, SessionState
 from weft.store import DraftChunk, Lease, Store

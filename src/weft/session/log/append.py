@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from weft.events import (
+    BoundaryChanged,
     CommandCause,
     Fact,
+    FileTouched,
     NewMessage,
     NodeEdited,
+    PrefixFrozen,
+    Rewound,
+    ToolComplete,
+    ToolExecuting,
     TurnFinished,
     TurnStarted,
     UsageRecorded,
@@ -22,8 +28,7 @@ from weft.events import (
 from weft.ids import BlobId
 from weft.loop import Commit
 from weft.messages import Text
-from weft.session.history_blobs import history_blobs
-from weft.session.line import spill
+from weft.session.log.line import spill
 from weft.state import SessionState
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow
 
@@ -85,6 +90,33 @@ def stamp(
         )
     history = history_blobs(stamped, blobs, spilled)
     return StampedFacts(tuple(stamped), blobs, history, tuple(said(commit.facts)))
+
+
+def history_blobs(
+    facts: Iterable[Fact], handed_in: Collection[BlobId], spilled: Collection[BlobId]
+) -> tuple[BlobId, ...]:
+    """Those of the blobs that are file history and nothing else; `spilled` are parts of messages."""
+    # Only these may be dropped when a project has more history than it may.  The same content can
+    # be a long message, a tool's whole output or the base of a boundary, and those are for ever.
+    history: set[BlobId | str | None] = set()
+    others: set[BlobId | None] = set(spilled)
+    for fact in facts:
+        match fact:
+            case FileTouched(before=before, after=after):
+                history |= {before, after}
+            case Rewound(files=files):
+                history |= {each for change in files for each in (change.before, change.after)}
+            case ToolExecuting(pre_hashes=before_it, post_hashes=after_it):
+                history |= {*before_it.values(), *after_it.values()}
+            case ToolComplete(result=result):
+                others.add(result.full_text)
+            case PrefixFrozen(prefix=prefix):
+                others.add(prefix)
+            case BoundaryChanged(base=base):
+                others.add(base)
+            case _:
+                pass
+    return tuple(each for each in handed_in if each in history and each not in others)
 
 
 def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:

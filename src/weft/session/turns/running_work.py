@@ -12,7 +12,7 @@ from weft.actors import Mailbox, Supervisor, no_strays
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
 from weft.loop import SessionWork
-from weft.session.mailbox_messages import AbortOverdue, Message, TurnEnded
+from weft.session.turns.mailbox_messages import AbortOverdue, Message, TurnEnded
 from weft.state import SessionState
 
 

@@ -27,7 +27,7 @@ from weft.loop import (
     settle_interrupted,
 )
 from weft.session.environment import SessionEnvironment
-from weft.session.log import SessionLog
+from weft.session.log.session_log import SessionLog
 from weft.store import Store
 
 _RECOVER = FailPointPair("session.recover")

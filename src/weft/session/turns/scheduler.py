@@ -34,14 +34,14 @@ from weft.ids import RequestId
 from weft.loop import Build, Commit, CompactionWork, SessionWork
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
-from weft.session.follow_ups import ENDED_WELL, FollowUps, NextTurn
-from weft.session.log import SessionLog
-from weft.session.mailbox_messages import Message, TurnWrites
+from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
-from weft.session.recovery import SessionRecovery
-from weft.session.running_work import RunningWork
-from weft.session.turn_journal import SessionTurnJournal
-from weft.session.waiters import FactWaiters
+from weft.session.turns.follow_ups import ENDED_WELL, FollowUps, NextTurn
+from weft.session.turns.mailbox_messages import Message, TurnWrites
+from weft.session.turns.recovery import SessionRecovery
+from weft.session.turns.running_work import RunningWork
+from weft.session.turns.turn_journal import SessionTurnJournal
+from weft.session.turns.waiters import FactWaiters
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,50 @@
+"""Decision of a command: the facts it appends, its answer, and what a decision may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from weft.errors import SessionBusy
+from weft.events import Fact
+from weft.ids import BlobId
+from weft.session.environment import FoundFile
+from weft.state import SessionState
+from weft.thinking import KnownLevels
+
+
+class DecidedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be appended, answered and done."""
+
+    facts: tuple[Fact, ...] = ()
+    answer: Any = None
+    blobs: Mapping[BlobId, bytes] = {}
+    then: Literal["nothing", "start_turn", "compact"] = "nothing"
+    focus: str = ""
+    """What a compaction is to pay attention to."""
+    rule: str = ""
+    """A permission rule that the user saves; stored before the answer counts."""
+
+
+class DecisionContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision may know besides the state."""
+
+    now: float
+    running: bool
+    """A turn of this process is at work."""
+    file: FoundFile | None = None
+    """The file that the command names."""
+    levels: KnownLevels = None
+    """The thinking levels of the model that the session has after this command."""
+
+
+def refuse_while_running(state: SessionState, context: DecisionContext, action: str) -> None:
+    """Refuse what would change the line under a running turn.
+
+    Raises:
+        SessionBusy: a turn runs.
+    """
+    if context.running:
+        raise SessionBusy(state.session_id, action)

@@ -1,0 +1,144 @@
+"""Decisions that start a turn: a prompt, a queued follow-up, and the continuation of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, assert_never
+
+from weft.errors import SessionBusy, UsageError
+from weft.events import Fact, InputQueued, NewMessage, TurnStarted
+from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
+from weft.loop import promote, revision_of, tip_after
+from weft.messages import Node, Part
+from weft.session.answers import Accepted
+from weft.session.commands import ContinueTurn, SendPrompt
+from weft.session.decide.base import DecidedCommand, DecisionContext, refuse_while_running
+from weft.session.decide.parts import clean_parts
+from weft.state import QueueEntry, SessionState
+
+LONGEST_QUEUE: Final = 500
+"""Messages that may wait; one more is refused."""
+
+PromptCommand: TypeAlias = SendPrompt | ContinueTurn
+
+
+def decide_prompt(
+    command: PromptCommand, state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    """What a prompt, or the continuation of a turn, does."""
+    match command:
+        case SendPrompt():
+            return _send(command, state, context)
+        case ContinueTurn():
+            return _continue(command, state, context)
+        case _:
+            assert_never(command)
+
+
+def _send(command: SendPrompt, state: SessionState, context: DecisionContext) -> DecidedCommand:
+    parts = clean_parts(command.parts)
+    if not parts:
+        raise UsageError("there is nothing to send: the message is empty")
+    parts += clean_parts(command.context)
+    if context.running:
+        return _queue(command, parts, state, context)
+    return _start(parts, command.options, state, context)
+
+
+def _queue(
+    command: SendPrompt, parts: tuple[Part, ...], state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    if command.when_busy == "refuse":
+        raise SessionBusy(state.session_id, "send the message again")
+    if len(state.queue.entries) >= LONGEST_QUEUE:
+        raise UsageError(f"{LONGEST_QUEUE} messages are waiting already; let some be delivered")
+    entry_id = EntryId(new_id("ent", context.now))
+    queued = InputQueued(
+        entry_id=entry_id, delivery=command.when_busy, parts=parts, options=command.options
+    )
+    turn = state.turn.open
+    answer = Accepted(
+        command.when_busy,
+        entry_id=entry_id,
+        seq=state.seq,
+        turn_id=turn.turn_id if turn is not None else None,
+    )
+    return DecidedCommand(facts=(queued,), answer=answer)
+
+
+def _start(
+    parts: tuple[Part, ...], options: dict[str, Any], state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    """The facts of a new turn: steering that still waits, then the prompt."""
+    # Steering that no turn took along was sent before this prompt: the model reads it first.
+    facts: list[Fact] = promote(state, (), context.now)
+    parent = tip_after(state, facts) if facts else state.tree.head
+    node = Node(
+        id=new_node_id(context.now),
+        role="user",
+        parts=parts,
+        parent=parent,
+        parent_revision=revision_of(state, parent),
+    )
+    facts.append(NewMessage(node=node))
+    return _with_turn(facts, node.id, options, state, context)
+
+
+def start_follow_up(
+    state: SessionState, context: DecisionContext, entry: QueueEntry | None
+) -> DecidedCommand:
+    """The facts of the turn that a queued follow-up begins; each follow-up has a turn of its own.
+
+    Without an entry, steering that waits begins it alone.
+    """
+    facts = promote(state, (), context.now, follow_up=entry)
+    options = entry.options if entry is not None else {}
+    return _with_turn(facts, tip_after(state, facts), options, state, context)
+
+
+def _with_turn(
+    facts: Sequence[Fact],
+    tip: NodeId | None,
+    options: dict[str, Any],
+    state: SessionState,
+    context: DecisionContext,
+) -> DecidedCommand:
+    turn_id = TurnId(new_id("trn", context.now))
+    started = TurnStarted(turn_id=turn_id, node=tip, options=_with_mode(options, state))
+    return DecidedCommand(
+        facts=(*facts, started),
+        answer=Accepted("started", turn_id=turn_id, seq=state.seq),
+        then="start_turn",
+    )
+
+
+def _continue(
+    command: ContinueTurn, state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    refuse_while_running(state, context, "continue")
+    turn = state.turn.open
+    if turn is not None:
+        # A turn that a dead process left open goes on under its own id, without a fact of ours.
+        answer = Accepted("started", turn_id=turn.turn_id, seq=state.seq)
+        return DecidedCommand(answer=answer, then="start_turn")
+    if state.tree.head is None:
+        raise UsageError("there is nothing to continue: the session is empty")
+    turn_id = TurnId(new_id("trn", context.now))
+    started = TurnStarted(
+        turn_id=turn_id,
+        node=state.tree.head,
+        options=_with_mode(command.options, state),
+        continued=True,
+    )
+    return DecidedCommand(
+        facts=(started, *promote(state, (), context.now)),
+        answer=Accepted("started", turn_id=turn_id, seq=state.seq),
+        then="start_turn",
+    )
+
+
+def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:
+    """A turn keeps the mode that it started in, whatever is set meanwhile."""
+    if state.settings.mode == "normal" or "mode" in options:
+        return options
+    return {**options, "mode": state.settings.mode}

@@ -1,0 +1,94 @@
+"""Decisions about settings: model, thinking level, permission mode, mode of work, skills."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, assert_never
+
+from weft.errors import UsageError
+from weft.events import Fact, ModeChanged, SettingChanged, SkillChanged, SystemNote
+from weft.loop import tip_after
+from weft.messages import ModelName, parse_model_name
+from weft.permissions import MODES
+from weft.session.commands import ChangeSetting, CycleModel, CycleThinking, SetMode, SwitchSkill
+from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.rotation import next_model, next_thinking
+from weft.state import SessionState
+from weft.thinking import THINKING_LEVELS, ThinkingLevel, level_note, thinking_level
+
+SESSION_MODES: Final = ("normal", "architect")
+
+SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode | SwitchSkill
+
+
+def decide_setting(
+    command: SettingCommand, state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    """What a command about a setting does."""
+    match command:
+        case ChangeSetting():
+            return _change(command, state, context)
+        case CycleModel(rotation=rotation):
+            following = next_model(rotation, state.settings)
+            facts = _set_model(following, state, context)
+            return DecidedCommand(facts=facts, answer=following.name)
+        case CycleThinking():
+            harder = next_thinking(state.settings, context.levels)
+            return DecidedCommand(facts=_set_thinking(harder, state, context), answer=harder)
+        case SetMode(mode=mode):
+            return _set_mode(mode)
+        case SwitchSkill(name=name, active=active):
+            return DecidedCommand(facts=(SkillChanged(name=name, active=active),))
+        case _:
+            assert_never(command)
+
+
+def _change(
+    command: ChangeSetting, state: SessionState, context: DecisionContext
+) -> DecidedCommand:
+    match command:
+        case ChangeSetting(name="model", value=str(named)):
+            return DecidedCommand(facts=_set_model(parse_model_name(named), state, context))
+        case ChangeSetting(name="thinking", value=word) if level := thinking_level(word):
+            return DecidedCommand(facts=_set_thinking(level, state, context))
+        case ChangeSetting(name=name, value=value):
+            _check(name, value)
+            return DecidedCommand(facts=(SettingChanged(name=name, value=value),))
+
+
+def _check(name: str, value: Any) -> None:
+    if name == "permission_mode" and value not in MODES:
+        raise UsageError(f"no permission mode {value!r}; there are {', '.join(MODES)}")
+    if name == "thinking" and value not in THINKING_LEVELS:
+        raise UsageError(f"no thinking level {value!r}; there are {', '.join(THINKING_LEVELS)}")
+
+
+def _set_mode(mode: str) -> DecidedCommand:
+    if mode not in SESSION_MODES:
+        raise UsageError(f"no mode {mode!r}; there are {', '.join(SESSION_MODES)}")
+    return DecidedCommand(facts=(ModeChanged(mode=mode),))
+
+
+def _set_model(model: ModelName, state: SessionState, context: DecisionContext) -> tuple[Fact, ...]:
+    """The model, and how hard it thinks where that is named with it."""
+    changed = SettingChanged(name="model", value=model.name)
+    if model.effort is None:
+        level = state.settings.thinking
+        return (changed, *_level_notes(model.name, level, state, context))
+    return (changed, *_set_thinking(model.effort, state, context, model=model.name))
+
+
+def _set_thinking(
+    level: ThinkingLevel, state: SessionState, context: DecisionContext, *, model: str = ""
+) -> tuple[Fact, ...]:
+    """The level, with a note where `model` (or else the session's own) lacks it."""
+    # The vendor's default is what holds where no level is set, so choosing it removes the setting.
+    changed = SettingChanged(name="thinking", value=None if level == "default" else level)
+    return (changed, *_level_notes(model or state.settings.model, level, state, context))
+
+
+def _level_notes(
+    model: str, level: ThinkingLevel, state: SessionState, context: DecisionContext
+) -> tuple[Fact, ...]:
+    """A note where the model lacks the level."""
+    text = level_note(model, level, context.levels)
+    return (SystemNote(text=text, node=tip_after(state, ())),) if text else ()
