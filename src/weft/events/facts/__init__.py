@@ -1,0 +1,189 @@
+"""The closed union of facts: everything a log may hold.
+
+Each class is one kind, past tense, small.  The tag is its stored name for ever: a change that old
+readers would misread gets a new tag (`new_message@2`), and the old one an upcaster in
+`events.upcast`.  `docs/formats/facts.md` describes every field.
+"""
+
+from typing import TypeAlias
+
+from weft.events.facts.agents import (
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
+    DecisionLogged,
+    FanKept,
+    FanStarted,
+    PlanDecided,
+    PlanEdited,
+)
+from weft.events.facts.context import (
+    BoundaryChanged,
+    Compacted,
+    CompactionUndone,
+    PrefixFrozen,
+    SkillChanged,
+    Todo,
+    TodoChanged,
+)
+from weft.events.facts.requests import (
+    PermissionAction,
+    PermissionRequest,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from weft.events.facts.session import (
+    CallOrigin,
+    CommandEnd,
+    ErrorRaised,
+    ForkPoint,
+    ModeChanged,
+    SessionCreated,
+    SessionRestarted,
+    SettingChanged,
+    SystemNote,
+)
+from weft.events.facts.tree import (
+    FileChange,
+    HeadMoved,
+    NewMessage,
+    NodeEdited,
+    NodeMarked,
+    RefDeleted,
+    RefMoved,
+    Rewound,
+    SubtreeDeleted,
+    SubtreeRestored,
+)
+from weft.events.facts.turn import (
+    Delivery,
+    Effect,
+    FileTouched,
+    FinishReason,
+    InputEdited,
+    InputPromoted,
+    InputQueued,
+    InputRemoved,
+    InputsReordered,
+    ModelCallStarted,
+    Purpose,
+    QueuesRecalled,
+    ToolComplete,
+    ToolExecuting,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+
+__all__ = [
+    "ArchitectPlan",
+    "ArchitectStep",
+    "BoundaryChanged",
+    "CallOrigin",
+    "ChildFinished",
+    "ChildStarted",
+    "CommandEnd",
+    "Compacted",
+    "CompactionUndone",
+    "DecisionLogged",
+    "Delivery",
+    "Effect",
+    "ErrorRaised",
+    "Fact",
+    "FanKept",
+    "FanStarted",
+    "FileChange",
+    "FileTouched",
+    "FinishReason",
+    "ForkPoint",
+    "HeadMoved",
+    "InputEdited",
+    "InputPromoted",
+    "InputQueued",
+    "InputRemoved",
+    "InputsReordered",
+    "ModeChanged",
+    "ModelCallStarted",
+    "NewMessage",
+    "NodeEdited",
+    "NodeMarked",
+    "PermissionAction",
+    "PermissionRequest",
+    "PermissionResolved",
+    "PlanDecided",
+    "PlanEdited",
+    "PrefixFrozen",
+    "Purpose",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "QueuesRecalled",
+    "RefDeleted",
+    "RefMoved",
+    "Rewound",
+    "SessionCreated",
+    "SessionRestarted",
+    "SettingChanged",
+    "SkillChanged",
+    "SubtreeDeleted",
+    "SubtreeRestored",
+    "SystemNote",
+    "Todo",
+    "TodoChanged",
+    "ToolComplete",
+    "ToolExecuting",
+    "TurnFinished",
+    "TurnStarted",
+    "UsageRecorded",
+]
+
+Fact: TypeAlias = (
+    SessionCreated
+    | SettingChanged
+    | ModeChanged
+    | SystemNote
+    | ErrorRaised
+    | SessionRestarted
+    | NewMessage
+    | NodeEdited
+    | NodeMarked
+    | SubtreeDeleted
+    | SubtreeRestored
+    | HeadMoved
+    | RefMoved
+    | RefDeleted
+    | Rewound
+    | InputQueued
+    | InputPromoted
+    | InputEdited
+    | InputRemoved
+    | InputsReordered
+    | QueuesRecalled
+    | TurnStarted
+    | ModelCallStarted
+    | UsageRecorded
+    | ToolExecuting
+    | ToolComplete
+    | FileTouched
+    | TurnFinished
+    | PermissionRequest
+    | PermissionResolved
+    | QuestionAsked
+    | QuestionAnswered
+    | Compacted
+    | CompactionUndone
+    | PrefixFrozen
+    | BoundaryChanged
+    | SkillChanged
+    | TodoChanged
+    | ChildStarted
+    | ChildFinished
+    | ArchitectPlan
+    | PlanEdited
+    | PlanDecided
+    | ArchitectStep
+    | FanStarted
+    | FanKept
+    | DecisionLogged
+)

@@ -1,0 +1,98 @@
+"""Facts of agents: child sessions, the architect's plan, fans of candidates, decisions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from weft.events.base import FactBase
+from weft.events.facts.turn import FinishReason
+from weft.ids import CallUid, NodeId, SessionId, TurnId
+from weft.messages import Usage
+
+
+class ChildStarted(FactBase, frozen=True, tag="child_started"):
+    """A session of its own works for one of our calls."""
+
+    child: SessionId
+    call_uid: CallUid | None = None
+    node: NodeId | None = None
+    purpose: Literal["agent", "candidate", "step"] = "agent"
+    name: str = ""
+    background: bool = False
+    """It runs in the background; its end is reported when it comes."""
+
+
+class ChildFinished(FactBase, frozen=True, tag="child_finished"):
+    """A child came to its end."""
+
+    child: SessionId
+    reason: FinishReason
+    usage: Usage | None = None
+    """What it used since the last end of it that is on record."""
+    text: str = ""
+    models: dict[str, Usage] = {}
+    """The same, model by model."""
+    turn_id: TurnId | None = None
+    """The turn it worked for."""
+    node: NodeId | None = None
+    """The node whose call it worked for."""
+    descendants: int = 0
+    """Agents that worked below it."""
+
+
+class ArchitectPlan(FactBase, frozen=True, tag="architect_plan"):
+    """The planner proposes a plan."""
+
+    plan_id: str
+    plan: dict[str, Any]
+    turn_id: TurnId | None = None
+
+
+class PlanEdited(FactBase, frozen=True, tag="plan_edited"):
+    """The user changed the plan."""
+
+    plan_id: str
+    plan: dict[str, Any]
+
+
+class PlanDecided(FactBase, frozen=True, tag="plan_decided"):
+    """The plan was approved or rejected."""
+
+    plan_id: str
+    approved: bool
+    reason: str = ""
+    by: str = ""
+
+
+class ArchitectStep(FactBase, frozen=True, tag="architect_step"):
+    """One step of the plan started or ended."""
+
+    plan_id: str
+    index: int
+    status: Literal["started", "passed", "failed", "skipped", "replanned"]
+    detail: str = ""
+    child: SessionId | None = None
+
+
+class FanStarted(FactBase, frozen=True, tag="fan_started"):
+    """N candidates start from one node."""
+
+    fan_id: str
+    node: NodeId | None
+    children: tuple[SessionId, ...] = ()
+    models: tuple[str, ...] = ()
+
+
+class FanKept(FactBase, frozen=True, tag="fan_kept"):
+    """One candidate was kept."""
+
+    fan_id: str
+    child: SessionId
+
+
+class DecisionLogged(FactBase, frozen=True, tag="decision_logged"):
+    """The session wrote to the project's decision graph."""
+
+    decision: str
+    """Id on the project stream."""
+    summary: str = ""

@@ -1,0 +1,72 @@
+"""Facts of the model's context: compaction, prompt prefix, boundaries, skills and to-do list."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from weft.events.base import FactBase
+from weft.ids import BlobId, NodeId, SessionId
+
+
+class Compacted(FactBase, frozen=True, tag="compacted"):
+    """The model reads the line up to `upto` as a summary."""
+
+    upto: NodeId
+    summary: str
+    carried: tuple[str, ...] = ()
+    """What is carried by structure: pinned nodes, files, open tasks."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class CompactionUndone(FactBase, frozen=True, tag="compaction_undone"):
+    """A compaction no longer counts."""
+
+    compaction: int
+    """`seq` of the compaction."""
+    log: SessionId | None = None
+    """The log that holds it; None is this one, another name one that a fork shares."""
+
+
+class PrefixFrozen(FactBase, frozen=True, tag="prefix_frozen"):
+    """A new epoch of the prompt's prefix began."""
+
+    prefix: BlobId
+    reason: str = ""
+
+
+class BoundaryChanged(FactBase, frozen=True, tag="boundary_changed"):
+    """Edits of a file are held to a range of lines (0-based, inclusive); None lifts it."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+    """`first - 1` when all lines of the range were removed."""
+    base: BlobId | None = None
+    """The version of the file that these lines belong to; stored as a blob, so that the range can
+    follow any change."""
+    moves: int = 0
+    """Set when the range only moved along with an edit: `seq` of the fact that set the boundary."""
+
+
+class SkillChanged(FactBase, frozen=True, tag="skill_changed"):
+    """A skill was switched on or off."""
+
+    name: str
+    active: bool
+
+
+class Todo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task of the model's to-do list."""
+
+    id: str
+    text: str
+    status: Literal["pending", "in_progress", "done", "cancelled"] = "pending"
+
+
+class TodoChanged(FactBase, frozen=True, tag="todo_changed"):
+    """The to-do list is now this."""
+
+    items: tuple[Todo, ...] = ()

@@ -1,0 +1,92 @@
+"""Facts of a session as a whole: its creation, settings, notes, errors and restarts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from weft.events.base import FactBase
+from weft.ids import CallUid, NodeId, SessionId
+
+
+class CallOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The call a child session works for."""
+
+    session_id: SessionId
+    node: NodeId | None = None
+    call_uid: CallUid | None = None
+
+
+class ForkPoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a fork shares another log: everything up to and including `seq`, cut at `node`."""
+
+    session_id: SessionId
+    seq: int
+    node: NodeId | None = None
+
+
+class SessionCreated(FactBase, frozen=True, tag="session_created"):
+    """First fact of every session."""
+
+    project_path: str = ""
+    project_id: str = ""
+    title: str = ""
+    model: str = ""
+    settings: dict[str, Any] = {}
+    """Settings the session starts with, by name."""
+    parent: CallOrigin | None = None
+    fork: ForkPoint | None = None
+    imported: bool = False
+
+
+class SettingChanged(FactBase, frozen=True, tag="setting_changed"):
+    """One setting has a new value: model, thinking, permission_mode, title, archived, budget, …"""
+
+    name: str
+    value: Any = None
+
+
+class ModeChanged(FactBase, frozen=True, tag="mode_changed"):
+    """The session works in another mode: `normal` or `architect`."""
+
+    mode: str
+
+
+class CommandEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a background command ended."""
+
+    id: str
+    """The name under which it ran, `bg_1`."""
+    exit_code: int | None = None
+    """Negative: ended by that signal; None when its end was not seen."""
+    why: Literal["exited", "stopped", "lost"] = "exited"
+    """`lost`: the program that ran it died first."""
+
+
+class SystemNote(FactBase, frozen=True, tag="system_note"):
+    """A line for everyone who watches the session; with `to_model`, for the model too."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    to_model: bool = False
+    node: NodeId | None = None
+    """The head when it was added: the model sees it after that node."""
+    background: CommandEnd | None = None
+    """The end of a background command, which this note reports."""
+
+
+class ErrorRaised(FactBase, frozen=True, tag="error_raised"):
+    """Something of the session failed; published once."""
+
+    message: str
+    where: str = ""
+    """Which part: turn, tool, hook, store, …"""
+    error: str = ""
+    """Class name, for programs."""
+
+
+class SessionRestarted(FactBase, frozen=True, tag="session_restarted"):
+    """The supervisor brought the session back from its log."""
+
+    reason: str = ""

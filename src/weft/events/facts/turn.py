@@ -1,0 +1,174 @@
+"""Facts of turns: the queue of messages that wait for one, model calls, tool calls, the end."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from weft.events.base import FactBase
+from weft.ids import BlobId, CallUid, EntryId, NodeId, TurnId
+from weft.messages import Part, ToolResult, Usage
+
+Delivery: TypeAlias = Literal["steering", "follow_up"]
+Effect: TypeAlias = Literal["pure", "checkable", "unknown"]
+"""`pure` may run again; `checkable` can be found out from file hashes; `unknown` is never repeated
+silently."""
+FinishReason: TypeAlias = Literal[
+    "stop",
+    "submitted",
+    "aborted",
+    "max_turns",
+    "max_budget",
+    "no_progress",
+    "mistakes",
+    "context_overflow",
+    "schema_failed",
+    "provider_error",
+    "auth_error",
+    "halted",
+]
+Purpose: TypeAlias = Literal["turn", "title", "compaction", "summary", "repair", "branch", "plan"]
+
+
+# --- the queue -------------------------------------------------------------------------
+
+
+class InputQueued(FactBase, frozen=True, tag="input_queued"):
+    """A message that came while a turn ran; it waits for its delivery."""
+
+    entry_id: EntryId
+    delivery: Delivery
+    parts: tuple[Part, ...] = ()
+    options: dict[str, Any] = {}
+    """Options that hold for this message only."""
+
+
+class InputPromoted(FactBase, frozen=True, tag="input_promoted"):
+    """Queued entries became nodes of the conversation."""
+
+    entries: tuple[EntryId, ...]
+
+
+class InputEdited(FactBase, frozen=True, tag="input_edited"):
+    """A queued entry says something else."""
+
+    entry_id: EntryId
+    parts: tuple[Part, ...] = ()
+
+
+class InputRemoved(FactBase, frozen=True, tag="input_removed"):
+    """A queued entry was taken away."""
+
+    entry_id: EntryId
+
+
+class InputsReordered(FactBase, frozen=True, tag="inputs_reordered"):
+    """The queued entries have another order."""
+
+    entries: tuple[EntryId, ...]
+
+
+class QueuesRecalled(FactBase, frozen=True, tag="queues_recalled"):
+    """Both queues were handed back to a client and emptied."""
+
+    entries: tuple[EntryId, ...]
+
+
+# --- the turn --------------------------------------------------------------------------
+
+
+class TurnStarted(FactBase, frozen=True, tag="turn_started"):
+    """The model is put to work at the head."""
+
+    turn_id: TurnId
+    node: NodeId | None = None
+    """The node it starts from."""
+    options: dict[str, Any] = {}
+    """Options of this turn only: model, tools, max_turns, schema, …"""
+    continued: bool = False
+    """True when it goes on from an interrupted or limited turn."""
+
+
+class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
+    """A request is about to be sent."""
+
+    turn_id: TurnId
+    """Empty for a call that belongs to no turn."""
+    node: NodeId
+    """The node that the answer will become; drafts carry its id.  Where the purpose is not a turn,
+    it only names the call."""
+    model: str
+    prefix: BlobId | None = None
+    purpose: Purpose = "turn"
+    attempt: int = 1
+    input_tokens: int = 0
+    """Estimated length of the prompt; 0 where the ledger has it."""
+
+
+class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
+    """What a model call used; `estimated` when the vendor did not report it."""
+
+    usage: Usage
+    model: str
+    purpose: Purpose = "turn"
+    estimated: bool = False
+    turn_id: TurnId | None = None
+    node: NodeId | None = None
+
+
+class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
+    """The intent record: this call is about to take effect."""
+
+    call_uid: CallUid
+    node: NodeId
+    tool_name: str
+    target: str = ""
+    """What it works on, for display: a path, a command."""
+    args: dict[str, Any] = {}
+    effect: Effect = "unknown"
+    attempt: int = 1
+    pre_hashes: dict[str, str] = {}
+    """Hash of each file before, "" where there was none; lets recovery find out what happened."""
+    post_hashes: dict[str, str] = {}
+    """Hash that each file will have after; with `pre_hashes` it settles the doubt."""
+
+
+class ToolComplete(FactBase, frozen=True, tag="tool_complete"):
+    """A call is settled: done, failed, denied, aborted or interrupted."""
+
+    call_uid: CallUid
+    node: NodeId
+    result: ToolResult
+    is_error: bool = False
+    duration_ms: int = 0
+
+
+class FileTouched(FactBase, frozen=True, tag="file_touched"):
+    """A file, link or folder of the project changed by a tool."""
+
+    path: str
+    """Relative to the project, with forward slashes."""
+    action: Literal["created", "modified", "deleted"]
+    before: BlobId | None = None
+    """Content, or a link's target; None for a folder, and where it is not known."""
+    after: BlobId | None = None
+    call_uid: CallUid | None = None
+    mode_before: int = 0
+    """Kind and permissions, as `lstat` has them; 0 where nothing was, or not known."""
+    mode_after: int = 0
+    missing: str = ""
+    """Why the content before was not stored; empty when it was."""
+    is_certain: bool = True
+    """False when the change may be another program's: a second command ran at the same time, or Weft
+    was interrupted."""
+
+
+class TurnFinished(FactBase, frozen=True, tag="turn_finished"):
+    """The turn is over, and why."""
+
+    turn_id: TurnId
+    reason: FinishReason
+    retries: int = 0
+    iterations: int = 0
+    detail: str = ""
+    """One sentence for the user where the reason alone says too little."""
+    deliverable: Any = None
