@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from weft.api.manager import ExportFormat, SessionInfo, SessionRecord
 from weft.api.model_query import Answer, Delta
+from weft.api.options import MessageOptions, QueryOptions, SessionDefaults, ToolSelection
 from weft.api.reports import (
     BackgroundWork,
     ChildInfo,
@@ -127,14 +128,19 @@ class Session:
     def list_commands(self) -> list[MarkdownCommand]: ...
     def expand_command(self, text: str, *, ask: Ask | None = None) -> ExpandedCommand: ...
     def send_message(
-        self, content: Content, *, queue: bool = True, input_id: str | None = None, **options: Any
+        self,
+        content: Content,
+        *,
+        queue: bool = True,
+        input_id: str | None = None,
+        **options: Unpack[MessageOptions],
     ) -> Reply: ...
     def send_prompt(
-        self, content: Content, *, input_id: str | None = None, **options: Any
+        self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted: ...
     def queue_steering(self, content: Content, *, input_id: str | None = None) -> Accepted: ...
     def queue_follow_up(
-        self, content: Content, *, input_id: str | None = None, **options: Any
+        self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted: ...
     def get_queued_messages(self) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]: ...
     def recall_queues(
@@ -150,8 +156,12 @@ class Session:
     def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None: ...
     def reorder_queue(self, ids: Sequence[str], *, input_id: str | None = None) -> None: ...
     def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt: ...
-    def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted: ...
-    def continue_and_wait(self, *, input_id: str | None = None, **options: Any) -> Reply: ...
+    def continue_turn(
+        self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
+    ) -> Accepted: ...
+    def continue_and_wait(
+        self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
+    ) -> Reply: ...
     def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str: ...
     def detach(self) -> None: ...
     def claim_driver(self) -> None: ...
@@ -235,7 +245,7 @@ class SessionManager:
         model: str | Model | None = None,
         project_path: str | PathLike[str] | None = None,
         title: str | None = None,
-        tools: str | Sequence[str | Tool | Callable[..., Any]] = "all",
+        tools: ToolSelection = "all",
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
@@ -244,7 +254,7 @@ class SessionManager:
         resume: Literal["ask", "auto"] = "ask",
         parent: CallOrigin | None = None,
         asking: Literal["wait", "no"] = "wait",
-        **settings: Any,
+        **settings: Unpack[SessionDefaults],
     ) -> Session: ...
     def fork_session(
         self, session_id: str, at: str | int | None = None, title: str | None = None
@@ -326,7 +336,7 @@ def query(
     model: str | Model,
     system: str | None = None,
     schema: Any = None,
-    **options: Any,
+    **options: Unpack[QueryOptions],
 ) -> Answer: ...
 def stream(
     prompt: Content,
@@ -334,5 +344,5 @@ def stream(
     model: str | Model,
     system: str | None = None,
     schema: Any = None,
-    **options: Any,
+    **options: Unpack[QueryOptions],
 ) -> AnswerStream: ...

@@ -16,6 +16,7 @@ import pytest
 import weft
 from tests.agents.cast import Roles, cast, hand, hand_all
 from tests.journeys.world import MODEL, World, crash, facts, until_holds
+from weft.api.options import SessionMode
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import StoreUnavailable
@@ -59,7 +60,7 @@ class Story:
         roles: dict[str, Roles],
         *,
         config: dict[str, Any] | None = None,
-        mode: str = "normal",
+        mode: SessionMode = "normal",
         children: int,
     ) -> None:
         self.roles = roles

@@ -159,16 +159,16 @@ NONSENSE: dict[str, Change] = {
     ),
     "a picture without content": lambda s: s.send_message((Image(media_type="image/png"),)),
     "a picture without a type": lambda s: s.send_message((Image(media_type="", data="aGVsbG8="),)),
-    "a limit that is no number": lambda s: s.send_message("x", max_turns="three"),
+    "a limit that is no number": lambda s: s.send_message("x", max_turns="three"),  # type: ignore[arg-type]
     "a limit below nothing": lambda s: s.send_message("x", max_turns=-1),
     "no limit at all": lambda s: s.send_message("x", max_turns=0),
-    "an unknown option": lambda s: s.send_message("x", max_turn=3),
-    "an unknown thinking level": lambda s: s.send_message("x", thinking="very"),
+    "an unknown option": lambda s: s.send_message("x", max_turn=3),  # type: ignore[call-arg]
+    "an unknown thinking level": lambda s: s.send_message("x", thinking="very"),  # type: ignore[arg-type]
     "an unknown tool": lambda s: s.send_message("x", tools=["nope"]),
     "tools that are no list": lambda s: s.send_message("x", tools="everything"),
     "an unknown provider": lambda s: s.send_message("x", model="nope:model"),
     "a model without provider": lambda s: s.send_message("x", model="nope"),
-    "a function as a model": lambda s: s.send_message("x", model=print),
+    "a function as a model": lambda s: s.send_message("x", model=print),  # type: ignore[arg-type]
     "an unknown model for the session": lambda s: s.update_model("nope:model"),
     "a thinking level": lambda s: s.set_thinking_level("very"),
     "an empty note": lambda s: s.add_system_message("  "),

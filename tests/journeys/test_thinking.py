@@ -13,6 +13,7 @@ from tests.journeys.compacting import Teller
 from tests.journeys.world import World, facts
 from tests.providers.loopback import Line, serving
 from tests.providers.vendor_worlds import VOICES, say
+from weft.api.options import QueryOptions
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SessionCreated, SettingChanged, SystemNote
@@ -100,7 +101,7 @@ async def test_a_summary_is_written_with_as_little_thought_as_the_model_has(worl
     ("options", "level"),
     [({}, "default"), ({"thinking": "off"}, "off"), ({"thinking": "max"}, "max")],
 )
-async def test_a_query_thinks_at_the_vendors_default(options: dict[str, str], level: str) -> None:
+async def test_a_query_thinks_at_the_vendors_default(options: QueryOptions, level: str) -> None:
     asked = model("a", "b")
     await weft.query("?", model=asked, **options)
     assert asked.last_request is not None
@@ -246,7 +247,7 @@ async def notes(session: Session) -> list[str]:
     ],
 )
 async def test_a_level_that_the_model_lacks_is_the_nearest_and_a_note_says_so(
-    plain_world: World, levels: tuple[ThinkingLevel, ...], wanted: str, said: list[str]
+    plain_world: World, levels: tuple[ThinkingLevel, ...], wanted: ThinkingLevel, said: list[str]
 ) -> None:
     async with plain_world.open(geared(*levels)) as app:
         session = await app.sessions.start_session()

@@ -12,6 +12,7 @@ from weft.api.manager import (
     SessionRecord,
 )
 from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
+from weft.api.options import MessageOptions, QueryOptions, SessionDefaults
 from weft.api.reports import (
     BackgroundWork,
     ChildInfo,
@@ -35,12 +36,15 @@ __all__ = [
     "ExportFormat",
     "HistoryMessage",
     "ImportReport",
+    "MessageOptions",
     "PlanProgress",
+    "QueryOptions",
     "Reply",
     "Result",
     "RewindItem",
     "RewindPlan",
     "Session",
+    "SessionDefaults",
     "SessionInfo",
     "SessionManager",
     "SessionMetadata",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from weft.errors import SessionStopped, UsageError
+from weft.api.options import MessageOptions, refuse_unknown
+from weft.errors import SessionStopped
 from weft.ids import InputId, SessionId
 from weft.messages import ModelName
 from weft.project.skills import SkillSet
@@ -24,23 +25,6 @@ if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs star
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
 
 T = TypeVar("T")
-
-MESSAGE_OPTIONS = frozenset(
-    {
-        "max_budget_usd",
-        "max_tokens",
-        "edit_model",
-        "max_turns",
-        "mode",
-        "model",
-        "plan_model",
-        "retries",
-        "schema",
-        "thinking",
-        "tools",
-    }
-)
-"""What may be set for one message."""
 
 
 class HandleHost(Protocol):
@@ -138,9 +122,11 @@ class SessionHandle:
                 raise
         return await (await self._port()).call(command)
 
-    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Options as the log keeps them."""
-        kept = {name: value for name, value in options.items() if value is not None}
+    def _options(self, options: MessageOptions) -> dict[str, Any]:
+        """Options as the log stores them."""
+        # First, and for None too: a name that is wrong would otherwise be dropped in silence.
+        refuse_unknown(options, MessageOptions, "a message")
+        kept: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         for name in kept.keys() & {"plan_model", "edit_model"}:
             kept[name] = str(self._host.model_named(kept[name]))
         if "model" in kept:
@@ -152,11 +138,6 @@ class SessionHandle:
             kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
         if "schema" in kept:
             kept["schema"] = self._host.shape(kept["schema"]).schema
-        unknown = sorted(set(kept) - MESSAGE_OPTIONS)
-        if unknown:
-            raise UsageError(
-                f"no option {unknown[0]!r}; a message takes {', '.join(sorted(MESSAGE_OPTIONS))}"
-            )
         return kept
 
 

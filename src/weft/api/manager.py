@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import anyio
 import msgspec
 
 from weft.api.handle import input_id_of
 from weft.api.history import history
+from weft.api.options import SessionDefaults, ToolSelection, refuse_unknown
 from weft.api.results import HistoryMessage
 from weft.api.seed_messages import seed_facts
 from weft.api.session import Session
@@ -85,7 +86,7 @@ class SessionManager(SessionHost):
         model: str | Model | None = None,
         project_path: str | os.PathLike[str] | None = None,
         title: str | None = None,
-        tools: str | Sequence[str | Tool | Callable[..., Any]] = "all",
+        tools: ToolSelection = "all",
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
@@ -94,7 +95,7 @@ class SessionManager(SessionHost):
         resume: Literal["ask", "auto"] = "ask",
         parent: CallOrigin | None = None,
         asking: Literal["wait", "no"] = "wait",
-        **settings: Any,
+        **settings: Unpack[SessionDefaults],
     ) -> Session:
         """Start a new session, resume a stored one, or return the running one.
 
@@ -119,10 +120,11 @@ class SessionManager(SessionHost):
         chosen = SessionId(session_id) if session_id else new_session_id(self.now())
         _check_id(chosen)
         path = self._equipment.resolve_path(str(project_path or self._equipment.project_path))
-        settings = clean_value(settings)
-        self._check_settings(settings, path, table, named)
+        refuse_unknown(settings, SessionDefaults, "start_session")
+        defaults: dict[str, Any] = clean_value(settings)
+        self._check_settings(defaults, path, table, named)
         chosen_model = named or self._default_named()
-        asked_level = settings.get("thinking") or chosen_model.effort
+        asked_level = defaults.get("thinking") or chosen_model.effort
         seeds = seed_facts(messages or (), self.now())
         created = SessionCreated(
             project_path=path,
@@ -130,7 +132,7 @@ class SessionManager(SessionHost):
             or f"Session {datetime.fromtimestamp(self.now()):%Y-%m-%d %H:%M}",
             model=chosen_model.name,
             settings=_settings(
-                {**settings, "thinking": asked_level or self._equipment.config.get("model.effort")},
+                {**defaults, "thinking": asked_level or self._equipment.config.get("model.effort")},
                 tools=wanted,
                 system_prompt=clean_text(system_prompt) if system_prompt else None,
                 permission_mode=permission_mode or self._equipment.config.get("permissions.mode"),
@@ -455,13 +457,8 @@ def _info(port: SessionPort) -> SessionInfo:
     )
 
 
-def _settings(given: dict[str, Any], **named: Any) -> dict[str, Any]:
+def _settings(given: Mapping[str, Any], **named: Any) -> dict[str, Any]:
     """Settings as the log keeps them: only what was set."""
-    known = {"max_turns", "thinking", "budget", "mode", "append_system_prompt"}
-    known |= {"plan_model", "edit_model"}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UsageError(f"start_session takes no {unknown[0]!r}")
     kept = {**given, **named}
     if kept.get("tools") == "all":
         del kept["tools"]

@@ -6,12 +6,13 @@ What is said, the queue, the clients, what waits for a person's answer, and what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import anyio
 import msgspec
 
 from weft.api.handle import SessionHandle, input_id_of
+from weft.api.options import MessageOptions
 from weft.api.reports import BackgroundWork, ChildInfo, child_info
 from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to
@@ -60,7 +61,7 @@ class MessagingCalls(SessionHandle):
         *,
         queue: bool = True,
         input_id: str | None = None,
-        **options: Any,
+        **options: Unpack[MessageOptions],
     ) -> Reply:
         """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, schema, …) hold for this message.
 
@@ -88,7 +89,7 @@ class MessagingCalls(SessionHandle):
         return msgspec.structs.replace(reply, deliverable=value)
 
     async def send_prompt(
-        self, content: Content, *, input_id: str | None = None, **options: Any
+        self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
         """Start a turn, or steer the one that runs; returns as soon as the prompt is durable."""
         return await self._say(content, "steering", input_id, options)
@@ -98,7 +99,7 @@ class MessagingCalls(SessionHandle):
         return await self._say(content, "steering", input_id, {})
 
     async def queue_follow_up(
-        self, content: Content, *, input_id: str | None = None, **options: Any
+        self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
         """Say something that is sent when the turn ends; idle, the same as `send_prompt`."""
         return await self._say(content, "follow_up", input_id, options)
@@ -108,7 +109,7 @@ class MessagingCalls(SessionHandle):
         content: Content,
         when_busy: Literal["steering", "follow_up"],
         input_id: str | None,
-        options: dict[str, Any],
+        options: MessageOptions,
     ) -> Accepted:
         return await self._call(
             SendPrompt(
@@ -168,11 +169,15 @@ class MessagingCalls(SessionHandle):
         port = await self._port()
         return await port.abort(AbortTurn(reason=reason, **self._by(input_id)))
 
-    async def continue_turn(self, *, input_id: str | None = None, **options: Any) -> Accepted:
+    async def continue_turn(
+        self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
+    ) -> Accepted:
         """Go on from exactly what is stored, after an interruption, an abort or a limit."""
         return await self._call(ContinueTurn(options=self._options(options), **self._by(input_id)))
 
-    async def continue_and_wait(self, *, input_id: str | None = None, **options: Any) -> Reply:
+    async def continue_and_wait(
+        self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
+    ) -> Reply:
         """`continue_turn`, and wait for the turn's end."""
         port = await self._port()
         command = ContinueTurn(options=self._options(options), **self._by(input_id))

@@ -11,13 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, Unpack
 
 import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from weft.actors import Supervisor
+from weft.api.options import QueryOptions, refuse_unknown
 from weft.clock import SystemClock
 from weft.context import estimate, estimate_text
 from weft.errors import BadArguments, ProviderError, ProviderUnavailable, SchemaFailed, UsageError
@@ -76,7 +77,7 @@ async def query(
     model: str | Model,
     system: str | None = None,
     schema: Any = None,
-    **options: Any,
+    **options: Unpack[QueryOptions],
 ) -> Answer:
     """Ask a model once.  `schema` (a JSON Schema or a type) asks for a structured answer, which is then in `Answer.value`.
 
@@ -117,7 +118,7 @@ def stream(
     model: str | Model,
     system: str | None = None,
     schema: Any = None,
-    **options: Any,
+    **options: Unpack[QueryOptions],
 ) -> AnswerStream:
     """`query` as an async iterator of `Delta`s; when it has ended, `answer` holds the whole.  Leaving the loop at any point is safe.
 
@@ -153,10 +154,11 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, request=request)
 
 
-def _question(prompt: Content, system: str | None, schema: Any, options: Any) -> _Question:
+def _question(prompt: Content, system: str | None, schema: Any, options: QueryOptions) -> _Question:
     parts = as_parts(prompt)
     if not parts:
         raise UsageError("there is nothing to ask: the prompt is empty")
+    refuse_unknown(options, QueryOptions, "a query")
     try:
         given = msgspec.convert(options, _Options)
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ The class is the four sections of the API, each in a file of its own: `talking`,
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from weft.api.branches import BranchCalls
@@ -27,7 +28,8 @@ class SessionHandleHost(HandleHost, Protocol):
 
     async def stop_session(self, session_id: str) -> None: ...
 
-    async def start_session(self, **settings: Any) -> Session: ...
+    @property
+    def start_session(self) -> Callable[..., Awaitable[Session]]: ...
 
     async def get(self, session_id: str) -> Session: ...
 
