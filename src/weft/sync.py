@@ -158,6 +158,10 @@ os.register_at_fork(after_in_child=_forget_parent)
 # --- standing for an object --------------------------------------------------------------
 
 
+_ASYNC_ONLY = frozenset({"host"})
+"""The runtime beneath the API hands out ports, which only make sense in the loop."""
+
+
 class _Blocking:
     """Stands for an object of the async API."""
 
@@ -175,7 +179,7 @@ class _Blocking:
 
     def __getattr__(self, name: str) -> Any:
         """Attributes of the object itself: what is not on its class."""
-        if name.startswith("_"):
+        if name.startswith("_") or name in _ASYNC_ONLY:
             raise AttributeError(name)
         value = getattr(self._inner, name)
         if inspect.isroutine(value):
@@ -231,7 +235,7 @@ def _class_for(cls: type) -> type[_Blocking]:
     """The class that stands for `cls`: the same public names, each a blocking one."""
     body: dict[str, Any] = {"__doc__": cls.__doc__, "__module__": __name__}
     for name in dir(cls):
-        if not name.startswith("_"):
+        if not name.startswith("_") and name not in _ASYNC_ONLY:
             body[name] = _member(cls, name)
     if hasattr(cls, "__anext__"):
         body |= {"__iter__": lambda self: self, "__next__": _next}

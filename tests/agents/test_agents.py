@@ -198,7 +198,7 @@ async def test_children_are_listed_under_their_parent_only(world: World) -> None
         [child] = await session.children()
         assert (child.reason, child.status) == ("stop", "idle")
         await app.sessions.delete_session("s")
-        assert await app.sessions.row(SessionId(child.id)) is None
+        assert await app.host.row(SessionId(child.id)) is None
 
 
 # --- limits --------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ async def test_stopping_the_session_stops_it_and_puts_its_end_on_record(world: W
         await model.gate().reached.wait()
         child = await only_child(session)
         await app.sessions.stop_session("s")
-        row = await app.sessions.row(child)  # type: ignore[arg-type]
+        row = await app.host.row(child)  # type: ignore[arg-type]
         assert row is not None
         assert not row.turn_open
         session = await app.sessions.get("s")

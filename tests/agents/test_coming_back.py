@@ -171,7 +171,7 @@ async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) 
         await gone.wait()
         raise StoreUnavailable("the process is gone")
 
-    app.sessions._registry.families.open_child = never
+    app.host.registry.families.open_child = never
     await session.send_prompt("ask")
     await reached.wait()
     child = await only_child(session)
@@ -181,7 +181,7 @@ async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) 
         gone.set()
     async with world.open(model) as app:
         session = await start(app)
-        assert await app.sessions.row(child) is None  # type: ignore[arg-type]
+        assert await app.host.row(child) is None  # type: ignore[arg-type]
         assert (await session.continue_and_wait()).text == "Done."
         assert await only_child(session) == child
         assert await said(await app.sessions.get(child)) == ["user: work", "assistant: Worked."]
@@ -226,7 +226,7 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
         session = await start(app)
         await session.send_prompt("ask")
         await model.gate().reached.wait()
-        actor = app.sessions._registry.ports["s"].actor  # type: ignore[attr-defined,index]
+        actor = app.host.registry.ports["s"].actor  # type: ignore[attr-defined,index]
         turn = actor._worker.turn
         await actor._mailbox.call(_ended(turn, RuntimeError("it broke")))
         model.gate().opened.set()

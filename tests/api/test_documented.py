@@ -25,6 +25,15 @@ def test_every_public_name_is_documented(cls: type) -> None:
     assert sorted(public - NAMED) == [], f"docs/api.md does not mention these of {cls.__name__}"
 
 
+def test_the_manager_shows_programs_its_rows_and_nothing_of_the_runtime() -> None:
+    rows = {
+        *("start_session", "find_session", "read_session", "list_active", "list_saved"),
+        *("stop_session", "delete_session", "rename_session", "archive_session"),
+        *("fork_session", "import_session", "export_session", "get", "unload_idle", "aclose"),
+    }
+    assert {name for name in dir(api.SessionManager) if not name.startswith("_")} == rows
+
+
 def test_every_name_of_the_face_is_documented() -> None:
     missing = {name for name in weft.__all__ if not name.startswith("_")} - NAMED
     assert sorted(missing) == []

@@ -11,7 +11,7 @@ import pytest
 import weft
 from tests.journeys.world import World
 from weft.api import Session, SessionManager
-from weft.api.options import MessageOptions, QueryOptions, SessionDefaults
+from weft.api.options import MessageOptions, QueryOptions, SessionDefaults, StartOptions
 from weft.errors import UsageError
 from weft.providers.scripted import ScriptedModel
 
@@ -58,6 +58,10 @@ async def test_a_new_session_and_a_query_refuse_an_unknown_option_too(world: Wor
     async with world.open(ScriptedModel(["hello"])) as app:
         with pytest.raises(UsageError, match="start_session has no option 'thinkin'; did you mean"):
             await app.sessions.start_session(**wrong)
+        session = await app.sessions.start_session()
+        wrong_title: dict[str, Any] = {"titel": "x"}
+        with pytest.raises(UsageError, match="no option 'titel'; did you mean 'title'"):
+            await session.new_session(**wrong_title)
     with pytest.raises(UsageError, match="a query has no option 'thinkin'; did you mean"):
         await weft.query("x", model=ScriptedModel(["hello"]), **wrong)
 
@@ -67,6 +71,7 @@ async def test_a_new_session_and_a_query_refuse_an_unknown_option_too(world: Wor
     [
         *((getattr(Session, name), MessageOptions) for name in CALLS),
         (SessionManager.start_session, SessionDefaults),
+        (Session.new_session, StartOptions),
         (weft.query, QueryOptions),
         (weft.stream, QueryOptions),
     ],

@@ -133,4 +133,4 @@ async def test_a_first_run_takes_a_model_that_there_is_a_key_for(
     if variable:
         environ[variable] = "sk-test-not-a-key"
     async with weft.open(tmp_path, "memory", environ=environ) as app:
-        assert app.sessions.default_model().partition(":")[0] == provider
+        assert app.host.default_model().partition(":")[0] == provider

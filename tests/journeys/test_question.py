@@ -64,7 +64,7 @@ async def test_a_question_that_was_open_in_a_crash_is_offered_again_under_its_id
     question = await asked(session)
     await crash(first)
     async with weft.open(tmp_path, store=store) as app:
-        app.sessions.normal_model(model)
+        app.host.normal_model(model)
         again = await app.sessions.get(session.id)
         assert await again.get_status() == "interrupted"
         await again.answer_question(question.request_id, "tabs")

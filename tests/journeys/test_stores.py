@@ -71,7 +71,7 @@ async def test_a_session_of_another_store_is_one_of_the_app_and_not_in_its_store
             seen.append(await anext(events))
         assert (await here.send_message("ho")).text == "two"
         assert await app.store.row(SessionId("there")) is None
-        assert await app.sessions.store_of(SessionId("there")).row(SessionId("here")) is None
+        assert await app.host.store_of(SessionId("there")).row(SessionId("here")) is None
         assert [info.id for info in await app.sessions.list_active()] == ["here", "there"]
         assert {row.id for row in await app.sessions.list_saved()} == {"here", "there"}
         assert [row.id for row in await app.sessions.list_saved(query="hi")] == ["there"]
@@ -81,7 +81,7 @@ async def test_a_session_of_another_store_is_one_of_the_app_and_not_in_its_store
         assert (await app.sessions.read_session("there")).row.title == "T"
         assert "hi" in await app.sessions.export_session("there", "md")
         await app.sessions.rename_session("there", "U")
-        row = await app.sessions.row(SessionId("there"))
+        row = await app.host.row(SessionId("there"))
         assert row is not None
         assert row.title == "U"
 
@@ -97,10 +97,10 @@ async def test_forks_and_further_sessions_are_kept_where_they_come_from(
         await fork.send_message("and")
         assert await said(fork) == ["user: hi", "assistant: one", "user: and", "assistant: two"]
         further = await session.new_session()
-        store = app.sessions.store_of(session.id)
+        store = app.host.store_of(session.id)
         assert store is not app.store
         for each in (fork, further):
-            assert app.sessions.store_of(each.id) is store
+            assert app.host.store_of(each.id) is store
             assert await store.row(each.id) is not None
             assert await app.store.row(each.id) is None
         assert (await further.load_session(session.id)).id == session.id
@@ -116,7 +116,7 @@ async def test_children_are_kept_with_their_parent_and_deleted_with_it(
         keeper = await app.sessions.start_session(session_id="keeper", store=other)
         assert (await session.send_message("ask somebody")).text == "There are 3."
         child = SessionId(await only_child(session))
-        store = app.sessions.store_of(session.id)
+        store = app.host.store_of(session.id)
         assert await store.row(child) is not None
         assert await app.store.last_seq(child) == 0
         assert await said(await app.sessions.get(child)) == [
@@ -175,8 +175,8 @@ async def test_the_last_session_closes_what_we_opened_and_resuming_names_it_agai
         first = await app.sessions.start_session(session_id="first", store=other)
         second = await app.sessions.start_session(session_id="second", store=other)
         await first.send_message("hi")
-        store = app.sessions.store_of(first.id)
-        assert app.sessions.store_of(second.id) is store
+        store = app.host.store_of(first.id)
+        assert app.host.store_of(second.id) is store
         await first.stop()
         assert not await is_closed(store)
         # While the store is in use its sessions are found, whoever was stopped.
@@ -190,7 +190,7 @@ async def test_the_last_session_closes_what_we_opened_and_resuming_names_it_agai
         again = await app.sessions.start_session(session_id="first", store=other)
         assert (await again.send_message("again")).text == "two"
         assert len(await said(again)) == 4
-        kept = app.sessions.store_of(again.id)
+        kept = app.host.store_of(again.id)
     assert await is_closed(kept)
 
 
@@ -198,7 +198,7 @@ async def test_deleting_the_last_session_closes_it_too(shared_world: World) -> N
     async with shared_world.open() as app:
         path = shared_world.base / "other.db"
         session = await app.sessions.start_session(session_id="s", store=path)
-        store = app.sessions.store_of(session.id)
+        store = app.host.store_of(session.id)
         await app.sessions.delete_session("s")
         assert await is_closed(store)
     async with await open_sqlite(path) as left:
@@ -209,10 +209,10 @@ async def test_what_is_in_memory_is_kept_until_the_app_closes(shared_world: Worl
     async with shared_world.open(ScriptedModel(["one"])) as app:
         session = await app.sessions.start_session(session_id="s", store="memory")
         await session.send_message("hi")
-        store = app.sessions.store_of(session.id)
+        store = app.host.store_of(session.id)
         await session.stop()
         assert await said(await app.sessions.get("s")) == ["user: hi", "assistant: one"]
-        assert app.sessions.store_of(session.id) is store
+        assert app.host.store_of(session.id) is store
     assert await is_closed(store)
 
 
@@ -237,7 +237,7 @@ async def test_a_name_for_the_apps_own_store_is_the_apps_own(shared_world: World
         names: list[Wanted] = [app.store, shared_world.base / "weft.db", "sqlite"]
         for number, name in enumerate(names):
             session = await app.sessions.start_session(session_id=f"s{number}", store=name)
-            assert app.sessions.store_of(session.id) is app.store
+            assert app.host.store_of(session.id) is app.store
         await app.sessions.aclose()
         assert not await is_closed(app.store)
 
@@ -250,7 +250,7 @@ async def test_one_store_is_opened_once_by_whatever_name(shared_world: World) ->
         async with anyio.create_task_group() as group:
             for number, name in enumerate(names):
                 group.start_soon(_start, app, f"s{number}", name)
-        stores = {id(app.sessions.store_of(SessionId(f"s{n}"))) for n in range(len(names))}
+        stores = {id(app.host.store_of(SessionId(f"s{n}"))) for n in range(len(names))}
         assert len(stores) == 1
 
 
@@ -268,10 +268,10 @@ async def test_an_id_that_is_open_from_one_store_is_not_started_in_another(world
         # Without a store the running one is meant, and with its own too.
         for same in (None, "jsonl"):
             again = await app.sessions.start_session(session_id="there", store=same)
-            assert app.sessions.store_of(again.id) is app.sessions.store_of(there.id)
+            assert app.host.store_of(again.id) is app.host.store_of(there.id)
         await there.stop()
         await app.sessions.start_session(session_id="there")
-        assert app.sessions.store_of(there.id) is app.store
+        assert app.host.store_of(there.id) is app.store
 
 
 @pytest.mark.parametrize("wrong", [42, "", object()])
@@ -286,12 +286,12 @@ async def test_a_session_that_cannot_start_leaves_no_store_open(shared_world: Wo
     async with shared_world.open() as app:
         with pytest.raises(UsageError, match="no folder"):
             await app.sessions.start_session(project_path="/nowhere/at/all", store="jsonl")
-        assert app.sessions._registry.stores.in_use == [app.store]
+        assert app.host.registry.stores.in_use == [app.store]
         damaged = shared_world.base / "no.db"
         damaged.write_bytes(b"this is no database, and never was one" * 100)
         with pytest.raises((Corrupt, StoreError)):
             await app.sessions.start_session(store=damaged)
-        assert app.sessions._registry.stores.in_use == [app.store]
+        assert app.host.registry.stores.in_use == [app.store]
 
 
 # --- other processes
@@ -322,11 +322,11 @@ async def test_another_process_drives_a_session_of_a_file_store_through_its_owne
         await model.gate("g").reached.wait()
         assert await here.get_status() == "thinking"
         with pytest.raises(Owned):
-            await guest.sessions.store_of(there.id).take_lease("s")
+            await guest.host.store_of(there.id).take_lease("s")
         model.gate("g").opened.set()
         await until_idle(here)
         assert await said(here) == ["user: from there", "assistant: one"]
-        store = guest.sessions.store_of(there.id)
+        store = guest.host.store_of(there.id)
         await there.stop()
         assert await is_closed(store)
         assert await here.get_status() == "idle"

@@ -145,7 +145,7 @@ async def test_the_effort_behind_the_configured_model_is_the_one_of_new_sessions
         assert await set_to(await app.sessions.start_session()) == ("scripted:script", "low")
         other = await app.sessions.start_session(model="scripted:other")
         assert await set_to(other) == ("scripted:other", "default")
-        assert app.sessions.default_model() == "scripted:script"
+        assert app.host.default_model() == "scripted:script"
 
 
 async def test_a_model_is_changed_with_its_effort_in_one_step(world: World) -> None:

@@ -153,7 +153,7 @@ async def test_a_command_is_sent_with_its_model_and_its_files(place: Place) -> N
     first = ScriptedModel(["no"])
     second = ScriptedModel(["done"], info=_info("b"))
     async with place.open() as app:
-        app.sessions.normal_model(second)
+        app.host.normal_model(second)
         session = await app.sessions.start_session(model=first)
         expanded = await session.expand_command("/look b.py @c.py")
         await session.send_message(expanded.content, **expanded.options)

@@ -84,7 +84,7 @@ async def test_an_unknown_model_is_left_out_and_the_users_own_stays(
     (place.config / "config.toml").write_text('[model]\ndefault = "openai:mine"\n')
     place.write(".weft/config.toml", f'[model]\ndefault = "{model}"\narchitect = "{model}"\n')
     async with place.open() as app:
-        assert app.sessions.default_model() == "openai:mine"
+        assert app.host.default_model() == "openai:mine"
         assert app.config.get("model.architect") == ""
         problems = app.config.problems
     assert ["model.default:" in problems[0], "model.architect:" in problems[1]] == [True, True]
@@ -94,7 +94,7 @@ async def test_an_unknown_model_is_left_out_and_the_users_own_stays(
 async def test_a_model_that_there_is_counts(place: Place) -> None:
     place.write(".weft/config.toml", '[model]\ndefault = "openai:theirs"\n')
     async with place.open() as app:
-        assert app.sessions.default_model() == "openai:theirs"
+        assert app.host.default_model() == "openai:theirs"
         assert app.config.problems == ()
 
 

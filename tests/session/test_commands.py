@@ -94,7 +94,7 @@ async def test_an_answer_through_another_process_has_the_commands_type(
     async with shared_world.open(model) as owner, shared_world.open() as guest:
         session = await owner.sessions.start_session(session_id="s")
         await session.send_message("hi")
-        await check_types(await guest.sessions.port(session.id))
+        await check_types(await guest.host.port(session.id))
 
 
 @pytest.mark.anyio
@@ -103,7 +103,7 @@ async def test_a_repeat_after_a_restart_answers_with_the_same_type(shared_world:
     async with shared_world.open(model) as app:
         session = await app.sessions.start_session(session_id="s")
         await session.send_message("hi")
-        await check_types(await app.sessions.port(session.id))
+        await check_types(await app.host.port(session.id))
         await until_idle(session)
     async with shared_world.open() as app:
-        await check_types(await app.sessions.port(session.id))
+        await check_types(await app.host.port(session.id))

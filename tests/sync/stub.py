@@ -46,6 +46,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stream": api.stream,
 }
 
+ASYNC_ONLY: dict[type, set[str]] = {App: {"host"}}
+"""Public names that have no blocking form: the runtime beneath the API is for async edges."""
+
 ITEMS = {Subscription: "Event", AnswerStream: "Delta"}
 """What the iterators hand out."""
 
@@ -132,6 +135,7 @@ def public_names(cls: type) -> list[str]:
     for each in reversed(cls.__mro__):
         names |= dict.fromkeys(each.__dict__)
     own = {"close", "aclose"} if hasattr(cls, "aclose") else set()
+    own |= ASYNC_ONLY.get(cls, set())
     fields = set(getattr(cls, "__struct_fields__", ()))
     return [name for name in names if not name.startswith("_") and name not in own | fields]
 

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import weft.sync
-from tests.sync.stub import STUB, written
+from tests.sync.stub import ASYNC_ONLY, STUB, written
 from weft import api
 from weft.app import App, open_app, run
 
@@ -19,7 +19,14 @@ PAIRS = [
 
 
 def public(cls: type) -> set[str]:
-    return {name for name in dir(cls) if not name.startswith("_")}
+    names = {name for name in dir(cls) if not name.startswith("_")}
+    return names - ASYNC_ONLY.get(cls, set())
+
+
+def test_the_runtime_beneath_the_api_has_no_blocking_form() -> None:
+    assert not hasattr(weft.sync.App, "host")
+    with pytest.raises(AttributeError, match="host"):
+        weft.sync.open(store="memory").host  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.requirement("sync:names")

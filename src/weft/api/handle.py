@@ -7,79 +7,23 @@ another process owns it, that process is asked.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from weft.api.options import MessageOptions, refuse_unknown
 from weft.errors import SessionStopped
 from weft.ids import InputId, SessionId
-from weft.messages import ModelName
-from weft.project.skills import SkillSet
-from weft.providers import Model, ModelInfo
 from weft.runtime.port import UNLOADED, SessionPort
+from weft.runtime.session_host import SessionHost
 from weft.session import AttachClient, ChangeSetting, Command, Subscription
-from weft.store import SessionRow
-from weft.tools import OutputSchema
-
-if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
-    from weft.project.agent_definitions import AgentDefinitions
-    from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
 
 T = TypeVar("T")
-
-
-class HandleHost(Protocol):
-    """What a handle needs of the manager it came from."""
-
-    async def port(self, session_id: SessionId) -> SessionPort:
-        """The way to the session; starts a stored one, without calling a model."""
-        ...
-
-    async def available_models(self) -> list[ModelInfo]: ...
-
-    def command_names(self) -> list[str]: ...
-
-    async def commands(self, project_path: str) -> MarkdownCommandSet: ...
-
-    async def agents(self, project_path: str) -> AgentDefinitions: ...
-
-    async def expand_command(
-        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
-    ) -> ExpandedCommand: ...
-
-    def now(self) -> float: ...
-
-    def model_named(self, model: Any) -> ModelName: ...
-
-    def model(self, name: str) -> Model: ...
-
-    def rotation(self) -> list[str]: ...
-
-    def skills(self, project_path: str) -> SkillSet: ...
-
-    async def keep_handover(self, session_id: SessionId, text: str) -> str: ...
-
-    def running(self, session_id: SessionId) -> SessionPort | None:
-        """The way to a session that is open here; None when it is not."""
-        ...
-
-    async def row(self, session_id: SessionId) -> SessionRow | None: ...
-
-    async def stop_child(self, session_id: SessionId, child: SessionId) -> None: ...
-
-    def runs_command(self, session_id: SessionId, name: str) -> bool:
-        """True while a background command of this name runs in this process."""
-        ...
-
-    def shape(self, wanted: Any) -> OutputSchema: ...
-
-    def lend_tools(self, session_id: SessionId, wanted: Any) -> Any: ...
 
 
 class SessionHandle:
     """An id, and the way to the session that has it."""
 
     def __init__(
-        self, session_id: SessionId, host: HandleHost, port: SessionPort | None = None
+        self, session_id: SessionId, host: SessionHost, port: SessionPort | None = None
     ) -> None:
         self.id = session_id
         self._host = host
@@ -137,7 +81,7 @@ class SessionHandle:
         if "tools" in kept:
             kept["tools"] = self._host.lend_tools(self.id, kept["tools"])
         if "schema" in kept:
-            kept["schema"] = self._host.shape(kept["schema"]).schema
+            kept["schema"] = self._host.output_schema(kept["schema"]).schema
         return kept
 
 

@@ -85,7 +85,7 @@ class MessagingCalls(SessionHandle):
         """The reply with its result in the type that was asked for."""
         if wanted is None or reply.finish_reason != "submitted":
             return reply
-        value = self._host.shape(wanted).check(reply.deliverable)
+        value = self._host.output_schema(wanted).check(reply.deliverable)
         return msgspec.structs.replace(reply, deliverable=value)
 
     async def send_prompt(

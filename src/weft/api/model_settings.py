@@ -96,7 +96,7 @@ class SettingsCalls(SessionHandle):
             raise UsageError("there is nothing to summarise: the session is empty")
         model = self._host.model(port.state.settings.model)
         answer = await self._ask_beside(port.state, handover(line, port.state, model))
-        return answer.text, await self._host.keep_handover(self.id, answer.text)
+        return answer.text, await self._host.save_handover(self.id, answer.text)
 
     async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
         """Bring what was learned on the line that ends at `node` to the present one, where the model sees it."""

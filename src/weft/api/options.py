@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from weft.api.results import HistoryMessage
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
+from weft.runtime.stores import WantedStore
 from weft.thinking import ThinkingLevel
 from weft.tools import Tool
 
@@ -57,6 +60,23 @@ class SessionDefaults(TypedDict, total=False):
     append_system_prompt: str | None
     plan_model: str | None
     edit_model: str | None
+
+
+class StartOptions(SessionDefaults, total=False):
+    """All that a session can be started with; `SessionManager.start_session` says what each means."""
+
+    session_id: str | None
+    model: str | Model | None
+    project_path: str | os.PathLike[str] | None
+    title: str | None
+    tools: ToolSelection
+    auto_approve: bool
+    system_prompt: str | None
+    permission_mode: str | None
+    store: WantedStore | None
+    messages: Sequence[Mapping[str, Any] | HistoryMessage] | None
+    resume: Literal["ask", "auto"]
+    asking: Literal["wait", "no"]
 
 
 def refuse_unknown(given: Mapping[str, Any], known: type, call: str) -> None:

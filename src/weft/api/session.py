@@ -1,77 +1,75 @@
-"""The session as programs hold it.
+"""`Session`, the handle on a session that programs hold: an id and the port to its actor.
 
-A handle is an id and the way to wherever the session lives; it may be kept for as long as one likes.  If the session was unloaded it
-comes back with the next call, and if another process owns it, that process is asked.
+It may be held for as long as one likes.  If the session was unloaded it comes back with the next
+call, and if another process owns it, that process is asked.
 
-The class is the four sections of the API, each in a file of its own: `talking`, `reading`, `steering` and `branching`.  They know
-`Handle`, the way to the session, and not each other.
+The class is the four sections of the API, each in a file of its own: `messaging`, `inspection`,
+`model_settings` and `branches`.  They know `SessionHandle`, and not each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from dataclasses import fields
+from typing import Any, Final, Unpack
 
 from weft.api.branches import BranchCalls
-from weft.api.handle import HandleHost
 from weft.api.inspection import InspectionCalls
 from weft.api.messaging import MessagingCalls
 from weft.api.model_settings import SettingsCalls
+from weft.api.options import SessionDefaults, StartOptions
+from weft.api.session_start import StartRequest, start
 from weft.events import Replaced
 from weft.ids import SessionId
 from weft.runtime.port import SessionPort
-from weft.store import Store
+from weft.runtime.session_host import SessionHost
 
-
-class SessionHandleHost(HandleHost, Protocol):
-    """What a whole session needs of the manager it came from: the others, too."""
-
-    async def stop_session(self, session_id: str) -> None: ...
-
-    @property
-    def start_session(self) -> Callable[..., Awaitable[Session]]: ...
-
-    async def get(self, session_id: str) -> Session: ...
-
-    def store_of(self, session_id: SessionId) -> Store: ...
+_REQUEST: Final = frozenset(field.name for field in fields(StartRequest))
 
 
 class Session(MessagingCalls, InspectionCalls, SettingsCalls, BranchCalls):
-    """One session.  Every changing call is durable before it returns; cancelling a call undoes nothing."""
+    """One session.
 
-    _host: SessionHandleHost
-
-    def __init__(
-        self, session_id: SessionId, host: SessionHandleHost, port: SessionPort | None = None
-    ) -> None:
-        super().__init__(session_id, host, port)
+    Every changing call is durable before it returns; cancelling a call undoes nothing.
+    """
 
     async def wait(self) -> str:
-        """Wait until the session stops; returns why.  One that has stopped already is not started again for this."""
+        """Wait until the session stops; returns why.
+
+        One that has stopped already is not started again for this.
+        """
         last = self._port_now
         return await (last if last is not None else await self._port()).ended()
 
     async def stop(self) -> None:
         """End the session's life in this process; its record stays."""
-        await self._host.stop_session(self.id)
+        await self._host.stop(self.id)
 
-    async def new_session(self, **settings: Any) -> Session:
-        """Another session like this one, in the same store; this one stays, and can be resumed."""
+    async def new_session(self, **settings: Unpack[StartOptions]) -> Session:
+        """Another session like this one, in the same store; this one can still be resumed."""
         state = (await self._port()).state
-        wanted = {
+        given: dict[str, Any] = {
             "model": state.settings.model,
             "project_path": state.about.project_path,
             "store": self._host.store_of(self.id),
+            **settings,
         }
-        return await self._replaced_by(await self._host.start_session(**{**wanted, **settings}))
+        request = StartRequest(**{name: given.pop(name) for name in _REQUEST & given.keys()})
+        port = await start(self._host, request, SessionDefaults(**given))  # type: ignore[typeddict-item]  # `start` checks what is left
+        return self._replaced_by(port)
 
     async def load_session(self, session_id: str) -> Session:
-        """Go over to a stored session; this one stays, and can be resumed."""
-        return await self._replaced_by(await self._host.get(session_id))
+        """Go over to a stored session; this one can still be resumed."""
+        resolved = await self._host.registry.resolved(session_id)
+        return self._replaced_by(await self._host.port(resolved))
 
-    async def _replaced_by(self, other: Session) -> Session:
-        """Readers of this handle are told where to go on, and end."""
+    def _replaced_by(self, port: SessionPort) -> Session:
+        """Subscribers of this handle are told where to go on, and end."""
         for subscription in self._readers():
-            subscription.end_with(Replaced(session_id=self.id, by=other.id))
+            subscription.end_with(Replaced(session_id=self.id, by=port.session_id))
         self._subscriptions = []
-        return other
+        return open_handle(self._host, port)
+
+
+def open_handle(host: SessionHost, port: SessionPort) -> Session:
+    """A handle on the session that a port leads to."""
+    return Session(SessionId(port.session_id), host, port)

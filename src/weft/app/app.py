@@ -32,6 +32,7 @@ from weft.redact import Redactor
 from weft.runtime.file_history import FileHistoryRunner, HistoryPlaces
 from weft.runtime.port import HookProvider
 from weft.runtime.services import Services
+from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
 from weft.store import Store
 from weft.workspace import Runner, Workspace
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # loaded where a project or the person has such files: it cos
     from weft.workspace.sandbox.runner import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
+_NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
 class App:
@@ -96,6 +98,7 @@ class App:
         """Where conversations are kept, as far as we know: commands do not see that."""
         self._redact = Redactor(secret_values(self._environ))
         self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
+        self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None
         self._socket: AsyncCloseable | None = None
         self._models: ModelRegistry | None = None
@@ -107,14 +110,21 @@ class App:
     def sessions(self) -> SessionManager:
         """All sessions."""
         if self._sessions is None:
-            raise UsageError("the app is not open: use `async with weft.open() as app`")
+            raise UsageError(_NOT_OPEN)
         return self._sessions
+
+    @property
+    def host(self) -> SessionHost:
+        """What the sessions stand on, for screens and servers; programs need only `sessions`."""
+        if self._host is None:
+            raise UsageError(_NOT_OPEN)
+        return self._host
 
     @property
     def store(self) -> Store:
         """The store that is in use."""
         if self._store is None:
-            raise UsageError("the app is not open: use `async with weft.open() as app`")
+            raise UsageError(_NOT_OPEN)
         return self._store
 
     # -- trust
@@ -268,8 +278,8 @@ class App:
     async def aclose(self) -> None:
         """Stop all sessions (their records stay), then everything else."""
         try:
-            if self._sessions is not None:
-                await self._sessions.aclose()
+            if self._host is not None:
+                await self._host.aclose()
             if self._socket is not None:
                 await self._socket.aclose()
             if self._stores is not None:
@@ -300,7 +310,7 @@ class App:
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
         self._check_models()
-        self._sessions = SessionManager(
+        self._host = SessionHost(
             Services(
                 stores=self._stores,
                 supervisor=self._supervisor,
@@ -324,6 +334,7 @@ class App:
                 resolve_path=absolute,
             )
         )
+        self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
         if self._store.run_folder is None:
             return
@@ -342,7 +353,7 @@ class App:
             return None
         from weft.runtime.command_socket import CommandSocket  # late: it costs start-up time
 
-        socket = CommandSocket(self.sessions.local_port)
+        socket = CommandSocket(self.host.local_port)
         path = await socket.open(store.run_folder, store.owner.process_id)
         if not path:
             return None
@@ -357,7 +368,7 @@ class App:
     async def _unload_idle(self) -> None:
         while True:
             await anyio.sleep(UNLOAD_EVERY_SECONDS)
-            await self.sessions.unload_idle(self.config.get("session.idle_unload"))
+            await self.host.unload_idle(self.config.get("session.idle_unload"))
 
     # -- picking parts
 

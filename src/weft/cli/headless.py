@@ -189,7 +189,7 @@ class _Run:
 
     async def _stand_in(self) -> None:
         """Without a key and a named model, the embedded one answers; it is said, and fetched if need be."""
-        if self._wanted.model is not None or not self._app.sessions.default_model().startswith(
+        if self._wanted.model is not None or not self._app.host.default_model().startswith(
             "local:"
         ):
             return

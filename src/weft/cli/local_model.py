@@ -17,7 +17,7 @@ def notice(app: App, wanted: SessionOptions) -> str:
     """What to tell somebody who has no key and named no model; empty for everybody else."""
     if wanted.model is not None or app.config.get("model.default"):
         return ""
-    model = app.sessions.default_model()
+    model = app.host.default_model()
     if not model.startswith("local:"):
         return ""
     return (
@@ -32,7 +32,7 @@ async def make_ready(app: App, say: Callable[[str], None]) -> None:
     Raises:
         ProviderUnavailable: they could not be fetched.
     """
-    name = missing_weights(app.sessions.default_model(), os.environ)
+    name = missing_weights(app.host.default_model(), os.environ)
     if name:
         say(f"fetching {name} ({size_of(name) // 10**6} MB), once")
         await pull_weights(name, os.environ)

@@ -192,7 +192,7 @@ def note_of_level(app: App, wanted: SessionOptions, model: str, level: str, *, b
     is_told = wanted.effort is not None or wanted.model is not None
     if named is None or named == "default" or not (begins or is_told):
         return ""
-    levels = app.sessions.levels_of(model)
+    levels = app.host.levels_of(model)
     return level_note(model, named, levels if levels or wanted.effort is not None else None)
 
 

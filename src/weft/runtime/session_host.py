@@ -1,10 +1,11 @@
-"""What handles, screens and servers ask the manager for on behalf of a session.
+"""The host of an application's sessions: ports to them, their life, and what they all share.
 
-The ways to sessions, and what the application has for all of them: models, skills, agents, commands, tools that are lent.
+`app.host`.  Screens, servers and `Session` handles stand on it; a program needs `app.sessions` alone.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from weft.errors import SessionNotFound, UsageError
+from weft.errors import SessionNotFound, UsageError, WeftError
 from weft.ids import SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
@@ -23,103 +24,207 @@ from weft.runtime.port import LocalPort, SessionPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.runtime.tool_table import as_tool
-from weft.store import Store
+from weft.session import AbortTurn
+from weft.store import SessionRow, Store
 from weft.thinking import KnownLevels, ThinkingLevel
 from weft.tools import OutputSchema
 
-if TYPE_CHECKING:  # loaded when somebody uses commands or agents: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
 
+logger = logging.getLogger(__name__)
+
 
 class SessionHost:
-    """The part of the manager that its sessions lean on."""
+    """The sessions of one application at work, and what they share."""
 
-    def __init__(self, equipment: Services) -> None:
-        self._equipment = equipment
-        self._registry = SessionRegistry(equipment)
-        self._markdown = MarkdownCommands(equipment, self._registry)
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.registry = SessionRegistry(services)
+        self._markdown = MarkdownCommands(services, self.registry)
 
-    # -- the way to a session
+    # -- ports
 
     async def port(self, session_id: SessionId) -> SessionPort:
-        """The way to a session, wherever it lives; starts a stored one without calling a model."""
-        return await self._registry.port(session_id)
-
-    def store_of(self, session_id: SessionId) -> Store:
-        """The store that a session was started in."""
-        return self._registry.stores.of(session_id)
+        """The port of a session, wherever it lives; starts a stored one without calling a model."""
+        return await self.registry.port(session_id)
 
     def running(self, session_id: SessionId) -> SessionPort | None:
-        """The way to a session that is open here; None when it is not."""
-        return self._registry.running(session_id)
+        """The port of a session that is open here; None when it is not."""
+        return self.registry.running(session_id)
 
     async def local_port(self, session_id: SessionId) -> SessionPort:
-        """The way to a session of this process; for other processes that ask us to drive it."""
-        known = self._registry.running(session_id)
+        """The port of a session of this process; for other processes that ask us to drive it."""
+        # Never a remote one: two processes that hand a command on to each other would not end.
+        known = self.registry.running(session_id)
         if not isinstance(known, LocalPort):
             raise SessionNotFound(session_id)
         return known
 
+    def store_of(self, session_id: SessionId) -> Store:
+        """The store that a session was started in."""
+        return self.registry.stores.of(session_id)
+
+    async def row(self, session_id: SessionId) -> SessionRow | None:
+        """What a list shows of one session; None when it is not stored."""
+        return await (await self.registry.store_of(session_id)).row(session_id)
+
     def runs_command(self, session_id: SessionId, name: str) -> bool:
         """True while a background command of this name runs in this process."""
-        return self._registry.families.runs_command(session_id, name)
+        return self.registry.families.runs_command(session_id, name)
 
-    # -- what handles ask for
+    # -- the end of sessions
+
+    async def stop(self, session_id: SessionId) -> None:
+        """End a session's life in this process, and that of those that work for it.
+
+        A turn that runs is aborted; the record stays.
+        """
+        await self.registry.families.end_background(session_id)
+        # Out of the registry first: a call that comes while it stops opens it anew, after us.
+        port = self.registry.forget(session_id)
+        children = [] if port is None else list(port.state.children.known)
+        if port is not None:
+            await port.leave("stopped")
+        self.registry.families.left(session_id)
+        for child in children:
+            if child in self.registry.ports:
+                await self.stop(child)
+            await self.registry.stores.leave(child)
+        await self.registry.stores.leave(session_id)
+
+    async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
+        """Stop a session that works for another, and record its end there."""
+        await (await self.port(child)).abort(AbortTurn(reason="it was stopped"))
+        used = await self.registry.usage_of(child)
+        await self.registry.families.end_left_behind(session_id, child, used)
+
+    async def delete(self, session_id: SessionId) -> None:
+        """Remove a session for good, with all that worked for it; one that forks share is hidden."""
+        async with self.registry.reading(session_id) as store:
+            children = await self._all_children(session_id)
+            await self.stop(session_id)
+            await store.delete(session_id)
+            for child in children:
+                if await store.last_seq(child):
+                    await self.delete(child)
+
+    async def _all_children(self, session_id: SessionId) -> list[SessionId]:
+        try:
+            return list((await self.registry.state_of(session_id)).children.known)
+        except WeftError:  # a damaged session can be deleted too
+            return []
+
+    async def unload_idle(self, older_than_seconds: float) -> int:
+        """Unload sessions that are neither used nor watched; returns how many.
+
+        They come back with the next call.
+        """
+        limit = self.services.clock.monotonic() - older_than_seconds
+        idle = [
+            port
+            for port in self.registry.ports.values()
+            if isinstance(port, LocalPort)
+            and not port.actor.is_busy
+            and not port.actor.is_watched
+            and port.actor.last_used <= limit
+        ]
+        unloaded = 0
+        for port in idle:
+            # Each takes a while, and meanwhile one of those further down may have been used.
+            if port.actor.last_used > limit or self.registry.families.has_work(port.session_id):
+                continue
+            unloaded += await self.registry.unload_unused(port)
+        return unloaded
+
+    async def aclose(self) -> None:
+        """Stop every session of this process, side by side; each stops those that work for it."""
+        ports = self.registry.ports
+        roots = [each for each, port in ports.items() if port.state.about.parent is None]
+        for wave in (roots, list(ports)):
+            async with anyio.create_task_group() as group:
+                for session_id in wave:
+                    if session_id in ports:
+                        group.start_soon(self._stop_quietly, session_id)
+
+    async def _stop_quietly(self, session_id: SessionId) -> None:
+        """Stop one session; what cannot be stored stays interrupted, and the others stop."""
+        try:
+            await self.stop(session_id)
+        except WeftError:
+            logger.exception("a session could not be stopped", extra={"session": session_id})
+
+    # -- models
 
     async def available_models(self) -> list[ModelInfo]:
         """Every model that could be used."""
-        return await self._equipment.models.available()
+        return await self.services.models.available()
 
     def default_model(self) -> str:
         """The model of a new session that names none."""
-        return self._default_named().name
+        return self.default_named().name
 
     def default_effort(self, model: str | None = None) -> ThinkingLevel:
-        """How hard a new session thinks that names this model, or none, and says no more."""
-        named = self.model_named(model) if model else self._default_named()
-        configured: ThinkingLevel = self._equipment.config.get("model.effort")
+        """The thinking level of a new session that names this model, or none, and no level."""
+        named = self.model_named(model) if model else self.default_named()
+        configured: ThinkingLevel = self.services.config.get("model.effort")
         return named.effort or configured
 
-    def _default_named(self) -> ModelName:
-        configured = self._equipment.config.get("model.default")
-        return self.model_named(configured or self._equipment.models.default())
+    def default_named(self) -> ModelName:
+        """The model of a new session that names none, with the effort that is named with it."""
+        configured = self.services.config.get("model.default")
+        return self.model_named(configured or self.services.models.default())
 
     def model(self, name: str) -> Model:
         """The model that a session's log names."""
-        return self._equipment.models.resolve(name)
+        return self.services.models.resolve(name)
 
     def levels_of(self, model: str) -> KnownLevels:
         """The thinking levels of a model; none if it does not think, None when not known."""
-        return self._equipment.models.levels(model)
-
-    def skills(self, project_path: str) -> SkillSet:
-        """The skills of a project."""
-        return self._equipment.prompter.skills(project_path)
-
-    def instructions(self, project_path: str) -> InstructionSet:
-        """The instructions that a model reads which works on a project."""
-        return self._equipment.prompter.instructions(project_path)
-
-    async def agents(self, project_path: str) -> AgentDefinitions:
-        """The agents that a session on this project may use."""
-        return await anyio.to_thread.run_sync(self._equipment.prompter.agents, project_path)
+        return self.services.models.levels(model)
 
     def rotation(self) -> list[str]:
         """The models that `cycle_model` goes through."""
-        return list(self._equipment.config.get("model.rotation"))
+        return list(self.services.config.get("model.rotation"))
 
-    async def keep_handover(self, session_id: SessionId, text: str) -> str:
-        """Keep a handover document beside the data, under the session's id; returns its path."""
-        path = self._equipment.handovers / f"{session_id}.md"
-        await anyio.to_thread.run_sync(write_private, path, text)
-        return str(path)
+    def model_named(self, model: str | Model) -> ModelName:
+        """The model that is meant, and the effort that is named with it.
+
+        A model object becomes known by its name.
+
+        Raises:
+            UsageError: the name is not right.
+        """
+        models = self.services.models
+        if isinstance(model, str):
+            return models.named(model)
+        if not isinstance(getattr(model, "info", None), ModelInfo):
+            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
+        return models.named(models.register(model))
+
+    def normal_model(self, model: str | Model) -> str:
+        """The name that the log has for a model; otherwise as `model_named`."""
+        return self.model_named(model).name
+
+    # -- what the project brings
+
+    def skills(self, project_path: str) -> SkillSet:
+        """The skills of a project."""
+        return self.services.prompter.skills(project_path)
+
+    def instructions(self, project_path: str) -> InstructionSet:
+        """The instructions that the model reads when it works on a project."""
+        return self.services.prompter.instructions(project_path)
+
+    async def agents(self, project_path: str) -> AgentDefinitions:
+        """The agents that a session on this project may use."""
+        return await anyio.to_thread.run_sync(self.services.prompter.agents, project_path)
 
     def command_names(self) -> list[str]:
         """The slash commands that every screen has."""
-        from weft.project.slash_commands import (
-            COMMANDS,  # only for those who ask: it costs start-up time
-        )
+        # Late: it costs start-up time.
+        from weft.project.slash_commands import COMMANDS
 
         return [command.name for command in COMMANDS]
 
@@ -137,8 +242,12 @@ class SessionHost:
         """
         return await self._markdown.expand(session_id, text, ask, client)
 
+    # -- what messages bring
+
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:
-        """The names of these tools, for one message; functions become known to the session by them, in this process.
+        """The names of these tools, for one message.
+
+        Functions become known to the session by their names, in this process alone.
 
         Raises:
             UsageError: one is no tool, or the session lives in another process.
@@ -151,46 +260,33 @@ class SessionHost:
             if isinstance(made, str):
                 names.append(made)
                 continue
-            if not isinstance(self._registry.ports.get(session_id, None), LocalPort | None):
+            if not isinstance(self.registry.ports.get(session_id, None), LocalPort | None):
                 raise UsageError(f"{made.name!r} cannot go to the process that has the session")
-            self._registry.lent.setdefault(session_id, {})[made.name] = made
+            self.registry.lent.setdefault(session_id, {})[made.name] = made
             names.append(made.name)
         return names
 
+    async def save_handover(self, session_id: SessionId, text: str) -> str:
+        """Save a handover document with our data, under the session's id; returns its path."""
+        path = self.services.handovers / f"{session_id}.md"
+        await anyio.to_thread.run_sync(write_private, path, text)
+        return str(path)
+
     def now(self) -> float:
         """Wall-clock time."""
-        return self._equipment.clock.now()
+        return self.services.clock.now()
 
-    def shape(self, wanted: Any) -> OutputSchema:
+    def output_schema(self, wanted: Any) -> OutputSchema:
         """What a result must look like, from a JSON Schema or a type.
 
         Raises:
             UsageError: it is neither.
         """
-        return self._registry.shapes.add(wanted)
-
-    def model_named(self, model: str | Model) -> ModelName:
-        """The model that is meant, and the effort that is named with it.
-
-        A model object becomes known by its name.
-
-        Raises:
-            UsageError: the name is not right.
-        """
-        models = self._equipment.models
-        if isinstance(model, str):
-            return models.named(model)
-        if not isinstance(getattr(model, "info", None), ModelInfo):
-            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
-        return models.named(models.register(model))
-
-    def normal_model(self, model: str | Model) -> str:
-        """The name that the log has for a model; otherwise as `model_named`."""
-        return self.model_named(model).name
+        return self.registry.shapes.add(wanted)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only the person can read."""
+    """Write a file that only the user can read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

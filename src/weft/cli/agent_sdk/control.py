@@ -123,7 +123,7 @@ class ControlRequests:
         hooks = await self._handed_over(request.get("hooks"))
         schema = _object(request, "jsonSchema")
         if schema is not None:
-            self._app.sessions.shape(schema)  # says what is wrong with it
+            self._app.host.output_schema(schema)  # says what is wrong with it
         begins = {
             "system_prompt": _text(request, "systemPrompt"),
             "append_system_prompt": _text(request, "appendSystemPrompt"),
@@ -145,7 +145,7 @@ class ControlRequests:
         if not isinstance(table, Mapping):
             raise UsageError("initialize: hooks are an object, from events to lists of matchers")
         try:
-            await self._app.sessions.local_port(self._session.id)
+            await self._app.host.local_port(self._session.id)
         except SessionNotFound as error:
             raise UsageError(
                 "initialize: hooks are not supported here: another process has this session, "
@@ -192,7 +192,7 @@ def _check_fields(request: Mapping[str, Any]) -> None:
 
 def _model(request: Mapping[str, Any], app: App) -> str:
     given = request.get("model")
-    return app.sessions.default_model() if given in (None, "default") else str(given)
+    return app.host.default_model() if given in (None, "default") else str(given)
 
 
 def _text(request: Mapping[str, Any], name: str) -> str:

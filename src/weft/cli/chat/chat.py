@@ -213,7 +213,7 @@ class Chat:
 
     async def file_commands(self) -> Mapping[str, MarkdownCommand]:
         """The commands from Markdown files, by name."""
-        return (await self._app.sessions.commands(self._app.project_path)).found
+        return (await self._app.host.commands(self._app.project_path)).found
 
     async def run_file_command(self, text: str) -> None:
         """Send what a command from a Markdown file stands for."""

@@ -205,7 +205,7 @@ class ChatCommands(CommandGroup):
                 return
             words = chosen
         await chat.conversation.set_model(words)
-        chat.live.model = chat.conversation.app.sessions.normal_model(words)
+        chat.live.model = chat.conversation.app.host.normal_model(words)
         if chat.conversation.session is None:
             chat.live.effort = chat.conversation.blank().effort
         self._say(f"the model is {chat.live.model} from the next step on")
@@ -213,7 +213,7 @@ class ChatCommands(CommandGroup):
         chat.screen.refresh()
 
     async def _pick_model(self) -> str | None:
-        models = await self._chat.conversation.app.sessions.available_models()
+        models = await self._chat.conversation.app.host.available_models()
         names = sorted({f"{model.provider}:{model.name}" for model in models if model.name})
         if not names:
             self._say(f"the model is {self._chat.live.model}; /model provider:model changes it")

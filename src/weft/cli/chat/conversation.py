@@ -40,9 +40,9 @@ class ChatConversation:
         """What a conversation that has not begun looks like."""
         wanted, config = self._wanted, self.app.config
         return LiveArea(
-            model=wanted.model or self.app.sessions.default_model(),
+            model=wanted.model or self.app.host.default_model(),
             mode=wanted.permission_mode or str(config.get("permissions.mode")),
-            effort=wanted.effort or self.app.sessions.default_effort(wanted.model),
+            effort=wanted.effort or self.app.host.default_effort(wanted.model),
             is_architect=wanted.architect,
         )
 
@@ -54,11 +54,11 @@ class ChatConversation:
 
     def levels(self, model: str) -> dict[str, str]:
         """The thinking levels to pick from for a model, each with a detail to show beside it."""
-        sessions = self.app.sessions
-        known = sessions.levels_of(model)
+        host = self.app.host
+        known = host.levels_of(model)
         if not known:
             return dict.fromkeys(THINKING_LEVELS if known is None else (), "")
-        own = sessions.model(model).info.default_level
+        own = host.model(model).info.default_level
         return {
             "default": f"the vendor's own: {own}" if own else "the vendor's own"
         } | dict.fromkeys(known, "")
@@ -137,7 +137,7 @@ class ChatConversation:
         """
         model, effort = model_and_effort(given)
         assert model is not None
-        name = self.app.sessions.normal_model(model)
+        name = self.app.host.normal_model(model)
         if self.session is not None:
             await self.session.update_model(name)
         self._wanted = self._wanted._replace(model=name)

@@ -30,7 +30,7 @@ class SetupCommands(CommandGroup):
 
     async def _skills(self, words: str) -> None:
         app, session = self._chat.conversation.app, self._chat.conversation.session
-        skills = app.sessions.skills(app.project_path)
+        skills = app.host.skills(app.project_path)
         active = (await session.list_skills())[1] if session is not None else []
         for problem in skills.problems:
             self._say(f"left out: {problem}")
@@ -74,7 +74,7 @@ class SetupCommands(CommandGroup):
 
     async def _memory(self, words: str) -> None:
         app = self._chat.conversation.app
-        known = app.sessions.instructions(app.project_path)
+        known = app.host.instructions(app.project_path)
         for problem in known.problems:
             self._say(f"left out: {problem}")
         if not known.found:

@@ -28,7 +28,7 @@ class WorkCommands(CommandGroup):
 
     async def _agents(self, words: str) -> None:
         app = self._chat.conversation.app
-        known = await app.sessions.agents(app.project_path)
+        known = await app.host.agents(app.project_path)
         self._show(
             TableBlock(
                 title="Kinds of agents",
@@ -82,7 +82,7 @@ class WorkCommands(CommandGroup):
         if task.is_command:
             await session.kill_background(task.id)
         else:
-            await self._chat.conversation.app.sessions.stop_child(session.id, SessionId(task.id))
+            await self._chat.conversation.app.host.stop_child(session.id, SessionId(task.id))
         self._say(f"stopped: {task.name}, {task.title}")
 
 

@@ -29,7 +29,7 @@ def run(arguments: ParsedArguments) -> int:
 
 
 async def _list(app: App, arguments: ParsedArguments) -> int:
-    models = [model for model in await app.sessions.available_models() if model.name]
+    models = [model for model in await app.host.available_models() if model.name]
     wanted = [word.casefold() for word in arguments.words]
     models = [
         model

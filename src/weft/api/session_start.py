@@ -1,0 +1,199 @@
+"""Session start: one call that makes a session, resumes a stored one, or finds the running one.
+
+Everything that can be wrong with a request is found before anything happens: a session that is on
+record but cannot work would have to be deleted by hand.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from weft.api.options import SessionDefaults, StartOptions, ToolSelection, refuse_unknown
+from weft.api.results import HistoryMessage
+from weft.api.seed_messages import seed_facts
+from weft.errors import UsageError
+from weft.events import CallOrigin, Fact, SessionCreated, SystemNote
+from weft.ids import SessionId, new_session_id
+from weft.messages import ModelName, clean_text, clean_value
+from weft.permissions import MODES
+from weft.providers import Model
+from weft.runtime.port import SessionPort
+from weft.runtime.session_host import SessionHost
+from weft.runtime.stores import WantedStore
+from weft.runtime.tool_table import tool_table
+from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions
+from weft.thinking import level_note, thinking_level
+from weft.tools import Tool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartRequest:
+    """A session as a caller wants it; `SessionManager.start_session` says what each means."""
+
+    session_id: str | None = None
+    model: str | Model | None = None
+    project_path: str | os.PathLike[str] | None = None
+    title: str | None = None
+    tools: ToolSelection = "all"
+    auto_approve: bool = False
+    system_prompt: str | None = None
+    permission_mode: str | None = None
+    store: WantedStore | None = None
+    messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None
+    resume: Literal["ask", "auto"] = "ask"
+    parent: CallOrigin | None = None
+    asking: Literal["wait", "no"] = "wait"
+
+
+class _CheckedStart(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that could be carried out: ids, models and tools are known to be right."""
+
+    session_id: SessionId
+    model: ModelName | None
+    """None: the caller names none, and a stored session keeps its own."""
+    tools: Mapping[str, Tool]
+    facts: tuple[Fact, ...]
+    """Of a new session."""
+
+
+async def start(host: SessionHost, request: StartRequest, defaults: SessionDefaults) -> SessionPort:
+    """Start a new session, resume a stored one, or find the running one.
+
+    Raises:
+        UsageError: a setting, a tool, the store or the model's name is wrong.
+        StoreUnavailable: another process owns it and cannot be reached.
+    """
+    checked = _checked(host, request, defaults)
+    chosen, registry = checked.session_id, host.registry
+    is_open = registry.running(chosen) is not None
+    async with registry.stores.entered(request.store, chosen, is_open=is_open) as store:
+        # Two calls with one new id must not both make it: the second finds the first one's.
+        async with registry.alone(chosen):
+            is_known = request.session_id is not None and await store.row(chosen) is not None
+            registry.tools[chosen] = checked.tools
+            registry.asking[chosen] = "yes" if request.auto_approve else request.asking
+            if not is_known:
+                await _create(host, checked)
+        if is_known:
+            return await _resume(host, request, checked)
+    return registry.ports[chosen]
+
+
+def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults) -> _CheckedStart:
+    if request.permission_mode is not None and request.permission_mode not in MODES:
+        raise UsageError(
+            f"no permission mode {request.permission_mode!r}; there are {', '.join(MODES)}"
+        )
+    refuse_unknown(defaults, StartOptions, "start_session")
+    table, tool_names = tool_table(request.tools)
+    named = host.model_named(request.model) if request.model is not None else None
+    session_id = SessionId(request.session_id or new_session_id(host.now()))
+    _check_id(session_id)
+    services = host.services
+    path = services.resolve_path(str(request.project_path or services.project_path))
+    settings: dict[str, Any] = clean_value(defaults)
+    _check_settings(host, settings, path, table, named)
+    model = named or host.default_named()
+    level = settings.get("thinking") or model.effort
+    created = SessionCreated(
+        project_path=path,
+        title=_title(request.title, host.now()),
+        model=model.name,
+        settings=_stored_settings(
+            {**settings, "thinking": level or services.config.get("model.effort")},
+            tools=tool_names,
+            system_prompt=clean_text(request.system_prompt) if request.system_prompt else None,
+            permission_mode=request.permission_mode or services.config.get("permissions.mode"),
+            auto_title=request.title is None,
+        ),
+        parent=request.parent,
+    )
+    facts = (
+        created,
+        *seed_facts(request.messages or (), host.now()),
+        *_level_notes(host, created, is_named=bool(level)),
+    )
+    return _CheckedStart(session_id=session_id, model=named, tools=table, facts=facts)
+
+
+async def _create(host: SessionHost, checked: _CheckedStart) -> None:
+    created = checked.facts[0]
+    assert isinstance(created, SessionCreated)
+    if not await anyio.Path(created.project_path).is_dir():
+        raise UsageError(f"there is no folder {created.project_path!r} to work in")
+    # The caller of this very process chose the mode, so `auto` and `bypass` hold at once.
+    host.registry.leave[checked.session_id] = GrantedPermissions(trusted_mode=True)
+    await host.registry.create(checked.session_id, checked.facts)
+
+
+async def _resume(host: SessionHost, request: StartRequest, checked: _CheckedStart) -> SessionPort:
+    port = await host.port(checked.session_id)
+    settings, model = port.state.settings, checked.model
+    is_new = model is not None and model.name != settings.model
+    if model is not None and (is_new or model.effort not in (None, settings.thinking)):
+        await port.call(ChangeSetting(name="model", value=str(model)))
+    if request.permission_mode is not None:
+        await port.call(ChangeSetting(name="permission_mode", value=request.permission_mode))
+    if request.resume == "auto" and port.status == "interrupted":
+        await port.call(ContinueTurn())
+    return port
+
+
+def _check_settings(
+    host: SessionHost,
+    settings: Mapping[str, Any],
+    path: str,
+    table: Mapping[str, Tool],
+    model: ModelName | None,
+) -> None:
+    """Refuse settings that no turn could work with."""
+    budget = settings.get("budget") or {}
+    if not isinstance(budget, Mapping):
+        raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {budget!r}")
+    options = {**settings, **budget}
+    if model is not None:
+        options["model"] = model.name
+    host.registry.check(path, table, options)
+
+
+def _level_notes(
+    host: SessionHost, created: SessionCreated, *, is_named: bool
+) -> tuple[SystemNote, ...]:
+    """A note where the model lacks the thinking level that the session starts with."""
+    level = thinking_level(created.settings.get("thinking")) or "default"
+    if level == "default":
+        return ()
+    levels = host.levels_of(created.model)
+    # A configured level is meant for all models: of one that does not think it says nothing.
+    text = level_note(created.model, level, levels if levels or is_named else None)
+    return (SystemNote(text=text),) if text else ()
+
+
+def _stored_settings(given: Mapping[str, Any], **named: Any) -> dict[str, Any]:
+    """Settings as the log stores them: only what was set."""
+    kept = {**given, **named}
+    if kept.get("tools") == "all":
+        del kept["tools"]
+    if kept.get("thinking") == "default":
+        del kept["thinking"]
+    return {name: value for name, value in kept.items() if value not in (None, "", False)}
+
+
+def _title(given: str | None, now: float) -> str:
+    return clean_text(given or "") or f"Session {datetime.fromtimestamp(now):%Y-%m-%d %H:%M}"
+
+
+def _check_id(session_id: str) -> None:
+    # Ids become file names in a JSONL store, and words of a command line.
+    fine = all(c.isalnum() or c in "-_." for c in session_id) and len(session_id) <= 128
+    if not fine or session_id.startswith("."):
+        raise UsageError(
+            f"{session_id!r} cannot be a session id: use up to 128 letters, digits, '-', '_', '.'"
+        )
