@@ -36,10 +36,6 @@ class SessionHandle:
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
 
-    def session_id(self) -> SessionId:
-        """The stable id."""
-        return self.id
-
     async def _set(self, name: str, value: Any, input_id: str | None = None) -> None:
         await self._call(ChangeSetting(name=name, value=value, **self._by(input_id)))
 

@@ -32,8 +32,6 @@ class InspectionCalls(SessionHandle):
         """The whole present line, oldest first."""
         return [message for _, message in await self.messages_with_ids()]
 
-    get_history = messages
-
     async def messages_with_ids(self) -> list[tuple[str, HistoryMessage]]:
         """The same, each with its stable id."""
         port = await self._port()

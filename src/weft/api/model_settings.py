@@ -53,8 +53,6 @@ class SettingsCalls(SessionHandle):
         """
         await self._set("model", str(self._host.model_named(model)), input_id)
 
-    set_model = update_model
-
     async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
         """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.
 

@@ -3,22 +3,23 @@
 It may be held for as long as one likes.  If the session was unloaded it comes back with the next
 call, and if another process owns it, that process is asked.
 
-The class is the four sections of the API, each in a file of its own: `messaging`, `inspection`,
+The class is the four sections of the API, each in a file of its own: `conversation`, `inspection`,
 `model_settings` and `branches`.  They know `SessionHandle`, and not each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final, Unpack
+from typing import Any, Final, Literal, Unpack
 
 from weft.api.branches import BranchCalls
+from weft.api.conversation import ConversationCalls
 from weft.api.inspection import InspectionCalls
-from weft.api.messaging import MessagingCalls
 from weft.api.model_settings import SettingsCalls
 from weft.api.options import SessionDefaults, StartOptions
 from weft.api.session_start import StartRequest, start
-from weft.events import Replaced
+from weft.errors import UsageError
+from weft.events import PermissionAction, Replaced
 from weft.ids import SessionId
 from weft.runtime.port import SessionPort
 from weft.runtime.session_host import SessionHost
@@ -26,7 +27,7 @@ from weft.runtime.session_host import SessionHost
 _REQUEST: Final = frozenset(field.name for field in fields(StartRequest))
 
 
-class Session(MessagingCalls, InspectionCalls, SettingsCalls, BranchCalls):
+class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):
     """One session.
 
     Every changing call is durable before it returns; cancelling a call undoes nothing.
@@ -61,6 +62,36 @@ class Session(MessagingCalls, InspectionCalls, SettingsCalls, BranchCalls):
         """Go over to a stored session; this one can still be resumed."""
         resolved = await self._host.registry.resolved(session_id)
         return self._replaced_by(await self._host.port(resolved))
+
+    # -- synonyms: second names of calls that other agents' users know; a new call gets one name
+
+    def session_id(self) -> SessionId:
+        """`id`, as a call."""
+        return self.id
+
+    get_history = InspectionCalls.messages
+    set_model = SettingsCalls.update_model
+
+    async def respond_to_approval(
+        self,
+        decision: Literal["approve", "reject", "approve_all"],
+        *,
+        request_id: str | None = None,
+        input_id: str | None = None,
+    ) -> None:
+        """The other spelling of `respond_to_permission`."""
+        actions: dict[str, PermissionAction] = {
+            "approve": "allow_once",
+            "reject": "deny",
+            "approve_all": "allow_always",
+        }
+        if decision not in actions:
+            raise UsageError(f"no decision {decision!r}; there are {', '.join(actions)}")
+        await self.respond_to_permission(
+            actions[decision], request_id=request_id, input_id=input_id
+        )
+
+    # -- inner
 
     def _replaced_by(self, port: SessionPort) -> Session:
         """Subscribers of this handle are told where to go on, and end."""

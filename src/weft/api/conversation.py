@@ -1,6 +1,6 @@
-"""The session as one talks to it: section *Talking* of the API.
+"""Conversation with a session: messages, queues, turns, permission requests, plans, background work.
 
-What is said, the queue, the clients, what waits for a person's answer, and what goes on beside the turns.
+Section *Talking* of the API.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KILL_SECONDS = 15.0
 """How long the end of a command that is killed is waited for."""
 
 
-class MessagingCalls(SessionHandle):
+class ConversationCalls(SessionHandle):
     """What is said to a session, and answered."""
 
     async def send_message(
@@ -373,25 +373,6 @@ class MessagingCalls(SessionHandle):
                 interrupt=bool(more.get("interrupt", False)),
                 **self._by(input_id),
             )
-        )
-
-    async def respond_to_approval(
-        self,
-        decision: Literal["approve", "reject", "approve_all"],
-        *,
-        request_id: str | None = None,
-        input_id: str | None = None,
-    ) -> None:
-        """The other spelling of `respond_to_permission`."""
-        actions: dict[str, PermissionAction] = {
-            "approve": "allow_once",
-            "reject": "deny",
-            "approve_all": "allow_always",
-        }
-        if decision not in actions:
-            raise UsageError(f"no decision {decision!r}; there are {', '.join(actions)}")
-        await self.respond_to_permission(
-            actions[decision], request_id=request_id, input_id=input_id
         )
 
     async def answer_question(
