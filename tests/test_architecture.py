@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "events": "messages permissions",
     "tree": "messages events",
     "state": "messages events permissions tree",
+    "view": "messages permissions redact events tree state",
     "decisions": "messages events",
     "actors": "",
     "transport": "actors",
@@ -44,20 +45,20 @@ MAY_IMPORT = {
     "loom": _TO_SESSION,
     "export": "messages events tree state store",
     "runtime": _TO_AGENTS,
-    "api": f"{_TO_AGENTS} runtime",
+    "api": f"{_TO_AGENTS} runtime view",
     "app": f"{_TO_AGENTS} runtime api",
     "sync": "api app",
-    "protocol": f"api {_PURE}",
-    "server": f"api app protocol {_PURE}",
-    "acp": f"api app protocol {_PURE}",
-    "mcp_server": f"api app protocol {_PURE}",
+    "protocol": f"api view {_PURE}",
+    "server": f"api app protocol view {_PURE}",
+    "acp": f"api app protocol view {_PURE}",
+    "mcp_server": f"api app protocol view {_PURE}",
     "web": "",
-    "cli": f"api app config hooks project protocol server acp mcp_server {_PURE}",
-    "testing": f"{_TO_AGENTS} runtime api app sync protocol server acp mcp_server cli",
+    "cli": f"api app config hooks project protocol view server acp mcp_server {_PURE}",
+    "testing": f"{_TO_AGENTS} runtime view api app sync protocol server acp mcp_server cli",
 }
 """Folder (or root module) → the folders it may import.  `testing` is handed to users for their tests and may see everything."""
 
-PURE = _PURE.split()
+PURE = [*_PURE.split(), "view"]
 IMPURE = {
     *("anyio", "asyncio", "concurrent", "multiprocessing", "os", "pathlib", "random", "select"),
     *("selectors", "signal", "socket", "sqlite3", "apsw", "ssl", "subprocess", "tempfile"),

@@ -13,16 +13,8 @@ from weft.api.options import (
     StartOptions,
     ToolSelection,
 )
-from weft.api.reports import (
-    BackgroundWork,
-    ChildInfo,
-    CompactionReport,
-    EditorSnapshot,
-    SessionMetadata,
-    UsageReport,
-)
-from weft.api.results import HistoryMessage, Reply, Result
-from weft.api.tree_view import TreeView
+from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
+from weft.api.results import Reply, Result
 from weft.config import Config
 from weft.events import CallOrigin, Event, PermissionAction, Status, Todo
 from weft.ids import SessionId
@@ -37,6 +29,8 @@ from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
 from weft.store import SessionRow, Store
 from weft.tools import Tool
+from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage
+from weft.view.tree import TreeView
 from weft.workspace.sandbox.runner import SandboxReport
 
 class Subscription:

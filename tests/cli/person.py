@@ -12,7 +12,6 @@ import anyio
 import anyio.abc
 
 from weft.app import App
-from weft.cli.chat.blocks import AnswerBlock, AnyBlock, NoteBlock, UserSaid
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.screen import (
     ChatClosed,
@@ -22,9 +21,9 @@ from weft.cli.chat.screen import (
     InterruptPressed,
     LineSubmitted,
 )
-from weft.cli.chat.story import LiveArea
 from weft.cli.parse import parse
 from weft.cli.session_options import wanted_of
+from weft.view import AnswerBlock, AnyBlock, LiveArea, NoteBlock, UserBlock
 
 
 class Remembering(ChatScreen):
@@ -165,8 +164,8 @@ class Talk:
         """Say something and wait for what comes of it, and for the end of the turn."""
         screen = self.screen
         screen.typed(text)
-        await screen.until(lambda: screen.of(UserSaid)[-1:] == [UserSaid(text=text)])
-        said = max(n for n, block in enumerate(screen.blocks) if block == UserSaid(text=text))
+        await screen.until(lambda: [each.text for each in screen.of(UserBlock)[-1:]] == [text])
+        said = max(n for n, block in enumerate(screen.blocks) if isinstance(block, UserBlock))
         await screen.until(
             lambda: any(isinstance(b, AnswerBlock | NoteBlock) for b in screen.blocks[said:])
         )

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Weft, call
 from tests.cli.person import Talk, talking
 from weft.app import App
-from weft.cli.chat.blocks import NoteBlock, PlanShown
-from weft.cli.chat.plans import as_text, from_text
+from weft.cli.chat.plan_text import as_text, from_text
 from weft.errors import UsageError
+from weft.view import NoteBlock, PlanBlock
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 STEPS = st.fixed_dictionaries(
@@ -84,17 +84,15 @@ async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -
         question = await talk.screen.choice()
         assert [row.label for row in question.rows] == ["Yes", "Change it first", "No, and say why"]
         assert question.picked == -1, "Enter alone approves nothing"
-        (shown,) = talk.screen.of(PlanShown)
+        (shown,) = talk.screen.of(PlanBlock)
         assert [each["details"] for each in shown.plan["steps"]] == ["It holds 1.", "It holds 2."]
         assert not list(Path(app.project_path).iterdir()), "nothing is done before it is approved"
         talk.screen.answer(0)
-        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.noted("step 2 of 2 done")
         await talk.screen.idle()
         assert (Path(app.project_path) / "1.txt").read_text() == "1\n"
         told = drawn(talk)
-        assert told.index("the plan is approved") < told.index(
-            "step 1 of 2 (create 1.txt: make file 1)"
-        )
+        assert told.index("plan approved") < told.index("step 1 of 2 (create 1.txt: make file 1)")
 
 
 @pytest.mark.anyio
@@ -112,10 +110,10 @@ async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -
         await talk.screen.pick("Write on")
         await talk.screen.until(lambda: talk.screen.question == "summary = ")
         talk.screen.answer(first_only)
-        await talk.screen.until(lambda: len(talk.screen.of(PlanShown)) == 2)
-        assert len(talk.screen.of(PlanShown)[-1].plan["steps"]) == 1
+        await talk.screen.until(lambda: len(talk.screen.of(PlanBlock)) == 2)
+        assert len(talk.screen.of(PlanBlock)[-1].plan["steps"]) == 1
         await talk.screen.pick("Yes")
-        await talk.screen.noted("step 1 of 1 is done")
+        await talk.screen.noted("step 1 of 1 done")
         await talk.screen.idle()
 
 
@@ -126,7 +124,7 @@ async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(ap
         await talk.screen.pick("No, and say why")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         talk.screen.answer("too many files")
-        await talk.screen.noted("the plan was turned down: too many files")
+        await talk.screen.noted("plan rejected: too many files")
         await talk.screen.idle()
         assert not list(Path(app.project_path).iterdir())
 
@@ -141,7 +139,7 @@ async def test_dismissing_a_plan_stops_the_turn_and_carries_nothing_out(app: App
         talk.screen.answer(None)
         await talk.screen.noted("stopped")
         await talk.screen.idle()
-        assert "the plan is approved" not in drawn(talk)
+        assert "plan approved" not in drawn(talk)
         assert not list(Path(app.project_path).iterdir())
 
 
@@ -156,13 +154,13 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
         session = talk.chat.conversation.session
         assert session is not None
         talk.screen.typed("/steer hurry up")
-        await talk.screen.until(lambda: talk.screen.live.queued)
+        await talk.screen.until(lambda: talk.screen.live.queue)
     await session.stop()
     async with talking(app, PLAN, "Done.") as talk:
         talk.screen.typed(f"/resume {session.id}")
         await talk.screen.pick("Go on with it")
         await talk.screen.pick("Yes")
-        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.noted("step 2 of 2 done")
         await talk.screen.idle()
 
 
@@ -186,8 +184,8 @@ async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(
         assert talk.screen.question is None, "what nobody goes on with is not asked about"
         talk.screen.typed("/continue")
         await talk.screen.pick("Yes")
-        assert len(talk.screen.of(PlanShown)) == 1
-        await talk.screen.noted("step 2 of 2 is done")
+        assert len(talk.screen.of(PlanBlock)) == 1
+        await talk.screen.noted("step 2 of 2 done")
         await talk.screen.idle()
 
 
@@ -215,7 +213,7 @@ async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app:
         await talk.screen.idle()
         before = len(drawn(talk))
         talk.screen.typed("/continue")
-        await talk.screen.noted("step 2 of 2 is done")
+        await talk.screen.noted("step 2 of 2 done")
         await talk.screen.idle()
         assert not [text for text in drawn(talk)[before:] if text.startswith("step 1")]
         assert (Path(app.project_path) / "log").read_text() == "x\n", "step 1 ran once"

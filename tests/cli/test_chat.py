@@ -10,14 +10,6 @@ import pytest
 from tests.cli.conftest import call, text
 from tests.cli.person import Remembering, talking
 from weft.app import App
-from weft.cli.chat.blocks import (
-    NoteBlock,
-    PermissionBlock,
-    QuestionBlock,
-    TableBlock,
-    ToolCard,
-    UserSaid,
-)
 from weft.cli.chat.commands import ChatCommands
 from weft.cli.chat.screen import (
     ChoiceQuestion,
@@ -26,6 +18,7 @@ from weft.cli.chat.screen import (
     TakeBack,
 )
 from weft.project.slash_commands import COMMANDS
+from weft.view import NoteBlock, PermissionBlock, QuestionBlock, TableBlock, ToolCard, UserBlock
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +41,7 @@ async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:
 async def test_what_is_said_and_answered_is_shown(app: App) -> None:
     async with talking(app, "Hello.") as talk:
         await talk.say("hi")
-        assert talk.screen.of(UserSaid) == [UserSaid(text="hi")]
+        assert [said.text for said in talk.screen.of(UserBlock)] == ["hi"]
         assert talk.screen.words() == "Hello."
 
 
@@ -136,7 +129,7 @@ async def test_the_models_question_is_put_and_answered(app: App) -> None:
         talk.screen.answer(1)
         await talk.screen.until(lambda: "Blue it is." in talk.screen.words())
         assert talk.screen.of(QuestionBlock) == [QuestionBlock(text="Which colour?")]
-        assert talk.screen.of(UserSaid)[-1] == UserSaid(text="blue")
+        assert talk.screen.of(UserBlock)[-1] == UserBlock(text="blue")
         assert talk.screen.of(ToolCard) == []
 
 
@@ -147,11 +140,11 @@ async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed("and also this")
-        await talk.screen.until(lambda: talk.screen.live.queued)
+        await talk.screen.until(lambda: talk.screen.live.queue)
         talk.screen.typed(InterruptPressed())
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "and also this"
-        assert talk.screen.live.queued == {}
+        assert talk.screen.live.queue == []
         await talk.screen.idle()
         await talk.say("go on")
         assert talk.screen.words().endswith("After.")
@@ -163,9 +156,9 @@ async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
         talk.screen.typed("start")
         await talk.screen.until(lambda: talk.screen.live.running)
         talk.screen.typed("be careful")
-        await talk.screen.until(lambda: talk.screen.live.queued)
+        await talk.screen.until(lambda: talk.screen.live.queue)
         await talk.screen.until(lambda: "Heard you." in talk.screen.words())
-        assert [said.text for said in talk.screen.of(UserSaid)] == ["start", "be careful"]
+        assert [said.text for said in talk.screen.of(UserBlock)] == ["start", "be careful"]
 
 
 async def test_alt_up_takes_back_what_waits(app: App) -> None:
@@ -173,7 +166,7 @@ async def test_alt_up_takes_back_what_waits(app: App) -> None:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed("not yet")
-        await talk.screen.until(lambda: talk.screen.live.queued)
+        await talk.screen.until(lambda: talk.screen.live.queue)
         talk.screen.typed(TakeBack())
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "not yet"
@@ -226,7 +219,7 @@ async def test_resume_offers_the_other_conversations(app: App) -> None:
         assert [row.label for row in question.rows] == ["the first one"]
         talk.screen.answer(0)
         # What was said there is shown again.
-        await talk.screen.until(lambda: talk.screen.of(UserSaid)[-1].text == "the first one")
+        await talk.screen.until(lambda: talk.screen.of(UserBlock)[-1].text == "the first one")
 
 
 async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Weft
 from tests.cli.person import talking
 from weft.app import App
-from weft.cli.chat.blocks import NoteBlock, TableBlock
+from weft.view import NoteBlock, TableBlock
 
 
 def newest(weft: Weft) -> tuple[str, str]:

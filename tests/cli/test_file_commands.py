@@ -12,9 +12,9 @@ from prompt_toolkit.document import Document
 from tests.cli.conftest import Weft, lines, text
 from tests.cli.person import talking
 from weft.app import App, open_app
-from weft.cli.chat.blocks import PermissionBlock, TableBlock, UserSaid
 from weft.cli.chat.completion import ChatCompleter, FileCommands
 from weft.cli.chat.screen import ChoiceQuestion
+from weft.view import PermissionBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +44,8 @@ async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed
         assert (leave.tool, leave.preview) == ("/review", "wc -l < a.txt")
         talk.screen.answer(0)
         await talk.screen.until(lambda: "Reviewed." in talk.screen.words())
-        (said,) = talk.screen.of(UserSaid)
-        assert said == UserSaid(text="Review @a.txt: 2 lines.", attached=("a.txt",))
+        (said,) = talk.screen.of(UserBlock)
+        assert (said.text, said.attached) == ("Review @a.txt: 2 lines.", ("a.txt",))
 
 
 async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_the_line(

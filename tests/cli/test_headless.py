@@ -231,7 +231,7 @@ def test_limits_end_the_run_with_a_failure_and_say_why(weft: Weft) -> None:
     model = weft.script([text("Look."), call("read", path="a.txt")], "Never said.")
     done = weft.run("-p", "-m", model, "--max-turns", "1", "hi")
     assert done.returncode == 1
-    assert "limit of answers" in done.stderr
+    assert "limit of model answers" in done.stderr
     json_ = weft.run("-p", "-m", model, "--max-turns", "1", "--output-format", "json", "hi")
     assert lines(json_.stdout)[0]["subtype"] == "error_max_turns"
     money = weft.run(

@@ -22,7 +22,7 @@ from tests.project.hostile import (
     terminal,
 )
 from weft.app import open_app
-from weft.cli.chat.blocks import NoteBlock
+from weft.view import NoteBlock
 
 GIGABYTE = 1024**3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.cli.chat.live_area import Fragments, fit, in_flight, status_line, tail
-from weft.cli.chat.story import LiveArea, RunningTool
+from weft.view import LiveArea, QueuedInput, RunningTool
 
 
 def plain(drawn: Fragments) -> str:
@@ -62,7 +62,9 @@ def test_text_in_flight_is_bounded_by_the_window_and_harmless() -> None:
 
 def test_what_waits_to_be_said_is_shown() -> None:
     assert "then: also this" in plain(
-        in_flight(live(queued={"e": "also\nthis"}), width=40, rows=20, seconds=0)
+        in_flight(
+            live(queue=[QueuedInput(entry_id="e", text="also\nthis")]), width=40, rows=20, seconds=0
+        )
     )
 
 

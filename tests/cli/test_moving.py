@@ -11,9 +11,9 @@ from tests.cli.conftest import call, text
 from tests.cli.person import Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import NoteBlock, TableBlock
 from weft.cli.chat.screen import ChoiceQuestion, GoBack
 from weft.thinking import THINKING_LEVELS
+from weft.view import NoteBlock, TableBlock
 
 pytestmark = pytest.mark.anyio
 
@@ -86,9 +86,9 @@ async def test_files_go_along_with_a_move_only_if_the_person_says_so(
         await talk.screen.pick("Go on from here")
         question = await talk.screen.choice()
         assert question.title == "The files, too?"
-        assert question.rows[1].detail == "1 file goes back, 1 file is removed"
+        assert question.rows[1].detail == "restore 1 file, delete 1 file"
         (shown,) = talk.screen.of(TableBlock)
-        assert [row[:2] for row in shown.rows] == [("a.txt", "goes back"), ("b.txt", "is removed")]
+        assert [row[:2] for row in shown.rows] == [("a.txt", "restore"), ("b.txt", "delete")]
         talk.screen.answer(int(with_files))
         await talk.screen.noted("now on branch-1")
         after = {"a.txt": "one\n"} if with_files else {"a.txt": "two\n", "b.txt": "b\n"}

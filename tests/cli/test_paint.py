@@ -8,7 +8,9 @@ import pyte
 import pytest
 
 from tests.cli.test_sanitize import ATTACKS, Watched
-from weft.cli.chat.blocks import (
+from weft.cli.chat.render import BlockRenderer
+from weft.messages import ToolResult
+from weft.view import (
     AnswerBlock,
     AnyBlock,
     NoteBlock,
@@ -17,10 +19,8 @@ from weft.cli.chat.blocks import (
     TableBlock,
     ThinkingBlock,
     ToolCard,
-    UserSaid,
+    UserBlock,
 )
-from weft.cli.chat.render import BlockRenderer
-from weft.messages import ToolResult
 
 
 def on_screen(block: AnyBlock, width: int = 80, **fields: Any) -> list[str]:
@@ -44,7 +44,7 @@ def card(name: str, result: str, *, is_error: bool = False, **fields: Any) -> To
 def blocks_with(text: str) -> list[AnyBlock]:
     """Every kind of block, with a text in every place where foreign words can stand."""
     return [
-        UserSaid(text=text, attached=(text,)),
+        UserBlock(text=text, attached=(text,)),
         AnswerBlock(text=text),
         AnswerBlock(
             text=f"# {text}\n\n- {text}\n\n```{text}\n{text}\n```\n\n| {text} |\n|---|\n| {text} |"

@@ -57,8 +57,8 @@ def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: Weft) -> None:
     file = weft.project / "a.txt"
     to = ("session", "rewind", session, "--to", "3")
     seen = weft.run(*to, "--preview")
-    assert (seen.returncode, seen.stdout.split()) == (0, ["a.txt", "goes", "back", "-"])
-    assert seen.stderr == "would happen: 1 file goes back\n"
+    assert (seen.returncode, seen.stdout.split()) == (0, ["a.txt", "restore", "-"])
+    assert seen.stderr == "preview: restore 1 file\n"
     refused = weft.run(*to)
     assert refused.returncode == 2
     assert refused.stderr == (
@@ -67,7 +67,7 @@ def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: Weft) -> None:
     assert file.read_text() == "two\n"
     assert history(weft, session) == ["make it", "change it"]
     done = weft.run(*to, "--yes")
-    assert (done.returncode, done.stderr) == (0, "done: 1 file goes back\n")
+    assert (done.returncode, done.stderr) == (0, "restored 1 file\n")
     assert file.read_text() == "one\n"
     assert history(weft, session) == ["make it"]
     undone = json.loads(weft.run("session", "undo", session, "-y", "--json").stdout)
@@ -93,7 +93,7 @@ def test_what_somebody_else_changed_stays_unless_it_is_named(weft: Weft) -> None
     session = made(weft)
     (weft.project / "a.txt").write_text("mine\n")
     rewind = ("session", "rewind", session, "--to", "start", "--files-only", "-y")
-    assert "a.txt  stays" in weft.run(*rewind).stdout
+    assert "a.txt  keep" in weft.run(*rewind).stdout
     assert (weft.project / "a.txt").read_text() == "mine\n"
     assert weft.run(*rewind, "--overwrite", "a.txt").returncode == 0
     assert not (weft.project / "a.txt").exists()

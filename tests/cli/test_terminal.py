@@ -83,7 +83,7 @@ def test_a_whole_conversation_and_the_next_day(weft: Weft, terminal: Terminal) -
     assert "● edit calc.py" in screen
     assert (weft.project / "calc.py").read_text().endswith("a + b\n")
     terminal.keys("3")
-    screen = terminal.wait_for("The test passes.", "allowed in this session")
+    screen = terminal.wait_for("The test passes.", "allowed for this session")
     assert "passed" in screen
     assert " return a + b" in screen
     terminal.wait_for("% of 100k")

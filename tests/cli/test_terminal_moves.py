@@ -56,7 +56,7 @@ def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
     window.keys("Up", "Enter")
     window.wait_for("› make a", "❯ 1. Go on from here", "1-3, Esc goes back")
     window.keys("1")
-    window.wait_for("b.txt  is removed", "The files, too?", "1-2, Esc goes back")
+    window.wait_for("b.txt  delete", "The files, too?", "1-2, Esc goes back")
     window.keys("2")
     window.wait_for("now on branch-1, 2 messages")
     assert [path.name for path in weft.project.iterdir()] == ["a.txt"]
@@ -69,7 +69,7 @@ def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
     screen = window.wait_for("Go back to before which", "1. › make a", "❯ 2. › another way")
     assert fits(screen, width)
     window.keys("Up", "Enter")
-    screen = window.wait_for("a.txt  is removed", "What goes back?", "Esc changes nothing")
+    screen = window.wait_for("a.txt  delete", "What goes back?", "Esc changes nothing")
     assert fits(screen, width)
     window.keys("1")
     window.wait_for("at its beginning", "› make a")
@@ -107,7 +107,7 @@ def test_a_plan_is_changed_in_the_editor_and_carried_out(
     window.keys("2")
     window.wait_for("1. create 1.txt: make it well", "1-3; Esc stops the turn")
     window.keys("1")
-    screen = window.wait_for("step 1 of 1 is done", "1 of 1 steps done.")
+    screen = window.wait_for("step 1 of 1 done", "1 of 1 steps done.")
     assert fits(screen, width)
     assert (weft.project / "1.txt").read_text() == "1\n"
 

@@ -11,8 +11,8 @@ from tests.cli.conftest import text
 from tests.cli.person import Remembering, Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import AnswerBlock, TableBlock, UserSaid
 from weft.cli.chat.screen import LineSubmitted
+from weft.view import AnswerBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +25,13 @@ def session_of(talk: Talk) -> Session:
     return session
 
 
+def later(screen: Remembering) -> int:
+    """How many messages wait for the end of the turn."""
+    return sum(each.delivery == "follow_up" for each in screen.live.queue)
+
+
 def waits(screen: Remembering, *texts: str) -> bool:
-    return list(screen.live.queued.values()) == list(texts)
+    return [each.text for each in screen.live.queue] == list(texts)
 
 
 async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(app: App) -> None:
@@ -34,16 +39,16 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed(LineSubmitted("and afterwards this", later=True))
-        await talk.screen.until(lambda: talk.screen.live.later)
+        await talk.screen.until(lambda: later(talk.screen))
         talk.screen.typed("/queue and that")
-        await talk.screen.until(lambda: len(talk.screen.live.later) == 2)
+        await talk.screen.until(lambda: later(talk.screen) == 2)
         steering, follow_up = await session_of(talk).get_queued_messages()
         assert (len(steering), [entry.text for entry in follow_up]) == (
             0,
             ["and afterwards this", "and that"],
         )
         await talk.screen.until(lambda: talk.screen.words().count("Heard.") == 2)
-        said = [said.text for said in talk.screen.of(UserSaid) if not said.text.startswith("/")]
+        said = [said.text for said in talk.screen.of(UserBlock) if not said.text.startswith("/")]
         assert said == ["go", "and afterwards this", "and that"]
 
 

@@ -11,9 +11,16 @@ import pytest
 from tests.cli.conftest import call
 from tests.cli.person import talking
 from weft.app import App
-from weft.cli.chat.blocks import AnswerBlock, PermissionBlock, TableBlock
 from weft.cli.chat.live_area import in_flight
-from weft.cli.chat.story import LiveArea, RunningTool, WorkerRow
+from weft.view import (
+    AnswerBlock,
+    LiveArea,
+    PermissionBlock,
+    QueuedInput,
+    RunningTool,
+    TableBlock,
+    TaskRow,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -40,15 +47,15 @@ async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_tol
         await talk.screen.choice()
         (leave,) = talk.screen.of(PermissionBlock)
         assert (leave.tool, leave.preview) == ("agent ▸ shell", "touch made")
-        (worker,) = talk.screen.live.workers.values()
+        (worker,) = talk.screen.live.tasks.values()
         assert (worker.name, worker.title) == ("doer", "Do it all")
-        await talk.screen.until(lambda: worker.doing == "waiting for you")
+        await talk.screen.until(lambda: worker.doing == "waiting for your approval")
         talk.screen.answer(0)
         await talk.screen.until(lambda: "They did it." in talk.screen.words())
         note = await talk.screen.noted("⤷ doer: Do it all · done")
         assert "1 call" in note
         assert "$0.0" in note
-        assert talk.screen.live.workers == {}
+        assert talk.screen.live.tasks == {}
     assert (Path(app.project_path) / "made").exists()
 
 
@@ -61,7 +68,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
         await talk.screen.until(
             lambda: any(
                 worker.doing == "shell sleep 60" and worker.background
-                for worker in talk.screen.live.workers.values()
+                for worker in talk.screen.live.tasks.values()
             )
         )
         talk.screen.typed("/agents")
@@ -75,7 +82,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
         await talk.screen.pick("Stop it")
         await talk.screen.noted("stopped: waiter")
         await talk.screen.noted("⤷ waiter: Do it all · the turn was stopped")
-        await talk.screen.until(lambda: not talk.screen.live.workers)
+        await talk.screen.until(lambda: not talk.screen.live.tasks)
         talk.screen.typed("/tasks")
         await talk.screen.noted("nothing is at work")
 
@@ -86,7 +93,7 @@ async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
         app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
     ) as talk:
         await talk.say("have it wait")
-        await talk.screen.until(lambda: talk.screen.live.workers)
+        await talk.screen.until(lambda: talk.screen.live.tasks)
         talk.screen.typed("/tasks")
         await talk.screen.pick("waiter")
         await talk.screen.pick("Show what it has said")
@@ -121,8 +128,8 @@ async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
         assert session is not None
     async with talking(app, "unused") as talk:
         talk.screen.typed(f"/resume {session.id}")
-        await talk.screen.until(lambda: talk.screen.live.workers)
-        (worker,) = talk.screen.live.workers.values()
+        await talk.screen.until(lambda: talk.screen.live.tasks)
+        (worker,) = talk.screen.live.tasks.values()
         assert (worker.name, worker.title, worker.background) == ("waiter", "Do it all", True)
         await talk.screen.until(lambda: worker.doing == "shell sleep 60")
 
@@ -136,7 +143,7 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         assert leave.preview.startswith("# goes on in the background\n")
         talk.screen.answer(0)
         await talk.screen.until(lambda: talk.screen.words() == "It is up.")
-        (worker,) = talk.screen.live.workers.values()
+        (worker,) = talk.screen.live.tasks.values()
         assert (worker.name, worker.title) == ("bg_1", "echo up; exec sleep 60")
         assert lines(talk.screen.live) == ["⤷ bg_1: echo up; exec sleep 60 (background)"]
         session = talk.chat.conversation.session
@@ -147,7 +154,7 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         await talk.screen.pick("Stop it")
         await talk.screen.noted("stopped: bg_1")
         await talk.screen.noted("The background command bg_1 (echo up; exec sleep 60) is over")
-        await talk.screen.until(lambda: not talk.screen.live.workers)
+        await talk.screen.until(lambda: not talk.screen.live.tasks)
         [work] = await session.background_commands()
         assert work.status == "exited"
         talk.screen.typed("/tasks bg_1")
@@ -161,13 +168,11 @@ def lines(live: LiveArea, width: int = 60) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> None:
-    worker = WorkerRow(
-        name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2
-    )
-    beside = WorkerRow(name="other", title="x" * 100, background=True, cost_usd=0.5)
+    worker = TaskRow(name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2)
+    beside = TaskRow(name="other", title="x" * 100, background=True, cost_usd=0.5)
     live = LiveArea(
         running={"c": RunningTool(name="agent doer: Do it", output="noise")},
-        workers={"a": worker, "b": beside},
+        tasks={"a": worker, "b": beside},
     )
     drawn = lines(live, width)
     assert drawn[0] == "● agent doer: Do it"
@@ -179,5 +184,10 @@ def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> No
 
 
 def test_what_waits_says_when_it_is_said() -> None:
-    live = LiveArea(queued={"b": "late", "a": "soon"}, later={"b"})
+    live = LiveArea(
+        queue=[
+            QueuedInput(entry_id="b", text="late", delivery="follow_up"),
+            QueuedInput(entry_id="a", text="soon"),
+        ]
+    )
     assert lines(live) == ["› then: soon", "› after this turn: late"]

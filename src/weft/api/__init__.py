@@ -13,17 +13,11 @@ from weft.api.manager import (
 )
 from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
 from weft.api.options import MessageOptions, QueryOptions, SessionDefaults
-from weft.api.reports import (
-    BackgroundWork,
-    ChildInfo,
-    EditorSnapshot,
-    PlanProgress,
-    SessionMetadata,
-    UsageReport,
-)
-from weft.api.results import HistoryMessage, Reply, Result
+from weft.api.reports import BackgroundWork, SessionMetadata, UsageReport
+from weft.api.results import Reply, Result
 from weft.api.session import Session
 from weft.session import Branch, RewindItem, RewindPlan
+from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
 
 __all__ = [
     "Answer",

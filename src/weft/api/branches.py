@@ -26,7 +26,7 @@ from weft.session import (
 )
 
 if TYPE_CHECKING:  # as below
-    from weft.api.tree_view import TreeView
+    from weft.view.tree import TreeView
 
 
 class BranchCalls(SessionHandle):

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.api.handle import SessionHandle, input_id_of
 from weft.api.options import MessageOptions
-from weft.api.reports import BackgroundWork, ChildInfo, child_info
+from weft.api.reports import BackgroundWork, child_info
 from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to
 from weft.errors import UsageError
@@ -43,6 +43,7 @@ from weft.session import (
     StopBackground,
 )
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
+from weft.view.snapshot import ChildInfo
 
 if TYPE_CHECKING:  # loaded when somebody looks at the agents
     from weft.project.agent_definitions import AgentDefinition

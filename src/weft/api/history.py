@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.api.results import HistoryMessage
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
 from weft.messages import Node
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
+from weft.view.snapshot import HistoryMessage
 
 
 def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from weft.api.handle import SessionHandle
 from weft.api.history import history
 from weft.api.reports import (
-    EditorSnapshot,
     SessionMetadata,
     UsageReport,
     metadata_of,
     snapshot_of,
     usage_of,
 )
-from weft.api.results import HistoryMessage
 from weft.events import Status
 from weft.providers import ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
+from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand

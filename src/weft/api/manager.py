@@ -12,7 +12,6 @@ import msgspec
 from weft.api.handle import input_id_of
 from weft.api.history import history
 from weft.api.options import SessionDefaults, ToolSelection
-from weft.api.results import HistoryMessage
 from weft.api.session import Session, open_handle
 from weft.api.session_start import StartRequest, start
 from weft.errors import AmbiguousId, UsageError
@@ -29,6 +28,7 @@ from weft.session import (
     node_at,
 )
 from weft.store import SessionRow
+from weft.view.snapshot import HistoryMessage
 
 logger = logging.getLogger(__name__)
 

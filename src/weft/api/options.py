@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from weft.api.results import HistoryMessage
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
 from weft.runtime.stores import WantedStore
 from weft.thinking import ThinkingLevel
 from weft.tools import Tool
+from weft.view.snapshot import HistoryMessage
 
 ToolSelection: TypeAlias = str | Sequence[str | Tool | Callable[..., Any]]
 """"all", or a list of names of tools, tools and functions."""

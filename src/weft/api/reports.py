@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -11,8 +11,9 @@ from weft.ids import NodeId, SessionId
 from weft.messages import Usage
 from weft.runtime.port import SessionPort
 from weft.session import branches
-from weft.state import ChildSession, PlanState, QueueEntry, Request, SessionState
+from weft.state import ChildSession, PlanState, SessionState
 from weft.store import SessionRow
+from weft.view.snapshot import ChildInfo, EditorSnapshot, PlanProgress
 
 
 class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,27 +59,6 @@ class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens_after: int
 
 
-class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that works for another, at a glance."""
-
-    id: SessionId
-    name: str
-    """The kind of agent, or which step."""
-    purpose: str
-    """agent, candidate or step."""
-    background: bool = False
-    reason: str | None = None
-    """How it ended; None while it is at work."""
-    call_uid: str | None = None
-    """The call that it works for."""
-    node: NodeId | None = None
-    """The message that called it."""
-    title: str = ""
-    model: str = ""
-    cost_usd: float | None = 0.0
-    status: Status = "idle"
-
-
 class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     """Something that goes on beside the turns; `kill_background` takes its id."""
 
@@ -90,42 +70,6 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     """Of a command: `running`, `exited`, or `interrupted` when it died with its program and nobody has gone on with the session since."""
     exit_code: int | None = None
     """Of a command that has ended; negative: by that signal, None: nobody saw its end."""
-
-
-class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan of architect mode, and how far it has come."""
-
-    plan: dict[str, Any]
-    approved: bool | None
-    """None: it waits for somebody's word."""
-    steps: dict[int, str] = {}
-    """How each step that was begun stands: started, passed, failed, skipped or replanned."""
-
-
-class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a screen needs to draw itself; events after `seq` bring it on from there."""
-
-    seq: int
-    status: Status
-    model: str
-    mode: str
-    permission_mode: str
-    thinking: str
-    draft_node: NodeId | None
-    draft: str
-    queue: tuple[QueueEntry, ...]
-    steering_length: int
-    follow_up_length: int
-    requests: tuple[Request, ...]
-    pending_approval: PermissionRequest | None
-    pending_plan: dict[str, Any] | None
-    """The plan that waits for approval, in architect mode."""
-    plan: PlanProgress | None = None
-    """The newest plan of the present task and how far it has come, in architect mode."""
-    error: str
-    context_used: int
-    cost_usd: float | None
-    title: str
 
 
 async def snapshot_of(port: SessionPort) -> EditorSnapshot:

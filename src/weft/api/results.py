@@ -22,20 +22,7 @@ from weft.events import (
 )
 from weft.ids import EntryId, SessionId, TurnId
 from weft.messages import NOTHING_USED, Usage
-
-
-class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message of the conversation, as programs like to read it."""
-
-    role: str
-    """user, assistant, tool or system."""
-    content: str
-    tool_calls: tuple[dict[str, Any], ...] = ()
-    """Each with `id`, `name` and `args`."""
-    tool_call_id: str | None = None
-    """Of a tool message: the call that it answers."""
-    is_error: bool = False
-    is_partial: bool = False
+from weft.view.snapshot import HistoryMessage
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ import anyio
 import msgspec
 
 from weft.api.options import SessionDefaults, StartOptions, ToolSelection, refuse_unknown
-from weft.api.results import HistoryMessage
 from weft.api.seed_messages import seed_facts
 from weft.errors import UsageError
 from weft.events import CallOrigin, Fact, SessionCreated, SystemNote
@@ -31,6 +30,7 @@ from weft.runtime.tool_table import tool_table
 from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions
 from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
+from weft.view.snapshot import HistoryMessage
 
 
 @dataclass(frozen=True, kw_only=True)

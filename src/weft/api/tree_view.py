@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from weft.ids import NodeId
-from weft.messages import File, Image, Part, Role, Text
-from weft.session import Branch, branches
+from weft.messages import File, Image, Part, Text
+from weft.session import branches
 from weft.state import SessionState
 from weft.tree import NodeSkeleton
+from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
 
 if TYPE_CHECKING:
     from weft.runtime.port import SessionPort
@@ -24,40 +23,6 @@ BEGINNING: Final = 200
 """Characters of a message that the tree shows."""
 MOST_READ: Final = 500
 """Messages beside the present line whose words are read."""
-
-
-class TreeMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of the tree."""
-
-    id: NodeId
-    parent: NodeId | None
-    role: Role
-    text: str = ""
-    """The beginning of what it says, in one line."""
-    calls: int = 0
-    is_partial: bool = False
-    is_pinned: bool = False
-    revision: int = 0
-    """How often it was edited."""
-
-
-class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A named place."""
-
-    name: str
-    node: NodeId | None
-
-
-class TreeView(msgspec.Struct, frozen=True, kw_only=True):
-    """All messages of a session, parents before their children, and the names in it."""
-
-    messages: tuple[TreeMessage, ...]
-    head: NodeId | None
-    """Where the conversation stands."""
-    branches: tuple[Branch, ...]
-    checkpoints: tuple[CheckpointInfo, ...] = ()
-    summarized_to: NodeId | None = None
-    """What the model is told as a summary ends here; None when it is told everything."""
 
 
 async def tree_view(port: SessionPort) -> TreeView:

@@ -11,24 +11,8 @@ from weft.api.results import Result
 from weft.app import App
 from weft.cli.exit_codes import FAILED, CommandExit
 from weft.errors import UsageError
-from weft.events import Event, FinishReason, NewMessage
+from weft.events import Event, NewMessage
 from weft.messages import Text
-
-GOOD: tuple[FinishReason, ...] = ("stop", "submitted")
-"""Reasons to end that are no failure."""
-
-_REASONS: dict[FinishReason, str] = {
-    "aborted": "the turn was stopped",
-    "max_turns": "the limit of answers in one turn is reached; `weft -c` goes on",
-    "max_budget": "the budget is used up",
-    "no_progress": "the model made no progress",
-    "mistakes": "the model made too many mistakes in a row",
-    "context_overflow": "the conversation does not fit the model's window any more",
-    "schema_failed": "the answer does not fit the schema",
-    "provider_error": "the provider failed",
-    "auth_error": "the key is missing or was refused",
-    "halted": "the run was halted",
-}
 
 
 def answer_text(result: Result) -> str:
@@ -36,16 +20,6 @@ def answer_text(result: Result) -> str:
     if result.deliverable is None:
         return result.text
     return msgspec.json.encode(result.deliverable).decode()
-
-
-def why_it_stopped(reason: FinishReason, detail: str) -> str:
-    """One sentence about a turn that did not end well."""
-    plain = _REASONS.get(reason, reason)
-    if reason == "auth_error":
-        told = detail or plain
-        advice = "set the key in the environment, or keep it with `weft auth login PROVIDER`"
-        return told if "weft auth" in told else f"{told}; {advice}"
-    return f"{plain}: {detail}" if detail and detail != plain else plain
 
 
 def with_whole_text(result: Result) -> Result:
@@ -73,18 +47,6 @@ async def whole(event: Event, app: App) -> Event:
     return msgspec.structs.replace(
         event, node=msgspec.structs.replace(event.node, parts=tuple(parts))
     )
-
-
-def describe_call(name: str, args: dict[str, Any]) -> str:
-    """A call in a few words: `read src/a.py`."""
-    if name == "agent" and isinstance(args.get("description") or args.get("prompt"), str):
-        task = " ".join(str(args.get("description") or args["prompt"]).split())
-        return f"agent {args.get('agent') or 'general'}: {task[:200]}"
-    for key in ("command", "path", "pattern", "query"):
-        value = args.get(key)
-        if isinstance(value, str) and value:
-            return f"{name} {' '.join(value.split())[:200]}"
-    return name
 
 
 def read_schema(given: str) -> dict[str, Any]:

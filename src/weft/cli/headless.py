@@ -15,7 +15,7 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.answers import GOOD, answer_text, read_schema, write_file
+from weft.cli.answers import answer_text, read_schema, write_file
 from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, CommandExit, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.output_formats import make_sink
@@ -33,6 +33,7 @@ from weft.cli.signals import StopSignal
 from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
+from weft.view import SUCCESSFUL
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookBook
@@ -260,7 +261,7 @@ class _Run:
                 f"{calls} needed leave that nobody was there to give; --permission-mode accept_edits "
                 "(or bypass) or --allowedTools gives it beforehand"
             )
-        return OK if result.finish_reason in GOOD else FAILED
+        return OK if result.finish_reason in SUCCESSFUL else FAILED
 
 
 def _all_tools(*, has_skills: bool) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.api.results import Result
 from weft.cli import stdio as output
-from weft.cli.answers import GOOD, answer_text, describe_call, why_it_stopped
+from weft.cli.answers import answer_text
 from weft.cli.parse import ParsedArguments
 from weft.events import (
     ArchitectPlan,
@@ -23,6 +23,7 @@ from weft.events import (
     TextDelta,
     ToolComplete,
 )
+from weft.view import SUCCESSFUL, describe_call, finish_sentence
 
 if TYPE_CHECKING:  # loaded where JSON is spoken: it costs start-up time
     from weft.protocol.agent_sdk_dialect import ToolDialect
@@ -115,8 +116,8 @@ class TextSink(OutputSink):
         text = answer_text(result)
         if text and (not self._written or result.deliverable is not None):
             output.write_line(text)
-        if result.finish_reason not in GOOD:
-            output.complain(why_it_stopped(result.finish_reason, result.detail))
+        if result.finish_reason not in SUCCESSFUL:
+            output.complain(finish_sentence(result.finish_reason, result.detail))
 
     def fail(self, sentence: str) -> None:
         return
@@ -222,7 +223,7 @@ class ProgressNarrator:
             case ChildStarted(name=name, purpose=purpose):
                 output.tell(f"· {name or purpose} begins")
             case ChildFinished(reason=reason):
-                output.tell(f"· it ended: {'done' if reason in GOOD else reason}")
+                output.tell(f"· it ended: {'done' if reason in SUCCESSFUL else reason}")
             case ArchitectStep(index=index, status=status):
                 output.tell(f"· step {index + 1}: {status}")
             case LlmRetry(reason=reason, wait_ms=wait_ms):

@@ -8,7 +8,6 @@ from weft.session.actor import SessionActor
 from weft.session.answers import (
     AbortReceipt,
     Accepted,
-    Branch,
     QueuedMessages,
     RewindItem,
     RewindPlan,
@@ -67,6 +66,7 @@ from weft.session.permission_gate import GrantedPermissions
 from weft.session.rewind.files import FileRestorer
 from weft.session.rewind.plan import FileNow
 from weft.session.subscription import Subscription
+from weft.tree import Branch
 
 __all__ = [
     "AbortReceipt",

@@ -40,17 +40,6 @@ class QueuedMessages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     follow_up: tuple[QueueEntry, ...] = ()
 
 
-class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A named line of the conversation."""
-
-    name: str
-    node: NodeId | None
-    """Where it ends."""
-    is_current: bool = False
-    length: int = 0
-    """Messages on it, from the first one on."""
-
-
 RewindAction: TypeAlias = Literal[
     "restore", "delete", "recreate", "conflict", "unavailable", "unchanged"
 ]

@@ -16,9 +16,10 @@ from weft.events import PermissionAction, Purpose
 from weft.ids import EntryId, InputId, NodeId, RequestId
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
-from weft.session.answers import AbortReceipt, Accepted, Branch, QueuedMessages, RewindPlan
+from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
 from weft.state import QueueEntry
 from weft.thinking import ThinkingLevel
+from weft.tree import Branch
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

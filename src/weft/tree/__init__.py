@@ -4,6 +4,7 @@ Pure.  Holds no words, only where they are kept; knows no store.
 """
 
 from weft.tree.fold import (
+    Branch,
     ConversationTree,
     LogPosition,
     NodeSkeleton,
@@ -13,6 +14,7 @@ from weft.tree.fold import (
 )
 
 __all__ = [
+    "Branch",
     "ConversationTree",
     "LogPosition",
     "NodeSkeleton",

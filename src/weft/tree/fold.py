@@ -60,6 +60,17 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
     partial: bool = False
 
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A named line of the conversation."""
+
+    name: str
+    node: NodeId | None
+    """Where it ends."""
+    is_current: bool = False
+    length: int = 0
+    """Messages on it, from the first one on."""
+
+
 class TreeRef(msgspec.Struct, frozen=True):
     """A name for a node."""
 

@@ -15,9 +15,9 @@ from weft.api.model_settings import begin_with
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.agent_sdk.hook_channel import HookChannel
-from weft.cli.rewinds import acting
 from weft.errors import SessionNotFound, UsageError, WeftError
 from weft.hooks.config import HookBook
+from weft.view import changed_paths
 
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "initialize": ("hooks", "systemPrompt", "appendSystemPrompt", "jsonSchema", "title"),
@@ -176,7 +176,7 @@ class ControlRequests:
         )
         return {
             "canRewind": True,
-            "filesChanged": [item.path for item in acting(plan)],
+            "filesChanged": changed_paths(plan),
             "conflicts": list(plan.conflicts),
         }
 

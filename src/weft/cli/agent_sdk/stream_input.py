@@ -20,7 +20,6 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
-from weft.cli.answers import GOOD
 from weft.cli.exit_codes import FAILED, NOBODY_READS, OK
 from weft.cli.line_reader import LineReader
 from weft.cli.output_formats import OutputSink, StreamSink
@@ -30,6 +29,7 @@ from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.hooks.config import HookBook
 from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
+from weft.view import SUCCESSFUL
 
 WAITING = 1000
 """Messages that may wait for their turn; then reading stops until one is done."""
@@ -102,7 +102,7 @@ class StreamInputSession:
             return FAILED
         if not self._talk.is_unread:
             self._sink.finish(result)
-        return OK if result.finish_reason in GOOD else FAILED
+        return OK if result.finish_reason in SUCCESSFUL else FAILED
 
     async def _read(self, sending: MemoryObjectSendStream[Said]) -> None:
         lines = LineReader(0)

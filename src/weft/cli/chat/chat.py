@@ -16,7 +16,6 @@ import anyio.abc
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.answers import whole
-from weft.cli.chat.blocks import AnswerBlock, NoteBlock
 from weft.cli.chat.commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.questions import UserQuestions, ask_trust
@@ -32,8 +31,7 @@ from weft.cli.chat.screen import (
     NextMode,
     TakeBack,
 )
-from weft.cli.chat.story import Asking, LiveArea, PlanAsked, SessionView, earlier, live_of
-from weft.cli.chat.workers import follow_worker, workers_of
+from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import Said, compose
@@ -42,6 +40,16 @@ from weft.cli.trust_text import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
+from weft.view import (
+    AnswerBlock,
+    LiveArea,
+    NoteBlock,
+    OpenRequest,
+    PlanRequest,
+    SessionView,
+    history_blocks,
+    live_of,
+)
 
 if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
     from weft.project.markdown_commands import MarkdownCommand
@@ -65,19 +73,19 @@ class Chat:
         self._app = app
         self.screen = screen
         self.conversation = ChatConversation(app, wanted, new_id=new_id)
-        self.story = SessionView(self.conversation.blank())
+        self.view = SessionView(self.conversation.blank())
         self._group: anyio.abc.TaskGroup | None = None
         self._following: anyio.CancelScope | None = None
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
         self._commands = ChatCommands(self)
         self._asker = UserQuestions(screen, self._interrupt_apart)
-        screen.watch(self.story.live)
+        screen.watch(self.view.live)
 
     @property
     def live(self) -> LiveArea:
         """What is in flight."""
-        return self.story.live
+        return self.view.live
 
     async def run(
         self,
@@ -256,7 +264,7 @@ class Chat:
     async def take_back(self) -> None:
         """Put what waits to be said back into the input line."""
         session = self.conversation.session
-        if session is None or not self.live.queued:
+        if session is None or not self.live.queue:
             return
         steering, follow_up = await session.recall_queues()
         self.screen.put_back(session.combine_queue_entries_to_text([*steering, *follow_up]))
@@ -269,10 +277,10 @@ class Chat:
 
     # -- sessions
 
-    def watch(self, story: SessionView) -> None:
-        """Show another story from now on."""
-        self.story = story
-        self.screen.watch(story.live)
+    def watch(self, view: SessionView) -> None:
+        """Show another session from now on."""
+        self.view = view
+        self.screen.watch(view.live)
 
     async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
         """Go on with another session, and show what was said last."""
@@ -282,10 +290,11 @@ class Chat:
         if left_out > 0:
             self.screen.show(
                 NoteBlock(
-                    text=f"{left_out} earlier messages; /export writes all of them", level="quiet"
+                    text=f"{left_out} history_blocks messages; /export writes all of them",
+                    level="quiet",
                 )
             )
-        self.screen.show(*earlier(messages[-EARLIER:]))
+        self.screen.show(*history_blocks(messages[-EARLIER:]))
         snapshot = await session.editor_snapshot()
         await self.follow(session, live, after=snapshot.seq)
 
@@ -301,7 +310,7 @@ class Chat:
         ]
         where = f"{len(said)} messages" if said else "at its beginning"
         self.screen.show(
-            NoteBlock(text=f"now on {branch.name}, {where}"), *earlier(said[-AFTER_A_MOVE:])
+            NoteBlock(text=f"now on {branch.name}, {where}"), *history_blocks(said[-AFTER_A_MOVE:])
         )
 
     async def leave_session(self) -> None:
@@ -340,9 +349,9 @@ class Chat:
         """Show what happens in this session from now on."""
         assert self._group is not None
         self._stop_following()
-        live.workers = await workers_of(session)
+        live.tasks = await tasks_of(session)
         self.watch(SessionView(live))
-        await self._group.start(self._follow, session, self.story, after)
+        await self._group.start(self._follow, session, self.view, after)
         self._wake_asker()
 
     def _stop_following(self) -> None:
@@ -355,7 +364,7 @@ class Chat:
     async def _follow(
         self,
         session: Session,
-        story: SessionView,
+        view: SessionView,
         after: int,
         *,
         task_status: anyio.abc.TaskStatus[None],
@@ -365,15 +374,15 @@ class Chat:
             events = await session.subscribe(after=after)
             task_status.started()
             async with events, anyio.create_task_group() as following:
-                for child, worker in story.live.workers.items():
-                    if worker.purpose != "command":
-                        following.start_soon(self._follow_worker, child, story.live)
+                for child, row in view.live.tasks.items():
+                    if row.purpose != "command":
+                        following.start_soon(self._follow_task, child, view.live)
                 async for event in events:
-                    blocks = story.take(await whole(event, self._app))
+                    blocks = view.take(await whole(event, self._app))
                     if blocks:
                         self.screen.show(*blocks)
                     if isinstance(event, ChildStarted):
-                        following.start_soon(self._follow_worker, event.child, story.live)
+                        following.start_soon(self._follow_task, event.child, view.live)
                     self.screen.refresh()
                     self._wake_asker()
                 following.cancel_scope.cancel()
@@ -382,9 +391,9 @@ class Chat:
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
 
-    async def _follow_worker(self, child: str, live: LiveArea) -> None:
+    async def _follow_task(self, child: str, live: LiveArea) -> None:
         try:
-            await follow_worker(self._app, child, live, self.screen.refresh)
+            await follow_task(self._app, child, live, self.screen.refresh)
         except WeftError:  # how a worker stands is only for looking; its end is told by the session
             logger.exception("a worker could not be followed")
 
@@ -397,12 +406,12 @@ class Chat:
         if self.live.requests:
             self._asked.set()
 
-    def _next_question(self) -> Asking | None:
+    def _next_question(self) -> OpenRequest | None:
         """The next request to put.  What a turn asks that is not going on is asked when it goes on; an agent beside the turns may ask any time."""
         live = self.live
         for request in live.requests.values():
             if live.status != "interrupted" and (
-                live.is_busy or not isinstance(request, PlanAsked)
+                live.is_busy or not isinstance(request, PlanRequest)
             ):
                 return request
         return None

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weft.api.session import Session
-from weft.cli.chat.blocks import AnyBlock, NoteBlock
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
-from weft.cli.chat.story import LiveArea
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.view import AnyBlock, LiveArea, NoteBlock
 
 if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
     from weft.project.markdown_commands import MarkdownCommand

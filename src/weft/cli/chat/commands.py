@@ -6,7 +6,6 @@ import difflib
 import os
 import time
 
-from weft.cli.chat.blocks import AnswerBlock, NoteBlock, TableBlock, UserSaid
 from weft.cli.chat.command_group import CommandChat, CommandGroup, Handler
 from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.keys import KEYS
@@ -15,6 +14,7 @@ from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.messages import Usage
 from weft.project.slash_commands import COMMANDS, find_slash
+from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock
 
 MODES = {
     "default": "asks before files are changed and commands are run",
@@ -97,7 +97,7 @@ class ChatCommands(CommandGroup):
         word, _, rest = text.partition(" ")
         slash = find_slash(word.lower())
         if slash is not None:
-            self._chat.screen.show(UserSaid(text=text))
+            self._chat.screen.show(UserBlock(text=text))
             await self._handler(slash.name)(rest.strip())
             return
         from_files = await self._chat.file_commands()

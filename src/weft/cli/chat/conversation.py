@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.api.reports import EditorSnapshot
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.story import LiveArea, live_of
 from weft.cli.local_model import notice
 from weft.cli.session_options import (
     SessionOptions,
@@ -24,6 +22,7 @@ from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.messages import Content
 from weft.thinking import THINKING_LEVELS, thinking_level
+from weft.view import EditorSnapshot, LiveArea, live_of
 
 
 class ChatConversation:

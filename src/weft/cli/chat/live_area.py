@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from weft.cli.chat.picker import ListPicker
-from weft.cli.chat.story import LiveArea, WorkerRow
 from weft.cli.sanitize import clean, clean_line
+from weft.view import LiveArea, TaskRow
 
 Fragments: TypeAlias = list[tuple[str, str]]
 """Style and text, as the drawing library takes them."""
@@ -28,34 +28,36 @@ def in_flight(live: LiveArea, *, width: int, rows: int, seconds: int) -> Fragmen
         drawn.append(("", f"{line}\n"))
     for line in tail(clean(live.thinking), width - 2, 3):
         drawn.append(("class:quiet", f"∴ {line}\n"))
-    working = {each.call_uid: each for each in live.workers.values() if each.call_uid}
+    working = {each.call_uid: each for each in live.tasks.values() if each.call_uid}
     for call_uid, tool in live.running.items():
         drawn.append(("class:tool", "● "))
         drawn.append(("", f"{fit(clean_line(tool.name), width - 2)}\n"))
         if (worker := working.get(call_uid)) is not None:
             drawn += _progress(worker, width)
             continue
-        for line in tail(tool.output, width - 2, OUTPUT_LINES):
+        for line in tail(clean(tool.output), width - 2, OUTPUT_LINES):
             drawn.append(("class:quiet", f"  {line}\n"))
     drawn += _workers(live, width)
-    if live.retry:
-        drawn.append(("class:warning", f"{fit('! ' + clean_line(live.retry), width)}\n"))
+    if live.retry is not None:
+        seconds_left = f"{live.retry.wait_ms / 1000:.0f} s"
+        text = f"! {clean_line(live.retry.reason)}; trying again in {seconds_left}"
+        drawn.append(("class:warning", f"{fit(text, width)}\n"))
     if live.is_busy and live.status != "awaiting_permission":
         doing = _DOING[live.status]
         doing = _PHASES.get(live.phase, doing)
-        if live.writing and live.status == "thinking":
-            doing = f"writing a call of {clean_line(live.writing)}"
+        if live.preparing and live.status == "thinking":
+            doing = f"writing a call of {clean_line(live.preparing)}"
         drawn.append(("class:quiet", f"{fit(f'· {doing} {seconds} s (esc stops it)', width)}\n"))
-    for entry_id, text in sorted(live.queued.items(), key=lambda each: each[0] in live.later):
-        when = "after this turn" if entry_id in live.later else "then"
-        drawn.append(("class:quiet", f"{fit(f'› {when}: {clean_line(text)}', width)}\n"))
+    for entry in sorted(live.queue, key=lambda each: each.delivery == "follow_up"):
+        when = "after this turn" if entry.delivery == "follow_up" else "then"
+        drawn.append(("class:quiet", f"{fit(f'› {when}: {clean_line(entry.text)}', width)}\n"))
     return drawn
 
 
 def _workers(live: LiveArea, width: int) -> Fragments:
     """A line for each session that works for this one, but for those that stand with their call."""
     drawn: Fragments = []
-    for worker in live.workers.values():
+    for worker in live.tasks.values():
         if worker.call_uid in live.running:
             continue
         title = f": {worker.title}" if worker.title else ""
@@ -66,7 +68,7 @@ def _workers(live: LiveArea, width: int) -> Fragments:
     return drawn
 
 
-def _progress(worker: WorkerRow, width: int) -> Fragments:
+def _progress(worker: TaskRow, width: int) -> Fragments:
     if not worker.progress:
         return []
     return [("class:quiet", f"  {fit(clean_line(worker.progress), width - 2)}\n")]

@@ -11,7 +11,6 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.external_editor import edited
 from weft.cli.chat.picker import ListPicker
 from weft.cli.chat.render import BlockRenderer
@@ -25,10 +24,10 @@ from weft.cli.chat.screen import (
     InterruptPressed,
     LineSubmitted,
 )
-from weft.cli.chat.story import LiveArea
 from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean
 from weft.clock import Clock, SystemClock
+from weft.view import AnyBlock, LiveArea
 
 INPUTS = 1000
 

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.blocks import NoteBlock, PermissionBlock, PlanShown, QuestionBlock, TableBlock
-from weft.cli.chat.plans import as_text, from_text
+from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
-from weft.cli.chat.story import Asking, PlanAsked
 from weft.cli.exit_codes import sentence_of
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
+from weft.view import (
+    NoteBlock,
+    OpenRequest,
+    PermissionBlock,
+    PlanBlock,
+    PlanRequest,
+    QuestionBlock,
+    TableBlock,
+)
 
 if TYPE_CHECKING:  # loaded with the first command from a file
     from weft.project.markdown_commands import ShellRequest
@@ -28,15 +35,15 @@ class UserQuestions:
         self._screen = screen
         self._interrupt = interrupt
 
-    async def put(self, session: Session, request: Asking) -> None:
+    async def put(self, session: Session, request: OpenRequest) -> None:
         """Ask, and hand the answer to the session."""
         try:
             match request:
                 case PermissionRequest():
                     await self._ask_leave(session, request)
-                case PlanAsked():
+                case PlanRequest():
                     if not request.is_shown:
-                        self._screen.show(PlanShown(plan=request.plan))
+                        self._screen.show(PlanBlock(plan=request.plan))
                     await self._ask_plan(session, request.plan)
                 case QuestionAsked():
                     await self._ask_person(session, request)
@@ -155,7 +162,7 @@ class UserQuestions:
                 hint="1-2",
             )
             if await self._screen.choose(again) != 0:
-                self._screen.show(PlanShown(plan=plan))
+                self._screen.show(PlanBlock(plan=plan))
                 return plan
             text = written
 

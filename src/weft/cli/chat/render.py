@@ -17,21 +17,22 @@ from rich.table import Table as Grid
 from rich.text import Text
 from rich.theme import Theme
 
-from weft.cli.answers import describe_call
-from weft.cli.chat.blocks import (
+from weft.cli.sanitize import clean, clean_line, visible
+from weft.view import (
     AnswerBlock,
     AnyBlock,
     NoteBlock,
     PermissionBlock,
-    PlanShown,
+    PlanBlock,
     QuestionBlock,
     TableBlock,
     ThinkingBlock,
     ToolCard,
-    UserSaid,
+    UserBlock,
+    describe_call,
+    step_title,
+    steps_of,
 )
-from weft.cli.chat.plans import step_title, steps_of
-from weft.cli.sanitize import clean, clean_line, visible
 
 MAX_WIDTH = 120
 OUTPUT_LINES = 8
@@ -82,7 +83,7 @@ class BlockRenderer:
 
 def _drawn(block: AnyBlock) -> RenderableType:
     match block:
-        case UserSaid(text=text, attached=attached):
+        case UserBlock(text=text, attached=attached):
             return _user(text, attached)
         case AnswerBlock(text=text):
             return _Markdown(clean(text).strip("\n"))
@@ -94,7 +95,7 @@ def _drawn(block: AnyBlock) -> RenderableType:
             return _leave(block)
         case QuestionBlock(text=text):
             return _Beside(Text("? ", "bold yellow"), Text(clean(text).strip("\n"), "bold"))
-        case PlanShown(plan=plan):
+        case PlanBlock(plan=plan):
             return _plan(plan)
         case NoteBlock(text=text, level=level):
             return _Beside(

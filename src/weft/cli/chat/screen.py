@@ -7,14 +7,13 @@ from typing import Protocol, TypeAlias
 import anyio.abc
 import msgspec
 
-from weft.cli.chat.blocks import AnyBlock
-from weft.cli.chat.story import LiveArea
 from weft.clock import Clock
+from weft.view import AnyBlock, LiveArea
 
 TWICE_SECONDS = 2.0
 """How close two Ctrl-C must be to mean "leave", and two Esc "go back"."""
 LEAVE_HINT = "Ctrl-C again leaves"
-BACK_HINT = "Esc again goes back to an earlier message"
+BACK_HINT = "Esc again goes back to an history_blocks message"
 CLEAR_HINT = "Esc again clears the line"
 
 
@@ -39,7 +38,7 @@ class TakeBack(msgspec.Struct, frozen=True):
 
 
 class GoBack(msgspec.Struct, frozen=True):
-    """The person wants to go back to an earlier message."""
+    """The person wants to go back to an history_blocks message."""
 
 
 class ChatClosed(msgspec.Struct, frozen=True):

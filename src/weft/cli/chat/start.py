@@ -14,7 +14,6 @@ import anyio.abc
 from weft import __version__
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.chat.blocks import NoteBlock
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.plain_screen import PlainScreen
 from weft.cli.chat.screen import ChatScreen
@@ -25,6 +24,7 @@ from weft.cli.prompt_input import Said, compose
 from weft.cli.session_options import chosen_id, make_app, wanted_of
 from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
+from weft.view import NoteBlock
 
 
 def run_chat(arguments: ParsedArguments) -> int:

@@ -38,7 +38,6 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from weft.cli.chat.blocks import AnyBlock
 from weft.cli.chat.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.external_editor import edited
 from weft.cli.chat.live_area import Fragments, in_flight, question_lines, status_line, wrapped
@@ -59,8 +58,8 @@ from weft.cli.chat.screen import (
     NextMode,
     TakeBack,
 )
-from weft.cli.chat.story import LiveArea
 from weft.clock import Clock, SystemClock
+from weft.view import AnyBlock, LiveArea
 
 CALM_SECONDS = 0.4
 """A question takes keys only after so long without typing: what was meant for the input line must not answer it."""
@@ -563,7 +562,7 @@ class TerminalScreen(ChatScreen):
         self._tell(LineSubmitted(text, later))
 
     def _escape(self) -> None:
-        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
+        """Esc while nothing runs: twice goes back to an history_blocks message, or clears the line if something stands there."""
         has_text = bool(self.buffer.text)
         if not self._twice.now("clear" if has_text else "back"):
             self.notify(CLEAR_HINT if has_text else BACK_HINT)
@@ -606,7 +605,7 @@ def _without_last_newline(drawn: Fragments) -> Fragments:
 
 
 def _history(path: str | None) -> History:
-    """Lines of earlier chats, in a private file."""
+    """Lines of history_blocks chats, in a private file."""
     if path is None:
         return InMemoryHistory()
     try:

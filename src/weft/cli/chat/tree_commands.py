@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from weft.api import RewindPlan
-from weft.api.results import HistoryMessage
 from weft.api.session import Session
-from weft.cli.chat.blocks import TableBlock
 from weft.cli.chat.command_group import CommandGroup, Handler
-from weft.cli.chat.outline import OutlineRow, places
 from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
-from weft.cli.chat.story import earlier
-from weft.cli.rewinds import acting, file_rows, in_words
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import NodeId, SessionId
+from weft.view import (
+    HistoryMessage,
+    OutlineRow,
+    TableBlock,
+    changed_paths,
+    file_rows,
+    history_blocks,
+    outline_rows,
+    rewind_summary,
+)
 
 SHOWN = 70
 """Characters of a message that a list shows."""
@@ -44,7 +49,7 @@ class TreeCommands(CommandGroup):
     async def _tree(self, words: str) -> None:
         session = self._session("show")
         tree, children = await session.tree(), await session.children()
-        rows = places(tree, children)
+        rows = outline_rows(tree, children)
         if not rows:
             raise UsageError("nothing was said yet; the tree is empty")
         here = next((number for number, place in enumerate(rows) if place.is_here), 0)
@@ -63,7 +68,7 @@ class TreeCommands(CommandGroup):
 
     async def _show_child(self, child: SessionId) -> None:
         record = await self._chat.conversation.app.sessions.read_session(child)
-        self._show(*earlier(record.messages))
+        self._show(*history_blocks(record.messages))
         self._say(f"that was {child}; `/resume {child}` goes on with it")
 
     async def _at(self, session: Session, place: OutlineRow) -> None:
@@ -159,7 +164,7 @@ class TreeCommands(CommandGroup):
     async def _files_too(self, session: Session, node: NodeId | None) -> bool:
         """Let the files go along where they would change and the person wants it; False when they want nothing of it."""
         plan = await session.rewind(node, files=True, conversation=False, preview=True)
-        if not acting(plan) and not plan.conflicts:
+        if not changed_paths(plan) and not plan.conflicts:
             return True
         self._show_files(plan)
         chosen = await self._chat.screen.choose(
@@ -167,7 +172,7 @@ class TreeCommands(CommandGroup):
                 title="The files, too?",
                 rows=(
                     ChoiceRow("No, only the conversation"),
-                    ChoiceRow("Yes, the files as they were then", in_words(plan)),
+                    ChoiceRow("Yes, the files as they were then", rewind_summary(plan)),
                 ),
                 hint="1-2, Esc goes back",
             )
@@ -232,11 +237,11 @@ class TreeCommands(CommandGroup):
     async def _rewind(self, session: Session, to: str | int | None, text: str) -> None:
         plan = await session.rewind(to, preview=True)
         self._show_files(plan)
-        changes = acting(plan) or plan.conflicts
+        changes = changed_paths(plan) or plan.conflicts
         rows = [ChoiceRow("Conversation only", "files stay as they are")]
         if changes:
             rows = [
-                ChoiceRow("Conversation and files", in_words(plan)),
+                ChoiceRow("Conversation and files", rewind_summary(plan)),
                 *rows,
                 ChoiceRow("Files only", "the conversation stays where it is"),
             ]
@@ -294,7 +299,7 @@ class TreeCommands(CommandGroup):
         if overwrite is None:
             return
         done = await session.undo_rewind(overwrite=overwrite)
-        self._say(f"the rewind is undone: {in_words(done)}")
+        self._say(f"the rewind is undone: {rewind_summary(done)}")
         if done.conversation:
             await self._chat.show_place()
 
@@ -373,5 +378,5 @@ def _shown(message: HistoryMessage) -> str:
 
 
 def _went(plan: RewindPlan, *, files: bool, conversation: bool) -> str:
-    did = f" ({in_words(plan)})" if files else ""
+    did = f" ({rewind_summary(plan)})" if files else ""
     return f"{'the conversation' if conversation else 'files'} went back{did}"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.api.reports import ChildInfo
 from weft.api.session import Session
-from weft.cli.chat.blocks import TableBlock
 from weft.cli.chat.command_group import CommandGroup, Handler
-from weft.cli.chat.outline import child_state
 from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
-from weft.cli.chat.story import earlier
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.view import ChildInfo, TableBlock, agent_status, history_blocks
 
 DESCRIBED = 200
 """Characters of an agent's description that are shown."""
@@ -76,7 +73,7 @@ class WorkCommands(CommandGroup):
             await self._stop(session, task)
         else:
             record = await self._chat.conversation.app.sessions.read_session(task.id)
-            self._show(*earlier(record.messages))
+            self._show(*history_blocks(record.messages))
 
     async def _stop(self, session: Session, task: WorkItem) -> None:
         if task.is_command:
@@ -117,7 +114,7 @@ async def _tasks_of(session: Session) -> list[WorkItem]:
 
 
 def _row(child: ChildInfo) -> tuple[str, str, str]:
-    return child.name, clean_line(child.title)[:60] or child.id, child_state(child)
+    return child.name, clean_line(child.title)[:60] or child.id, agent_status(child)
 
 
 def _named(words: str, at_work: list[WorkItem]) -> WorkItem:

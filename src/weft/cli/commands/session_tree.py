@@ -16,11 +16,11 @@ from weft.app import App
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
-from weft.cli.rewinds import acting, file_rows, in_words
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
+from weft.view import changed_paths, file_rows, rewind_summary
 
 START = "start"
 """What `--to` means the very beginning by."""
@@ -28,7 +28,7 @@ START = "start"
 
 async def tree(app: App, arguments: ParsedArguments) -> int:
     """Print every turn of every branch."""
-    from weft.cli.chat.outline import places  # only here
+    from weft.view import outline_rows  # only here
 
     session, _ = await _opened(app, arguments, "ID", most=1)
     view = await session.tree()
@@ -36,7 +36,7 @@ async def tree(app: App, arguments: ParsedArguments) -> int:
         children = await session.children()
         write_pretty({**msgspec.to_builtins(view), "children": msgspec.to_builtins(children)})
         return OK
-    shown = places(view, await session.children())
+    shown = outline_rows(view, await session.children())
     if not shown:
         tell("nothing was said in this session")
     widest = max((len(place.child or place.node or "") for place in shown), default=0)
@@ -175,12 +175,12 @@ async def _rewound(arguments: ParsedArguments, go: Callable[[bool], Awaitable[Re
     rows = [tuple(part or "-" for part in row) for row in file_rows(plan)]
     print_table(rows)
     if arguments.flag("preview"):
-        tell(f"would happen: {in_words(plan)}")
+        tell(f"preview: {rewind_summary(plan)}")
         return OK
-    if acting(plan) or plan.conflicts:
+    if changed_paths(plan) or plan.conflicts:
         _must_be_sure(arguments)
     done = await go(False)
-    tell(f"done: {in_words(done)}")
+    tell(rewind_summary(done))
     return OK
 
 

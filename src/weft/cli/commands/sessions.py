@@ -67,11 +67,11 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
         write(await app.sessions.export_session(record.row.id, "md"))
         return OK
     from weft.cli.chat.render import BlockRenderer  # only where it is drawn
-    from weft.cli.chat.story import earlier
+    from weft.view import history_blocks
 
     columns = os.get_terminal_size(1).columns
     painter = BlockRenderer(width=columns, coloured=not os.environ.get("NO_COLOR"))
-    for block in earlier(record.messages):
+    for block in history_blocks(record.messages):
         # Painted text is fit for the terminal; cleaning it again would take its colours.
         sys.stdout.write(painter.paint(block))
     return OK

@@ -11,8 +11,8 @@ from typing import Final
 from weft.errors import UsageError
 from weft.events import Fact, HeadMoved, RefDeleted, RefMoved, SettingChanged
 from weft.ids import NodeId
-from weft.session.answers import Branch
 from weft.state import SessionState
+from weft.tree import Branch
 
 FIRST_BRANCH: Final = "main"
 LONGEST_NAME: Final = 100

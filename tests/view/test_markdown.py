@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.cli.chat.markdown import settled
+from weft.view import finished_length
 
 BLOCKS = [
     "A paragraph\nof two lines.\n\n",
@@ -40,7 +40,7 @@ BLOCKS = [
     ],
 )
 def test_only_finished_blocks_are_settled(text: str, done: str) -> None:
-    assert text[: settled(text)] == done
+    assert text[: finished_length(text)] == done
 
 
 @given(st.lists(st.sampled_from(BLOCKS), max_size=8), st.integers(1, 7))
@@ -50,7 +50,7 @@ def test_pieces_of_any_size_settle_the_same_text_in_order(blocks: list[str], siz
     tail, out = "", []
     for start in range(0, len(text), size):
         tail += text[start : start + size]
-        cut = settled(tail)
+        cut = finished_length(tail)
         if cut:
             out.append(tail[:cut])
             tail = tail[cut:]

@@ -1,8 +1,9 @@
-"""The tree of a conversation as rows of text, one for each turn.  Pure.
+"""The outline of a conversation: its tree as rows of text, one for each turn.
 
-A turn is what a person said and all that was answered to it.  It is one row, and its place is its last message: whoever goes there goes on
-behind the whole turn.  A turn is cut where another line leaves it, where a name stands, and where the conversation stands.  Rows keep one
-column as long as the line does not part; where it does, each way is drawn one step further in.
+A turn is what the user said and all that was answered to it.  It is one row, and its place is its
+last message: who jumps there continues behind the whole turn.  A turn is cut where another branch
+leaves it, where a name stands, and at the head.  Rows keep one column as long as the branch path
+does not part; where it does, each way is drawn one step further in.
 """
 
 from __future__ import annotations
@@ -12,25 +13,26 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from weft.api.reports import ChildInfo
-from weft.api.tree_view import TreeMessage, TreeView
 from weft.ids import NodeId, SessionId
+from weft.view.sentences import SUCCESSFUL, count_of
+from weft.view.snapshot import ChildInfo
+from weft.view.tree import TreeMessage, TreeView
 
 DEEPEST = 8
-"""Steps that rows are drawn in; what is deeper stays in the last column, so that there is room for words."""
+"""Steps that rows are drawn in; what is deeper stays in the last column, so that text has room."""
 
 
-class OutlineRow(msgspec.Struct, frozen=True, kw_only=True):
+class OutlineRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One row: a turn, or a session that worked for it."""
 
     margin: str = ""
-    """The lines of the tree before it: ours, so that they keep their spaces."""
+    """The lines of the tree before it: ours, so they keep their spaces."""
     label: str
     detail: str = ""
     first: TreeMessage | None = None
     """What the turn begins with; None for a session."""
     node: NodeId | None = None
-    """Where whoever goes there stands."""
+    """The message that a jump there makes the head."""
     is_here: bool = False
     on_line: bool = False
     branch: str = ""
@@ -38,16 +40,7 @@ class OutlineRow(msgspec.Struct, frozen=True, kw_only=True):
     child: SessionId | None = None
 
 
-class _Turn(msgspec.Struct, kw_only=True):
-    messages: list[TreeMessage]
-    turns: list[_Turn] = []
-
-    @property
-    def last(self) -> TreeMessage:
-        return self.messages[-1]
-
-
-def places(tree: TreeView, children: Sequence[ChildInfo] = ()) -> list[OutlineRow]:
+def outline_rows(tree: TreeView, children: Sequence[ChildInfo] = ()) -> list[OutlineRow]:
     """All rows, from the first message down."""
     return _Outline(tree, children).rows()
 
@@ -58,11 +51,12 @@ class _Outline:
         known = {message.id: message for message in tree.messages}
         self._below: dict[NodeId | None, list[TreeMessage]] = defaultdict(list)
         for message in tree.messages:
+            # A message whose parent is hidden or deleted stands at the top: it is still there.
             self._below[message.parent if message.parent in known else None].append(message)
         self._names = _names(tree)
-        self._workers: dict[NodeId | None, list[ChildInfo]] = defaultdict(list)
+        self._agents: dict[NodeId | None, list[ChildInfo]] = defaultdict(list)
         for child in children:
-            self._workers[child.node].append(child)
+            self._agents[child.node].append(child)
         self._line: set[NodeId] = set()
         at = tree.head
         while at is not None and at in known:
@@ -71,7 +65,8 @@ class _Outline:
 
     def rows(self) -> list[OutlineRow]:
         found: list[OutlineRow] = []
-        # A list in place of calls: a conversation may be thousands of turns long.
+        # A stack of our own: a conversation may be thousands of turns long, and recursion ends at a
+        # thousand.
         tops = self._below[None]
         waiting = [
             (self._turn(top), "", len(tops) > 1, place == len(tops) - 1)
@@ -85,10 +80,10 @@ class _Outline:
             )
             if parts and len(margin) >= 2 * DEEPEST:
                 margin, mark, further = margin[: 2 * DEEPEST - 2], mark, ""
-            found.append(self._place(turn, margin + mark))
+            found.append(self._row(turn, margin + mark))
             margin += further
-            found += self._sessions(turn, margin)
-            ways = [self._turn(message) for message in self._below[turn.last.id]]
+            found += self._agent_rows(turn, margin)
+            ways = [self._turn(message) for message in self._below[turn[-1].id]]
             waiting += reversed(
                 [
                     (way, margin, len(ways) > 1, place == len(ways) - 1)
@@ -97,26 +92,26 @@ class _Outline:
             )
         return found
 
-    def _turn(self, first: TreeMessage) -> _Turn:
-        messages = [first]
-        while not self._ends(messages[-1]):
-            messages.append(self._below[messages[-1].id][0])
-        return _Turn(messages=messages)
+    def _turn(self, first: TreeMessage) -> list[TreeMessage]:
+        turn = [first]
+        while not self._ends(turn[-1]):
+            turn.append(self._below[turn[-1].id][0])
+        return turn
 
     def _ends(self, message: TreeMessage) -> bool:
         below = self._below[message.id]
         is_named = message.id in self._names or message.id == self._tree.head
         return is_named or len(below) != 1 or below[0].role == "user"
 
-    def _place(self, turn: _Turn, margin: str) -> OutlineRow:
-        first, last = turn.messages[0], turn.last
+    def _row(self, turn: list[TreeMessage], margin: str) -> OutlineRow:
+        first, last = turn[0], turn[-1]
         is_here = last.id == self._tree.head
         names = [*(["here"] if is_here else []), *self._names.get(last.id, ())]
         shown = f"[{', '.join(names)}] " if names else ""
         sign = "› " if first.role == "user" else ""
         return OutlineRow(
             margin=margin,
-            label=f"{shown}{sign}{first.text or '(nothing said)'}",
+            label=f"{shown}{sign}{first.text or '(no text)'}",
             detail=self._detail(turn),
             first=first,
             node=last.id,
@@ -127,28 +122,28 @@ class _Outline:
             ),
         )
 
-    def _detail(self, turn: _Turn) -> str:
-        calls = sum(message.calls for message in turn.messages)
-        about = [_count(calls, "call")] if calls else []
-        if any(message.is_partial for message in turn.messages):
+    def _detail(self, turn: list[TreeMessage]) -> str:
+        calls = sum(message.calls for message in turn)
+        about = [count_of(calls, "call")] if calls else []
+        if any(message.is_partial for message in turn):
             about.append("cut off")
-        if any(message.is_pinned for message in turn.messages):
+        if any(message.is_pinned for message in turn):
             about.append("pinned")
-        if any(message.revision for message in turn.messages):
+        if any(message.revision for message in turn):
             about.append("edited")
-        if any(message.id == self._tree.summarized_to for message in turn.messages):
-            about.append("told as a summary up to here")
-        if turn.last.id not in self._line:
-            about.append("another line")
+        if any(message.id == self._tree.summarized_to for message in turn):
+            about.append("summarized up to here")
+        if turn[-1].id not in self._line:
+            about.append("other branch")
         return ", ".join(about)
 
-    def _sessions(self, turn: _Turn, margin: str) -> Iterable[OutlineRow]:
-        for message in turn.messages:
-            for child in self._workers.get(message.id, ()):
+    def _agent_rows(self, turn: list[TreeMessage], margin: str) -> Iterable[OutlineRow]:
+        for message in turn:
+            for child in self._agents.get(message.id, ()):
                 yield OutlineRow(
                     margin=f"{margin}  ",
                     label=f"⤷ {child.name}: {child.title or child.id}",
-                    detail=child_state(child),
+                    detail=agent_status(child),
                     child=child.id,
                 )
 
@@ -164,13 +159,9 @@ def _names(tree: TreeView) -> dict[NodeId, list[str]]:
     return found
 
 
-def child_state(child: ChildInfo) -> str:
-    """How a session that works for another stands, and what it cost."""
-    how = child.reason or child.status.replace("_", " ")
-    beside = " in the background" if child.background and child.reason is None else ""
+def agent_status(child: ChildInfo) -> str:
+    """How an agent stands, and what it cost."""
+    how = "done" if child.reason in SUCCESSFUL else child.reason or child.status
+    where = " in the background" if child.background and child.reason is None else ""
     cost = "cost unknown" if child.cost_usd is None else f"${child.cost_usd:.4f}"
-    return f"{'done' if how in ('stop', 'submitted') else how}{beside}, {cost}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{how.replace('_', ' ')}{where}, {cost}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import UsageError
+from weft.view import steps_of
 
 HEAD = """\
 # The plan.  Change what you like, take steps out, put them in another order or add some; then save and close the editor.
@@ -18,22 +19,6 @@ HEAD = """\
 """
 
 _ORDER = ("action", "file", "description", "check", "boundary", "details")
-
-
-def steps_of(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The steps of a plan as the log has it."""
-    steps = plan.get("steps")
-    return (
-        [step for step in steps if isinstance(step, dict)]
-        if isinstance(steps, list | tuple)
-        else []
-    )
-
-
-def step_title(step: Mapping[str, Any]) -> str:
-    """A step in one line."""
-    place = f" {step['file']}" if step.get("file") else ""
-    return f"{step.get('action', '')}{place}: {step.get('description', '')}"
 
 
 def as_text(plan: Mapping[str, Any]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.api.reports import ChildInfo
-from weft.api.tree_view import CheckpointInfo, TreeMessage, TreeView
-from weft.cli.chat.outline import DEEPEST, places
 from weft.ids import NodeId, SessionId
-from weft.session import Branch
+from weft.tree import Branch
+from weft.view import CheckpointInfo, ChildInfo, TreeMessage, TreeView, outline_rows
+from weft.view.outline import DEEPEST
 
 
 def message(name: str, parent: str | None, **fields: object) -> TreeMessage:
@@ -31,7 +30,7 @@ def tree(*messages: TreeMessage, head: str | None, **fields: object) -> TreeView
 
 
 def labels(view: TreeView, *children: ChildInfo) -> list[str]:
-    return [place.margin + place.label for place in places(view, children)]
+    return [place.margin + place.label for place in outline_rows(view, children)]
 
 
 def test_a_turn_is_one_row_and_whoever_goes_there_stands_behind_all_of_it() -> None:
@@ -43,7 +42,7 @@ def test_a_turn_is_one_row_and_whoever_goes_there_stands_behind_all_of_it() -> N
         message("a3", "u2"),
         head="a3",
     )
-    first, second = places(view)
+    first, second = outline_rows(view)
     assert (first.label, first.detail, first.node) == ("› says u1", "2 calls", "a2")
     assert (second.label, second.is_here) == ("[here, main] › says u2", True)
 
@@ -68,8 +67,8 @@ def test_ways_that_part_are_drawn_one_step_in() -> None:
         "└ › says u3",
         "  [here, other] › says u4",
     ]
-    left, here = places(view)[1], places(view)[3]
-    assert (left.branch, left.on_line, left.detail) == ("main", False, "another line")
+    left, here = outline_rows(view)[1], outline_rows(view)[3]
+    assert (left.branch, left.on_line, left.detail) == ("main", False, "other branch")
     assert (here.branch, here.on_line) == ("", True)
 
 
@@ -95,7 +94,7 @@ def test_those_who_worked_for_a_turn_stand_below_it() -> None:
         cost_usd=0.25,
     )
     view = tree(message("u1", None), message("a1", "u1", calls=1), head="a1")
-    rows = places(view, [child])
+    rows = outline_rows(view, [child])
     assert labels(view, child) == ["[here, main] › says u1", "  ⤷ looker: Look around"]
     assert (rows[1].child, rows[1].detail) == ("ses_c", "done, $0.2500")
 
@@ -107,21 +106,21 @@ def test_what_is_special_about_a_turn_is_said() -> None:
         head="a1",
         summarized_to=NodeId("a1"),
     )
-    assert places(view)[0].detail == "cut off, pinned, edited, told as a summary up to here"
+    assert outline_rows(view)[0].detail == "cut off, pinned, edited, summarized up to here"
 
 
 @given(parents=st.lists(st.integers(0, 30), min_size=1, max_size=40), data=st.data())
 def test_every_message_is_in_exactly_one_row_whatever_the_shape(
     parents: list[int], data: st.DataObject
 ) -> None:
-    """The rows' places and what leads to them cover the tree; depth is bounded."""
+    """The rows' outline_rows and what leads to them cover the tree; depth is bounded."""
     messages: list[TreeMessage] = []
     for number, parent in enumerate(parents):
         role = data.draw(st.sampled_from("ua"))
         above = messages[parent % len(messages)].id if messages and parent else None
         messages.append(message(f"{role}{number}", above))
     head = data.draw(st.sampled_from(messages)).id
-    rows = places(tree(*messages, head=head))
+    rows = outline_rows(tree(*messages, head=head))
     ends = [row.node for row in rows]
     assert len(ends) == len(set(ends))
     leaves = {m.id for m in messages} - {m.parent for m in messages if m.parent}

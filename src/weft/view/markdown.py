@@ -1,4 +1,7 @@
-"""Where Markdown that is still being written may be cut: after blocks to which nothing can be added any more."""
+"""Markdown in flight: where text that is still being written may be cut.
+
+Only after blocks to which nothing can be added any more: what was handed out is never taken back.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ _fence = re.compile(r" {0,3}(`{3,}|~{3,})")
 _item = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])( |\t|$)")
 
 
-def settled(text: str) -> int:
+def finished_length(text: str) -> int:
     """How much of `text`, from its start, is made of finished blocks.
 
-    A block is finished by the line that begins the next one (a list or a quote may go on after an empty line, so an empty line alone
-    says nothing), or by the end of its code fence.
+    A block is finished by the line that begins the next one (a list or a quote may go on after an
+    empty line, so an empty line alone says nothing), or by the end of its code fence.
     """
     cut = at = 0
     fence = ""
@@ -25,6 +28,7 @@ def settled(text: str) -> int:
             closes = opening and opening.group(1).startswith(fence) and stripped.strip("`~ ") == ""
             if closes and is_whole:
                 fence = ""
+                # A fence inside a list item ends the fence, not the item.
                 cut = cut if in_list else at + len(line)
         elif not stripped:
             after_empty = True

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from weft.api.results import HistoryMessage
-from weft.cli.chat.blocks import AnswerBlock, AnyBlock, NoteBlock, ThinkingBlock, ToolCard, UserSaid
-from weft.cli.chat.story import SessionView, earlier
 from weft.events import (
     AnswerRestarted,
     ContextUsage,
@@ -34,6 +31,18 @@ from weft.events import (
 )
 from weft.ids import CallUid, EntryId, NodeId, RequestId, TurnId
 from weft.messages import File, Node, Part, Text, ToolCall, ToolResult, Usage
+from weft.view import (
+    AnswerBlock,
+    AnyBlock,
+    HistoryMessage,
+    NoteBlock,
+    RetryNotice,
+    SessionView,
+    ThinkingBlock,
+    ToolCard,
+    UserBlock,
+    history_blocks,
+)
 
 NODE, CALL, TURN = NodeId("nod_1"), CallUid("cal_1"), TurnId("trn_1")
 
@@ -62,18 +71,22 @@ def completed(**fields: Any) -> ToolComplete:
 
 def test_text_is_handed_out_once_block_by_block_and_the_rest_stays_in_flight() -> None:
     story = SessionView()
-    assert told(story, delta("One.\n\nTw")) == [AnswerBlock(text="One.\n\n")]
+    assert told(story, delta("One.\n\nTw")) == [AnswerBlock(text="One.\n\n", node_id=NODE)]
     assert story.live.text == "Tw"
-    assert told(story, delta("o."), answer("One.\n\nTwo.")) == [AnswerBlock(text="Two.")]
+    assert told(story, delta("o."), answer("One.\n\nTwo.")) == [
+        AnswerBlock(text="Two.", node_id=NODE)
+    ]
     assert story.live.text == ""
 
 
 def test_what_the_log_has_counts_where_pieces_were_missed() -> None:
     story = SessionView()
     told(story, delta("One.\n\nTw"))
-    assert told(story, answer("One.\n\nTwo and more.")) == [AnswerBlock(text="Two and more.")]
+    assert told(story, answer("One.\n\nTwo and more.")) == [
+        AnswerBlock(text="Two and more.", node_id=NODE)
+    ]
     assert told(SessionView(), answer("Never seen in flight.")) == [
-        AnswerBlock(text="Never seen in flight.")
+        AnswerBlock(text="Never seen in flight.", node_id=NODE)
     ]
 
 
@@ -81,28 +94,28 @@ def test_an_answer_that_begins_again_is_said_and_its_text_is_void() -> None:
     story = SessionView()
     told(story, delta("Wrong"))
     assert told(story, AnswerRestarted(node_id=NODE)) == [
-        NoteBlock(text="the answer begins again", level="quiet")
+        NoteBlock(text="the answer starts over", level="quiet")
     ]
-    assert told(story, delta("Right"), answer("Right")) == [AnswerBlock(text="Right")]
+    assert told(story, delta("Right"), answer("Right")) == [AnswerBlock(text="Right", node_id=NODE)]
 
 
 def test_reasoning_is_shown_in_flight_and_then_as_one_thought() -> None:
     story = SessionView()
     assert told(story, ThinkingDelta(node_id=NODE, offset=0, text="Hm. ")) == []
     assert story.live.thinking == "Hm. "
-    assert told(story, delta("So")) == [ThinkingBlock(text="Hm. ")]
+    assert told(story, delta("So")) == [ThinkingBlock(text="Hm. ", node_id=NODE)]
     assert story.live.thinking == ""
 
 
 def test_a_call_is_written_run_and_becomes_a_card() -> None:
     story = SessionView()
     told(story, ToolArgsDelta(node_id=NODE, index=0, tool_name="read", text="{"))
-    assert story.live.writing == "read"
+    assert story.live.preparing == "read"
     told(story, answer("", read_call()))
     told(story, ToolExecuting(call_uid=CALL, node=NODE, tool_name="read", args={"path": "a.py"}))
     told(story, ToolOutput(call_uid=CALL, chunk="a\x1b[3"), ToolOutput(call_uid=CALL, chunk="1mb"))
     assert story.live.running[CALL].name == "read a.py"
-    assert story.live.running[CALL].output == "ab"
+    assert story.live.running[CALL].output == "a\x1b[31mb"
     (card,) = told(story, completed(text="x"))
     assert isinstance(card, ToolCard)
     assert (card.name, card.args, card.was_shown) == ("read", {"path": "a.py"}, False)
@@ -124,7 +137,7 @@ def test_what_was_asked_about_is_not_shown_twice() -> None:
 
 
 @pytest.mark.parametrize(("action", "word"), [("allow_turn", "turn"), ("allow_always", "session")])
-def test_leave_that_reaches_further_is_put_on_record(action: Any, word: str) -> None:
+def test_an_approval_that_reaches_further_is_put_on_record(action: Any, word: str) -> None:
     story = SessionView()
     request = PermissionRequest(
         request_id=RequestId("r"), call_uid=CALL, node=NODE, tool_name="shell"
@@ -142,12 +155,12 @@ def test_leave_that_reaches_further_is_put_on_record(action: Any, word: str) -> 
 def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
     story = SessionView()
     told(story, InputQueued(entry_id=EntryId("e"), delivery="steering", parts=(Text(text="also"),)))
-    assert story.live.queued == {"e": "also"}
+    assert [(each.entry_id, each.text) for each in story.live.queue] == [("e", "also")]
     said = NewMessage(node=Node(id=NODE, role="user", parts=(Text(text="also"), File(name="a.py"))))
     assert told(story, InputPromoted(entries=(EntryId("e"),)), said) == [
-        UserSaid(text="also", attached=("a.py",))
+        UserBlock(text="also", attached=("a.py",), node_id=NODE)
     ]
-    assert story.live.queued == {}
+    assert story.live.queue == []
 
 
 @pytest.mark.parametrize(
@@ -187,12 +200,12 @@ def test_the_status_follows_the_session() -> None:
     live = story.live
     assert (live.model, live.mode, live.effort) == ("a:b", "plan", "high")
     assert (live.context_used, live.context_window, live.cost_usd) == (10, 100, 0.25)
-    assert live.retry == "busy; trying again in 2 s"
+    assert live.retry == RetryNotice(attempt=1, wait_ms=2000, reason="busy")
     told(story, UsageRecorded(usage=Usage(), model="a:b"))
     assert live.cost_usd is None, "an unknown price makes the sum unknown"
 
 
-def test_notes_for_the_model_are_not_shown_to_the_person() -> None:
+def test_notes_for_the_model_are_not_shown_to_the_user() -> None:
     assert told(SessionView(), SystemNote(text="psst", to_model=True)) == []
     assert told(SessionView(), SystemNote(text="hear")) == [NoteBlock(text="hear", level="info")]
 
@@ -208,9 +221,9 @@ def test_a_stored_conversation_becomes_blocks() -> None:
         HistoryMessage(role="tool", content="x", tool_call_id="c"),
         HistoryMessage(role="assistant", content="half", is_partial=True),
     ]
-    blocks = earlier(messages)
+    blocks = history_blocks(messages)
     assert [type(block) for block in blocks] == [
-        UserSaid,
+        UserBlock,
         AnswerBlock,
         ToolCard,
         AnswerBlock,

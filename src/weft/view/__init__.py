@@ -1,0 +1,143 @@
+"""What screens show: events folded into blocks, the outline of the tree, sentences about results.
+
+Pure: no I/O, no clock, no terminal, no markup.  Names are loaded when they are first used, because
+a run without a screen needs few of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.view.blocks import (
+        AnswerBlock,
+        AnyBlock,
+        NoteBlock,
+        PermissionBlock,
+        PlanBlock,
+        QuestionBlock,
+        TableBlock,
+        ThinkingBlock,
+        ToolCard,
+        UserBlock,
+        ViewBlock,
+    )
+    from weft.view.history import history_blocks
+    from weft.view.live_area import (
+        LiveArea,
+        OpenRequest,
+        PlanRequest,
+        QueuedInput,
+        RetryNotice,
+        RunningTool,
+        TaskRow,
+        command_row,
+        live_of,
+    )
+    from weft.view.markdown import finished_length
+    from weft.view.outline import OutlineRow, agent_status, outline_rows
+    from weft.view.plan_steps import step_title, steps_of
+    from weft.view.rewind_text import changed_paths, file_rows, rewind_summary
+    from weft.view.sentences import SUCCESSFUL, count_of, describe_call, finish_sentence
+    from weft.view.session_view import SessionView, take_task_event
+    from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
+    from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
+
+__all__ = [
+    "SUCCESSFUL",
+    "AnswerBlock",
+    "AnyBlock",
+    "CheckpointInfo",
+    "ChildInfo",
+    "EditorSnapshot",
+    "HistoryMessage",
+    "LiveArea",
+    "NoteBlock",
+    "OpenRequest",
+    "OutlineRow",
+    "PermissionBlock",
+    "PlanBlock",
+    "PlanProgress",
+    "PlanRequest",
+    "QuestionBlock",
+    "QueuedInput",
+    "RetryNotice",
+    "RunningTool",
+    "SessionView",
+    "TableBlock",
+    "TaskRow",
+    "ThinkingBlock",
+    "ToolCard",
+    "TreeMessage",
+    "TreeView",
+    "UserBlock",
+    "ViewBlock",
+    "agent_status",
+    "changed_paths",
+    "command_row",
+    "count_of",
+    "describe_call",
+    "file_rows",
+    "finish_sentence",
+    "finished_length",
+    "history_blocks",
+    "live_of",
+    "outline_rows",
+    "rewind_summary",
+    "step_title",
+    "steps_of",
+    "take_task_event",
+]
+
+_HOMES = {
+    "AnswerBlock": "blocks",
+    "AnyBlock": "blocks",
+    "NoteBlock": "blocks",
+    "PermissionBlock": "blocks",
+    "PlanBlock": "blocks",
+    "QuestionBlock": "blocks",
+    "TableBlock": "blocks",
+    "ThinkingBlock": "blocks",
+    "ToolCard": "blocks",
+    "UserBlock": "blocks",
+    "ViewBlock": "blocks",
+    "history_blocks": "history",
+    "LiveArea": "live_area",
+    "OpenRequest": "live_area",
+    "PlanRequest": "live_area",
+    "QueuedInput": "live_area",
+    "RetryNotice": "live_area",
+    "RunningTool": "live_area",
+    "TaskRow": "live_area",
+    "command_row": "live_area",
+    "live_of": "live_area",
+    "finished_length": "markdown",
+    "OutlineRow": "outline",
+    "agent_status": "outline",
+    "outline_rows": "outline",
+    "step_title": "plan_steps",
+    "steps_of": "plan_steps",
+    "changed_paths": "rewind_text",
+    "file_rows": "rewind_text",
+    "rewind_summary": "rewind_text",
+    "SUCCESSFUL": "sentences",
+    "count_of": "sentences",
+    "describe_call": "sentences",
+    "finish_sentence": "sentences",
+    "SessionView": "session_view",
+    "take_task_event": "session_view",
+    "ChildInfo": "snapshot",
+    "EditorSnapshot": "snapshot",
+    "HistoryMessage": "snapshot",
+    "PlanProgress": "snapshot",
+    "CheckpointInfo": "tree",
+    "TreeMessage": "tree",
+    "TreeView": "tree",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

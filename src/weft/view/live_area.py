@@ -1,0 +1,169 @@
+"""The live area: what is in flight in a session, and what its status line says.
+
+Everything here may change with the next event, so a screen redraws it; what is finished is a block.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from weft.events import Delivery, PermissionRequest, QuestionAsked, Status
+from weft.view.blocks import user_block
+from weft.view.plan_steps import steps_of
+from weft.view.sentences import count_of
+from weft.view.snapshot import EditorSnapshot, PlanProgress
+
+KEPT_OUTPUT = 4_000
+"""Characters of a running tool's output that are kept to be shown."""
+
+PLAN_REQUEST = "plan"
+"""The id under which a plan waits among the requests; there is never more than one."""
+
+
+class RunningTool(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A tool that runs, with the end of its output."""
+
+    name: str
+    output: str = ""
+
+    def take(self, chunk: str) -> None:
+        """More output."""
+        output = self.output + chunk
+        if len(output) > KEPT_OUTPUT:
+            output = output[-KEPT_OUTPUT:]
+            # From a whole line on: no escape sequence reaches beyond its line, so a screen that
+            # cleans what is left never sees the rest of one.
+            output = output.partition("\n")[2] or output
+        self.output = output
+
+
+class TaskRow(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An agent or a background command that works for this session."""
+
+    name: str
+    purpose: str = "agent"
+    """agent, candidate, step or command."""
+    background: bool = False
+    call_uid: str = ""
+    title: str = ""
+    doing: str = ""
+    calls: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def progress(self) -> str:
+        """What it does and has done, in a few words."""
+        cost = f"${self.cost_usd:.4f}" if self.cost_usd else ""
+        calls = count_of(self.calls, "call") if self.calls else ""
+        return " · ".join(part for part in (self.doing, calls, cost) if part)
+
+
+def command_row(name: str, command: str) -> TaskRow:
+    """A command in the background, as a row."""
+    return TaskRow(name=name, purpose="command", background=True, title=" ".join(command.split()))
+
+
+class QueuedInput(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A message that waits in the queue."""
+
+    entry_id: str
+    text: str
+    delivery: Delivery = "steering"
+    """Before the model's next step, or after the turn."""
+
+
+class RetryNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call that failed and will be made again."""
+
+    attempt: int
+    wait_ms: int
+    reason: str
+
+
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="plan_request"):
+    """A plan that waits for approval."""
+
+    request_id: str
+    plan: dict[str, Any]
+    is_shown: bool = False
+    """It was handed out as a block, so it is not shown again with the question."""
+
+
+OpenRequest: TypeAlias = PermissionRequest | QuestionAsked | PlanRequest
+"""What waits for the user's answer."""
+
+
+class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is in flight, and what the status line says."""
+
+    status: Status = "idle"
+    text: str = ""
+    """The part of the answer that is not finished yet."""
+    thinking: str = ""
+    preparing: str = ""
+    """The tool whose call the model is writing."""
+    running: dict[str, RunningTool] = {}
+    queue: list[QueuedInput] = []
+    requests: dict[str, OpenRequest] = {}
+    """By id, the oldest first."""
+    tasks: dict[str, TaskRow] = {}
+    """Agents and background commands at work for this session, by id."""
+    plan: dict[str, Any] = {}
+    """The plan that is carried out, in architect mode."""
+    has_open_plan: bool = False
+    """The last turn stopped before its plan was carried out, when the session was opened."""
+    phase: str = ""
+    """What architect mode is doing: planning, replanning or checking."""
+    retry: RetryNotice | None = None
+    model: str = ""
+    mode: str = "default"
+    is_architect: bool = False
+    effort: str = "default"
+    title: str = ""
+    context_used: int = 0
+    context_window: int = 0
+    cost_usd: float | None = 0.0
+    """None: a price is not known, so neither is the sum."""
+
+    @property
+    def is_busy(self) -> bool:
+        """A turn runs."""
+        return self.status in ("thinking", "executing_tool", "awaiting_permission")
+
+
+def live_of(snapshot: EditorSnapshot) -> LiveArea:
+    """What a session is doing right now."""
+    waiting: dict[str, OpenRequest] = {each.request_id: each for each in snapshot.requests}
+    if snapshot.pending_plan is not None:
+        waiting[PLAN_REQUEST] = PlanRequest(request_id=PLAN_REQUEST, plan=snapshot.pending_plan)
+    return LiveArea(
+        status=snapshot.status,
+        model=snapshot.model,
+        mode=snapshot.permission_mode,
+        effort=snapshot.thinking,
+        title=snapshot.title,
+        context_used=snapshot.context_used,
+        cost_usd=snapshot.cost_usd,
+        is_architect=snapshot.mode == "architect",
+        requests=waiting,
+        queue=[
+            QueuedInput(
+                entry_id=entry.entry_id,
+                text=user_block(entry.parts).text,
+                delivery=entry.delivery,
+            )
+            for entry in snapshot.queue
+        ],
+        plan=snapshot.plan.plan if snapshot.plan is not None else {},
+        has_open_plan=_is_open(snapshot.plan) and snapshot.status == "idle",
+    )
+
+
+def _is_open(progress: PlanProgress | None) -> bool:
+    """True for a plan that could still be continued: it is undecided, or has steps left."""
+    if progress is None or progress.approved is False:
+        return False
+    ended = sum(status in ("passed", "skipped") for status in progress.steps.values())
+    return ended < len(steps_of(progress.plan))

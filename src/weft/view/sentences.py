@@ -1,0 +1,55 @@
+"""Result sentences: how a turn ended, and what a tool call does, in a few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.events import FinishReason
+
+SUCCESSFUL: tuple[FinishReason, ...] = ("stop", "submitted")
+"""Finish reasons that are no failure."""
+
+SHOWN = 200
+"""Characters of an argument or a task that a short description shows."""
+
+_REASONS: dict[FinishReason, str] = {
+    "aborted": "the turn was stopped",
+    "max_turns": "reached the limit of model answers in one turn; `weft -c` continues",
+    "max_budget": "the budget is used up",
+    "no_progress": "the model made no progress",
+    "mistakes": "the model made too many mistakes in a row",
+    "context_overflow": "the conversation no longer fits the model's context window",
+    "schema_failed": "the answer does not match the schema",
+    "provider_error": "the provider failed",
+    "auth_error": "the API key is missing or was rejected",
+    "halted": "the run was halted",
+}
+
+
+def finish_sentence(reason: FinishReason, detail: str) -> str:
+    """One sentence about a turn that did not end well."""
+    plain = _REASONS.get(reason, reason)
+    if reason == "auth_error":
+        told = detail or plain
+        advice = "set it in the environment, or save it with `weft auth login PROVIDER`"
+        # The provider's own sentence often says so already, and twice is no help.
+        return told if "weft auth" in told else f"{told}; {advice}"
+    return f"{plain}: {detail}" if detail and detail != plain else plain
+
+
+def describe_call(name: str, args: dict[str, Any]) -> str:
+    """A call in a few words: `read src/a.py`."""
+    if name == "agent" and isinstance(args.get("description") or args.get("prompt"), str):
+        task = " ".join(str(args.get("description") or args["prompt"]).split())
+        return f"agent {args.get('agent') or 'general'}: {task[:SHOWN]}"
+    # Arguments come from the model and may be anything: what is no text says nothing here.
+    for key in ("command", "path", "pattern", "query"):
+        value = args.get(key)
+        if isinstance(value, str) and value:
+            return f"{name} {' '.join(value.split())[:SHOWN]}"
+    return name
+
+
+def count_of(number: int, what: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

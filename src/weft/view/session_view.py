@@ -1,0 +1,419 @@
+"""The session view: a fold of one session's events into view blocks and a live area.
+
+No I/O and no clock.  Blocks are handed out once and never change; what may still change is `live`.
+The web page has the same fold in TypeScript, and `tests/golden/view/` holds both to the same
+blocks: a change here is a change there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.events import (
+    AnswerRestarted,
+    ArchitectPhase,
+    ArchitectPlan,
+    ArchitectStep,
+    ChildFinished,
+    ChildStarted,
+    Compacted,
+    ContextUsage,
+    ErrorRaised,
+    Event,
+    InputEdited,
+    InputPromoted,
+    InputQueued,
+    InputRemoved,
+    InputsReordered,
+    LlmRetry,
+    ModeChanged,
+    NewMessage,
+    PermissionRequest,
+    PermissionResolved,
+    PlanDecided,
+    PlanEdited,
+    QuestionAnswered,
+    QuestionAsked,
+    QueuesRecalled,
+    SessionRestarted,
+    SessionStatus,
+    SettingChanged,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    ToolComplete,
+    ToolExecuting,
+    ToolOutput,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
+from weft.view.blocks import (
+    AnswerBlock,
+    AnyBlock,
+    NoteBlock,
+    PlanBlock,
+    ThinkingBlock,
+    ToolCard,
+    UserBlock,
+    user_block,
+)
+from weft.view.history import CUT_OFF
+from weft.view.live_area import (
+    PLAN_REQUEST,
+    LiveArea,
+    OpenRequest,
+    PlanRequest,
+    QueuedInput,
+    RetryNotice,
+    RunningTool,
+    TaskRow,
+    command_row,
+)
+from weft.view.markdown import finished_length
+from weft.view.plan_steps import step_note
+from weft.view.sentences import SUCCESSFUL, describe_call, finish_sentence
+
+
+class SessionView:
+    """Folds the events of one session."""
+
+    def __init__(self, live: LiveArea | None = None) -> None:
+        self.live = live or LiveArea()
+        self._node = ""
+        """The answer in flight."""
+        self._taken = 0
+        """Characters of the answer in flight that were handed out as blocks."""
+        self._calls: dict[str, ToolCall] = {}
+        self._shown: set[str] = set()
+        """Calls that the user was asked about."""
+
+    def take(self, event: Event) -> list[AnyBlock]:
+        """Take one more event in; returns what can now be shown for good."""
+        match event:
+            case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted():
+                return self._in_flight(event)
+            case NewMessage(node=node):
+                return self._message(node)
+            case ToolExecuting() | ToolOutput() | ToolComplete():
+                return self._tool(event)
+            case TurnStarted() | TurnFinished():
+                return self._turn(event)
+            case ChildStarted() | ChildFinished():
+                return self._task(event)
+            case ArchitectPlan() | PlanEdited() | PlanDecided() | ArchitectStep():
+                return self._architect(event)
+            case PermissionRequest() | QuestionAsked() | PermissionResolved() | QuestionAnswered():
+                return self._request(event)
+            case (
+                InputQueued()
+                | InputEdited()
+                | InputsReordered()
+                | InputPromoted()
+                | QueuesRecalled()
+                | InputRemoved()
+            ):
+                self._queue(event)
+                return []
+            case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted():
+                return self._note(event)
+            case _:
+                self._status(event)
+                return []
+
+    # -- the answer in flight
+
+    def _in_flight(
+        self, event: TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted
+    ) -> list[AnyBlock]:
+        live = self.live
+        live.retry = None
+        if isinstance(event, AnswerRestarted):
+            void = bool(self._taken or live.text)
+            self._begin(event.node_id)
+            return [NoteBlock(text="the answer starts over", level="quiet")] if void else []
+        if event.node_id != self._node:
+            self._begin(event.node_id)
+        if isinstance(event, ThinkingDelta):
+            live.thinking += event.text
+            return []
+        blocks = self._end_thinking()
+        if isinstance(event, ToolArgsDelta):
+            live.preparing = event.tool_name
+            return blocks
+        live.text += event.text
+        # Only a line's end can finish a block: looking at every piece would be quadratic.
+        if "\n" in event.text:
+            blocks += self._hand_out(finished_length(live.text))
+        return blocks
+
+    def _begin(self, node_id: str) -> None:
+        self._node, self._taken = node_id, 0
+        self.live.text = self.live.thinking = self.live.preparing = ""
+
+    def _hand_out(self, length: int) -> list[AnyBlock]:
+        """This much of the text in flight, as a block."""
+        live = self.live
+        piece, live.text = live.text[:length], live.text[length:]
+        self._taken += length
+        return [AnswerBlock(text=piece, node_id=self._node)] if piece.strip() else []
+
+    def _end_thinking(self) -> list[AnyBlock]:
+        thought, self.live.thinking = self.live.thinking, ""
+        return [ThinkingBlock(text=thought, node_id=self._node)] if thought.strip() else []
+
+    # -- what is durable
+
+    def _message(self, node: Node) -> list[AnyBlock]:
+        if node.role == "user":
+            return [user_block(node.parts, node.id)]
+        if node.role != "assistant":
+            return []
+        blocks = self._end_thinking()
+        if node.id != self._node:
+            self._begin(node.id)
+        # What the log has counts, whatever was seen of it in flight: a reader that joined late or
+        # lost a piece shows the same text as everybody else.
+        self.live.text = node.text[self._taken :]
+        blocks += self._hand_out(len(self.live.text))
+        self._begin("")
+        self._calls.update({call.call_uid: call for call in node.calls})
+        if node.is_partial:
+            blocks.append(CUT_OFF)
+        return blocks
+
+    def _tool(self, event: ToolExecuting | ToolOutput | ToolComplete) -> list[AnyBlock]:
+        live = self.live
+        match event:
+            case ToolExecuting(call_uid=call_uid, tool_name=name, args=args):
+                live.running[call_uid] = RunningTool(name=describe_call(name, args))
+                return []
+            case ToolOutput(call_uid=call_uid, chunk=chunk):
+                # A signal may overtake the fact that announces its tool.
+                live.running.setdefault(call_uid, RunningTool(name="")).take(chunk)
+                return []
+            case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms):
+                if isinstance(started := result.data.get("background"), dict):
+                    name = str(started.get("id", ""))
+                    live.tasks[name] = command_row(name, str(started.get("command", "")))
+                return self._tool_ended(call_uid, result, duration_ms)
+
+    def _tool_ended(self, call_uid: str, result: ToolResult, duration_ms: int) -> list[AnyBlock]:
+        running = self.live.running.pop(call_uid, None)
+        call = self._calls.pop(call_uid, None)
+        if call is None:
+            name = running.name if running is not None else "tool"
+            return [ToolCard(name=name, args={}, result=result, duration_ms=duration_ms)]
+        was_shown = call_uid in self._shown
+        self._shown.discard(call_uid)
+        # The question with its answer, and the plan, have blocks of their own.
+        if not result.is_error and (
+            call.name == "ask" or (call.name == "submit" and self.live.is_architect)
+        ):
+            return []
+        return [
+            ToolCard(
+                name=call.name,
+                args=call.args,
+                result=result,
+                duration_ms=duration_ms,
+                was_shown=was_shown,
+            )
+        ]
+
+    def _turn(self, event: TurnStarted | TurnFinished) -> list[AnyBlock]:
+        live = self.live
+        live.running.clear()
+        live.retry, live.preparing = None, ""
+        if isinstance(event, TurnStarted):
+            return []
+        live.requests.clear()
+        live.phase = ""
+        live.tasks = {task: row for task, row in live.tasks.items() if row.background}
+        if event.reason in SUCCESSFUL:
+            return []
+        if event.reason == "aborted":
+            return [NoteBlock(text="stopped", level="warning")]
+        return [NoteBlock(text=finish_sentence(event.reason, event.detail), level="error")]
+
+    def _note(
+        self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted
+    ) -> list[AnyBlock]:
+        match event:
+            case SystemNote(to_model=True):
+                return []  # the user hears of it by what the model does
+            case SystemNote(text=text, level=level, background=end):
+                if end is not None:
+                    self.live.tasks.pop(end.id, None)
+                return [NoteBlock(text=text, level=level)]
+            case ErrorRaised(message=message):
+                return [NoteBlock(text=message, level="error")]
+            case SessionRestarted():
+                return [NoteBlock(text="the session was restarted from its log", level="warning")]
+            case Compacted():
+                return [NoteBlock(text="older messages are now summarized for the model")]
+
+    # -- agents and plans
+
+    def _task(self, event: ChildStarted | ChildFinished) -> list[AnyBlock]:
+        tasks = self.live.tasks
+        if isinstance(event, ChildStarted):
+            call = self._calls.get(event.call_uid or "")
+            tasks[event.child] = TaskRow(
+                name=event.name or event.purpose,
+                purpose=event.purpose,
+                background=event.background,
+                call_uid=event.call_uid or "",
+                title=str(call.args.get("description") or "") if call is not None else "",
+            )
+            return []
+        row = tasks.pop(event.child, None) or TaskRow(name="agent")
+        if row.purpose == "step":
+            return []  # the plan says how a step ended
+        if event.usage is not None:
+            row.cost_usd = event.usage.cost_usd
+        row.doing = "done" if event.reason in SUCCESSFUL else finish_sentence(event.reason, "")
+        title = f": {row.title}" if row.title else ""
+        return [NoteBlock(text=f"⤷ {row.name}{title} · {row.progress}", level="quiet")]
+
+    def _architect(
+        self, event: ArchitectPlan | PlanEdited | PlanDecided | ArchitectStep
+    ) -> list[AnyBlock]:
+        live = self.live
+        match event:
+            case ArchitectPlan(plan=plan) | PlanEdited(plan=plan):
+                live.plan = plan
+                live.requests[PLAN_REQUEST] = PlanRequest(
+                    request_id=PLAN_REQUEST, plan=plan, is_shown=True
+                )
+                return [PlanBlock(plan=plan)]
+            case PlanDecided(approved=True):
+                live.requests.pop(PLAN_REQUEST, None)
+                return [NoteBlock(text="plan approved", level="quiet")]
+            case PlanDecided(reason=reason):
+                live.requests.pop(PLAN_REQUEST, None)
+                why = f": {reason}" if reason else ""
+                return [NoteBlock(text=f"plan rejected{why}", level="warning")]
+            case ArchitectStep():
+                return [step_note(live.plan, event)]
+
+    # -- requests and the queue
+
+    def _request(
+        self, event: PermissionRequest | QuestionAsked | PermissionResolved | QuestionAnswered
+    ) -> list[AnyBlock]:
+        requests = self.live.requests
+        match event:
+            case PermissionRequest(request_id=request_id) | QuestionAsked(request_id=request_id):
+                requests[request_id] = event
+                self._shown.add(event.call_uid)
+                return []
+            case PermissionResolved(request_id=request_id):
+                request = requests.pop(request_id, None)
+                return _resolved(event, request) if request is not None else []
+            case QuestionAnswered(request_id=request_id, answer=answer):
+                requests.pop(request_id, None)
+                return [UserBlock(text=answer)]
+
+    def _queue(
+        self,
+        event: InputQueued
+        | InputEdited
+        | InputsReordered
+        | InputPromoted
+        | QueuesRecalled
+        | InputRemoved,
+    ) -> None:
+        live = self.live
+        match event:
+            case InputQueued(entry_id=entry_id, parts=parts, delivery=delivery):
+                text = user_block(parts).text
+                live.queue.append(QueuedInput(entry_id=entry_id, text=text, delivery=delivery))
+            case InputEdited(entry_id=entry_id, parts=parts):
+                for each in live.queue:
+                    if each.entry_id == entry_id:
+                        each.text = user_block(parts).text
+            case InputsReordered(entries=entries):
+                # Those that are not named keep their order behind the others.
+                places = {str(entry_id): place for place, entry_id in enumerate(entries)}
+                live.queue.sort(key=lambda each: places.get(each.entry_id, len(places)))
+            case InputPromoted(entries=entries) | QueuesRecalled(entries=entries):
+                live.queue = [each for each in live.queue if each.entry_id not in entries]
+            case InputRemoved(entry_id=removed):
+                live.queue = [each for each in live.queue if each.entry_id != removed]
+
+    # -- the status line
+
+    def _status(self, event: Event) -> None:
+        live = self.live
+        match event:
+            case SessionStatus(status=status):
+                live.status = status
+            case ContextUsage(used=used, window=window):
+                live.context_used, live.context_window = used, window
+            case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason):
+                live.retry = RetryNotice(attempt=attempt, wait_ms=wait_ms, reason=reason)
+            case UsageRecorded(usage=usage):
+                live.cost_usd = total_cost(live.cost_usd, usage)
+                live.retry = None
+            case ModeChanged(mode=mode):
+                live.is_architect = mode == "architect"
+            case ArchitectPhase(phase=phase):
+                live.phase = phase
+            case SettingChanged():
+                self._setting(event)
+            case _:
+                pass  # of no interest to a screen, or from a newer program
+
+    def _setting(self, event: SettingChanged) -> None:
+        live = self.live
+        match event.name:
+            case "model":
+                live.model = str(event.value)
+                # The window of another model is known with its first answer.
+                live.context_window = 0
+            case "permission_mode":
+                live.mode = str(event.value)
+            case "thinking":
+                live.effort = str(event.value or "default")
+            case "title":
+                live.title = str(event.value)
+            case _:
+                pass
+
+
+def take_task_event(row: TaskRow, event: Event) -> None:
+    """Take one more event of a task's own session in."""
+    match event:
+        case ToolExecuting(tool_name=name, args=args):
+            row.doing = describe_call(name, args)
+        case ToolComplete():
+            row.calls += 1
+        case PermissionRequest():
+            row.doing = "waiting for your approval"
+        case NewMessage(node=node) if node.role == "assistant" and node.text.strip():
+            row.doing = " ".join(node.text.split())[:120]
+        case UsageRecorded(usage=usage):
+            row.cost_usd = total_cost(row.cost_usd, usage)
+        case _:
+            pass
+
+
+def total_cost(cost_usd: float | None, usage: Usage) -> float | None:
+    """The cost with one more call; None as soon as one price is unknown."""
+    return (msgspec.structs.replace(NOTHING_USED, cost_usd=cost_usd) + usage).cost_usd
+
+
+def _resolved(event: PermissionResolved, request: OpenRequest) -> list[AnyBlock]:
+    # What an agent was allowed is on the agent's record; its request here says what that is.
+    shown = request.always_pattern if isinstance(request, PermissionRequest) else ""
+    pattern = event.pattern or shown
+    match event.action:
+        case "allow_turn":
+            return [NoteBlock(text=f"allowed for the rest of this turn: {pattern}", level="quiet")]
+        case "allow_always":
+            return [NoteBlock(text=f"allowed for this session: {pattern}", level="quiet")]
+        case _:
+            return []

@@ -1,0 +1,86 @@
+"""What a screen starts from: a session's snapshot, its messages, its agents.
+
+Values only.  The API makes them of a session's state; a screen that has one is brought on by the
+events after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.events import PermissionRequest, Status
+from weft.ids import NodeId, SessionId
+from weft.state import QueueEntry, Request
+
+
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan of architect mode, and how far it has come."""
+
+    plan: dict[str, Any]
+    approved: bool | None
+    """None: it waits for approval."""
+    steps: dict[int, str] = {}
+    """The status of each step that was begun: started, passed, failed, skipped or replanned."""
+
+
+class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a screen needs to draw itself; events after `seq` bring it on from there."""
+
+    seq: int
+    status: Status
+    model: str
+    mode: str
+    permission_mode: str
+    thinking: str
+    draft_node: NodeId | None
+    draft: str
+    queue: tuple[QueueEntry, ...]
+    steering_length: int
+    follow_up_length: int
+    requests: tuple[Request, ...]
+    pending_approval: PermissionRequest | None
+    pending_plan: dict[str, Any] | None
+    """The plan that waits for approval, in architect mode."""
+    plan: PlanProgress | None = None
+    """The newest plan of the present task and how far it has come, in architect mode."""
+    error: str
+    context_used: int
+    cost_usd: float | None
+    title: str
+
+
+class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that works for another, at a glance."""
+
+    id: SessionId
+    name: str
+    """The kind of agent, or which step."""
+    purpose: str
+    """agent, candidate or step."""
+    background: bool = False
+    reason: str | None = None
+    """How it ended; None while it is at work."""
+    call_uid: str | None = None
+    """The call that it works for."""
+    node: NodeId | None = None
+    """The message that called it."""
+    title: str = ""
+    model: str = ""
+    cost_usd: float | None = 0.0
+    status: Status = "idle"
+
+
+class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of the conversation, as programs like to read it."""
+
+    role: str
+    """user, assistant, tool or system."""
+    content: str
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    """Each with `id`, `name` and `args`."""
+    tool_call_id: str | None = None
+    """Of a tool message: the call that it answers."""
+    is_error: bool = False
+    is_partial: bool = False

@@ -1,0 +1,46 @@
+"""The tree of a session as people see it: every message with its beginning, and the names in it.
+
+Values only; `api` reads the words from the log, `outline` draws the rows.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.ids import NodeId
+from weft.messages import Role
+from weft.tree import Branch
+
+
+class TreeMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of the tree."""
+
+    id: NodeId
+    parent: NodeId | None
+    role: Role
+    text: str = ""
+    """The beginning of what it says, in one line."""
+    calls: int = 0
+    is_partial: bool = False
+    is_pinned: bool = False
+    revision: int = 0
+    """How often it was edited."""
+
+
+class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A named place."""
+
+    name: str
+    node: NodeId | None
+
+
+class TreeView(msgspec.Struct, frozen=True, kw_only=True):
+    """All messages of a session, parents before their children, and the names in it."""
+
+    messages: tuple[TreeMessage, ...]
+    head: NodeId | None
+    """Where the conversation stands."""
+    branches: tuple[Branch, ...]
+    checkpoints: tuple[CheckpointInfo, ...] = ()
+    summarized_to: NodeId | None = None
+    """What the model sees as a summary ends here; None when it sees everything."""
