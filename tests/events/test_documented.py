@@ -14,6 +14,7 @@ import pytest
 
 from tests.source import ROOT
 from weft.events import FACTS, SIGNALS, FactBase, SignalBase, upcast
+from weft.view import AnyBlock, LiveArea
 
 FORMATS = ROOT / "docs" / "formats"
 
@@ -53,7 +54,8 @@ def declared(cls: type[msgspec.Struct], base: type[msgspec.Struct] | None) -> li
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
-    return json.dumps({} if field.default is msgspec.NODEFAULT else field.default)
+    empty = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    return json.dumps(empty)
 
 
 def choices(hint: Any) -> Iterator[str]:
@@ -79,10 +81,18 @@ def nested(hint: Any, known: dict[str, type[msgspec.Struct]]) -> dict[str, type[
 
 IN_FACTS = nested(tuple[tuple(FACTS.values())], {})  # type: ignore[misc]  # a tuple type made at run time
 VALUES = {name: cls for name, cls in IN_FACTS.items() if cls not in FACTS.values()}
+BLOCKS = {cls.__struct_config__.tag: cls for cls in typing.get_args(AnyBlock)}
+LIVE = {
+    name: cls
+    for name, cls in nested(LiveArea, {}).items()
+    if cls not in FACTS.values() and name not in VALUES
+}
 KINDS = [
     *(pytest.param("facts.md", kind, cls, FactBase, id=kind) for kind, cls in FACTS.items()),
     *(pytest.param("facts.md", name, cls, None, id=name) for name, cls in VALUES.items()),
     *(pytest.param("signals.md", kind, cls, SignalBase, id=kind) for kind, cls in SIGNALS.items()),
+    *(pytest.param("view.md", tag, cls, None, id=f"{tag} block") for tag, cls in BLOCKS.items()),
+    *(pytest.param("view.md", name, cls, None, id=name) for name, cls in LIVE.items()),
 ]
 
 
@@ -117,7 +127,12 @@ def test_what_all_share_is_documented(file: str, heading: str, base: type[msgspe
 
 
 @pytest.mark.parametrize(
-    ("file", "known"), [("facts.md", {*FACTS, *VALUES}), ("signals.md", {*SIGNALS})]
+    ("file", "known"),
+    [
+        ("facts.md", {*FACTS, *VALUES}),
+        ("signals.md", {*SIGNALS}),
+        ("view.md", {*BLOCKS, *LIVE}),
+    ],
 )
 def test_nothing_is_documented_that_does_not_exist(file: str, known: set[str]) -> None:
     tables = {heading for heading, rows in sections(file).items() if rows}

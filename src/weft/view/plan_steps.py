@@ -30,8 +30,9 @@ def step_note(plan: Mapping[str, Any], event: ArchitectStep) -> NoteBlock:
     """How a step stands, as a note."""
     steps = steps_of(plan)
     # A step may come of a plan that was replaced meanwhile, so its number can be out of range.
-    title = f" ({step_title(steps[event.index])})" if event.index < len(steps) else ""
-    step = f"step {event.index + 1}{f' of {len(steps)}' if steps else ''}"
+    is_known = event.index < len(steps)
+    title = f" ({step_title(steps[event.index])})" if is_known else ""
+    step = f"step {event.index + 1}{f' of {len(steps)}' if is_known else ''}"
     why = f": {event.detail}" if event.detail else ""
     match event.status:
         case "started":

@@ -290,7 +290,7 @@ class Chat:
         if left_out > 0:
             self.screen.show(
                 NoteBlock(
-                    text=f"{left_out} history_blocks messages; /export writes all of them",
+                    text=f"{left_out} earlier messages; /export writes all of them",
                     level="quiet",
                 )
             )

@@ -13,7 +13,7 @@ from weft.view import AnyBlock, LiveArea
 TWICE_SECONDS = 2.0
 """How close two Ctrl-C must be to mean "leave", and two Esc "go back"."""
 LEAVE_HINT = "Ctrl-C again leaves"
-BACK_HINT = "Esc again goes back to an history_blocks message"
+BACK_HINT = "Esc again goes back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
 
 
@@ -38,7 +38,7 @@ class TakeBack(msgspec.Struct, frozen=True):
 
 
 class GoBack(msgspec.Struct, frozen=True):
-    """The person wants to go back to an history_blocks message."""
+    """The person wants to go back to an earlier message."""
 
 
 class ChatClosed(msgspec.Struct, frozen=True):

@@ -562,7 +562,7 @@ class TerminalScreen(ChatScreen):
         self._tell(LineSubmitted(text, later))
 
     def _escape(self) -> None:
-        """Esc while nothing runs: twice goes back to an history_blocks message, or clears the line if something stands there."""
+        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
         has_text = bool(self.buffer.text)
         if not self._twice.now("clear" if has_text else "back"):
             self.notify(CLEAR_HINT if has_text else BACK_HINT)
@@ -605,7 +605,7 @@ def _without_last_newline(drawn: Fragments) -> Fragments:
 
 
 def _history(path: str | None) -> History:
-    """Lines of history_blocks chats, in a private file."""
+    """Lines of earlier chats, in a private file."""
     if path is None:
         return InMemoryHistory()
     try:
