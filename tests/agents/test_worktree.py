@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.hostile_git import (
+from tests.support.hostile_git import (
     SMALL,
     add_submodule,
     commit_all,

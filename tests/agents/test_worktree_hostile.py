@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.hostile_git import (
+from tests.support.hostile_git import (
     HOOKS,
     TRAPS,
     Bait,

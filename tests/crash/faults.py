@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.beside import connect
-from tests.crash.faults_disk import moody_disk
+from tests.support.faulty_disk import faulty_disk
 from weft.errors import Corrupt, StoreUnavailable, TooNew
 from weft.ids import SessionId
 from weft.store import Append, Record, SessionRow, Store
@@ -45,7 +45,7 @@ def scenario(function: Scenario) -> Scenario:
 async def sqlite_on_a_full_disk_says_so_and_small_appends_go_on(folder: Path) -> None:
     path = folder / "weft.db"
     ballast = folder / "weft.db.ballast"
-    with moody_disk("full") as disk:
+    with faulty_disk("full") as disk:
         async with await open_sqlite(path, vfs="full") as store:
             a, b = await store.take_lease(A), await store.take_lease(B)
             await store.append(facts(a, 0, "kept"))
@@ -88,7 +88,7 @@ async def sqlite_beyond_a_quota_is_told_as_a_full_disk(folder: Path) -> None:
 async def sqlite_after_an_io_error_reopens_and_what_failed_stays_away(folder: Path) -> None:
     path = folder / "weft.db"
     for operation in ("sync", "write"):
-        with moody_disk("broken") as disk:
+        with faulty_disk("broken") as disk:
             async with await open_sqlite(path, vfs="broken") as store:
                 lease = await store.take_lease(A)
                 end = await store.last_seq(A)
@@ -111,7 +111,7 @@ async def sqlite_after_an_io_error_reopens_and_what_failed_stays_away(folder: Pa
 @scenario
 async def sqlite_never_brings_back_what_it_said_had_failed(folder: Path) -> None:
     path = folder / "weft.db"
-    with moody_disk("broken") as disk:
+    with faulty_disk("broken") as disk:
         async with await open_sqlite(path, vfs="broken") as store:
             lease = await store.take_lease(A)
             await store.append(facts(lease, 0, "kept"))

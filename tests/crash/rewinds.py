@@ -39,7 +39,7 @@ import msgspec
 
 import weft
 from tests.crash.journey_process import import_everything, side_by_side
-from tests.workspace.trees import Thing, differing, tree
+from tests.support.file_tree import TreeEntry, differing_paths, tree
 from weft import faults
 from weft.api.session import Session
 from weft.app import App
@@ -93,7 +93,7 @@ POINTS = (
 )
 
 Plant: TypeAlias = Literal["", "preimage", "left", "overflow"]
-Tree: TypeAlias = dict[str, Thing]
+Tree: TypeAlias = dict[str, TreeEntry]
 
 
 class Notes(msgspec.Struct):
@@ -409,7 +409,7 @@ async def judge_what_was_left(session: Session, ground: Ground, notes: Notes) ->
     if notes.goal is None:
         return
     await session.add_system_message("here I am again")
-    if differing(ground.now(), notes.before or {}):
+    if differing_paths(ground.now(), notes.before or {}):
         judge(ground, notes, "a rewind that was cut short")
     notes.count("died in a rewind")
     take_back_by_hand(ground, notes)
@@ -457,11 +457,11 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:number]) for number in range(1, len(parts))]
 
 
-def _is_folder(thing: Thing | None) -> bool:
+def _is_folder(thing: TreeEntry | None) -> bool:
     return thing is not None and thing.content is None
 
 
-def _may_stay(thing: Thing | None) -> bool:
+def _may_stay(thing: TreeEntry | None) -> bool:
     return thing is None or thing.content is None
 
 
@@ -478,10 +478,10 @@ def with_theirs(target: Tree, present: Tree, theirs: Sequence[str]) -> Tree:
 def judge(ground: Ground, notes: Notes, what: str) -> None:
     """Compare every byte and every mode."""
     notes.done += 1
-    wrong = differing(ground.now(), notes.goal or {})
+    wrong = differing_paths(ground.now(), notes.goal or {})
     if wrong:
         notes.wrong.append(f"{what}: {len(wrong)} paths differ: {wrong[:5]}")
-    if differing(ground.theirs(), notes.theirs):
+    if differing_paths(ground.theirs(), notes.theirs):
         notes.wrong.append(f"{what}: the person's own folder was touched")
     left = [path for path in ground.now() if ".weft-tmp-" in path]
     if left:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.journeys.world import World
-from tests.workspace.trees import Thing, tree
+from tests.support.file_tree import TreeEntry, tree
 from weft.api.session import Session
 from weft.app import App
 from weft.config.settings import KEYS
@@ -49,7 +49,7 @@ async def start(app: App, **settings: Any) -> Session:
     return await app.sessions.start_session(session_id="s", auto_approve=True, **settings)
 
 
-def now(world: World) -> dict[str, Thing]:
+def now(world: World) -> dict[str, TreeEntry]:
     """The project as it is."""
     return tree(world.project)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.journeys.world import World, crash, facts, told
-from weft.api.session import Session
+from tests.support.bounded_code import CODE, edit, lines, read, write
 from weft.errors import UsageError
 from weft.events import BoundaryChanged, FileTouched, PermissionRequest, ToolComplete
 from weft.providers.script import CallTogether, CallTool
@@ -13,27 +13,6 @@ from weft.providers.scripted import ScriptedModel
 from weft.tools import ToolContext, tool
 
 pytestmark = pytest.mark.anyio
-
-CODE = "def a():\n    return 1\n\n\ndef b():\n    return 2\n\n\ndef c():\n    return 3\n"
-"""Lines 4 and 5 (from 0) are `b`."""
-
-
-def read(path: str = "code.py") -> CallTool:
-    return CallTool(name="read", args={"path": path})
-
-
-def edit(old: str, new: str, path: str = "code.py") -> CallTool:
-    return CallTool(name="edit", args={"path": path, "old_string": old, "new_string": new})
-
-
-def write(path: str, content: str) -> CallTool:
-    return CallTool(name="write", args={"path": path, "content": content})
-
-
-async def lines(session: Session, path: str = "code.py") -> tuple[int, int] | None:
-    """The boundary of a file, as first and last line."""
-    found = await session.boundary_for(path)
-    return None if found is None else (found.first, found.last)
 
 
 @pytest.mark.requirement("session:set_boundary", "session:boundary_for")

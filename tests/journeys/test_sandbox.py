@@ -10,31 +10,17 @@ from typing import Any
 import pytest
 
 from tests.journeys.rewinding import opened, shell, start, turns
-from tests.journeys.test_boundaries import CODE, edit, lines, read, write
-from tests.journeys.world import World, facts, running, told, until
-from weft.app import App
+from tests.journeys.world import World, facts, running, until
+from tests.support.bounded_code import CODE, edit, lines, read, write
+from tests.support.sandboxed_session import skip_without_sandbox, tool_results
 from weft.events import PermissionRequest, SystemNote, ToolComplete
 from weft.providers.script import CallTool
-from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
 BEYOND = "sed -i 's/return 1/return 100/' code.py"
 INSIDE = "sed -i 's/return 2/return 22/; s/^def b.*/&\\n    # b/' code.py"
 HOOK = "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo fine > beside"
-
-
-async def sandboxed(app: App, world: World) -> None:
-    """Skip where there is no sandbox to see."""
-    confinement = app._confine()
-    assert confinement is not None
-    report = await confinement.probe(str(world.project))
-    if not report.is_available:
-        pytest.skip(f"this machine has no sandbox: {report.reason}")
-
-
-def results(model: ScriptedModel) -> list[str]:
-    return [line for line in told(model.requests[-1]) if line.startswith("result: ")]
 
 
 # --- boundaries
@@ -45,7 +31,7 @@ async def test_in_the_sandbox_a_command_is_held_to_the_lines(plain_world: World)
     world.write("code.py", CODE)
     model = turns([shell(INSIDE), shell(BEYOND), shell("rm code.py; echo 1 > free")])
     async with opened(world, model, sandbox="auto") as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await start(app)
         await session.set_boundary("code.py", 4, 5)
         await session.send_message("go")
@@ -54,7 +40,7 @@ async def test_in_the_sandbox_a_command_is_held_to_the_lines(plain_world: World)
         )
         assert await lines(session) == (4, 6)
     assert world.read("free") == "1\n"
-    _, beyond, removed = results(model)
+    _, beyond, removed = tool_results(model)
     assert "did not reach the project" in beyond
     assert "only lines 5 to 7 (of 11) may be changed, and this change touches line 2" in beyond
     assert "it may not be removed" in removed
@@ -72,7 +58,7 @@ async def test_without_it_what_was_changed_beyond_stays_and_is_told(plain_world:
         assert world.read("code.py").startswith("# new\ndef a():")
         assert await lines(session) == (5, 7)
         notes = [note.text for note in await facts(session, SystemNote)]
-    inside, beyond, after = results(model)
+    inside, beyond, after = tool_results(model)
     assert "boundar" not in inside + after
     assert "only lines 5 to 7 (of 11) may be changed" in beyond
     assert "Ask the person whether this may stay" in beyond
@@ -100,13 +86,13 @@ async def test_no_tool_gets_beyond_and_each_is_told_the_lines(
     }
     model = turns([read(), calls[tool_name]])
     async with opened(world, model, sandbox="auto") as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await start(app)
         await session.set_boundary("code.py", 4, 5)
         await session.send_message("go")
         assert await lines(session) == (4, 5)
     assert world.read("code.py") == CODE
-    assert "only lines 5 to 6 (of 10) may be changed" in results(model)[-1]
+    assert "only lines 5 to 6 (of 10) may be changed" in tool_results(model)[-1]
 
 
 # --- what programs obey
@@ -117,12 +103,12 @@ async def test_in_the_sandbox_no_hook_of_git_comes_over(plain_world: World) -> N
     world.write(".git/HEAD", "ref: refs/heads/main\n")
     model = turns(shell(HOOK))
     async with opened(world, model, sandbox="auto") as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("go")
     assert not (world.project / ".git" / "hooks" / "pre-commit").exists()
     assert world.read("beside") == "fine\n"
-    assert ".git/hooks/pre-commit: programs obey" in results(model)[-1]
+    assert ".git/hooks/pre-commit: programs obey" in tool_results(model)[-1]
 
 
 async def test_without_it_a_file_that_programs_obey_is_told(plain_world: World) -> None:
@@ -133,7 +119,7 @@ async def test_without_it_a_file_that_programs_obey_is_told(plain_world: World) 
         await session.send_message("go")
         [note] = [note.text for note in await facts(session, SystemNote) if ".bashrc" in note.text]
     assert world.read(".bashrc") == "alias ls=evil\n", "it is never put back"
-    assert "- .bashrc: programs obey" in results(model)[-1]
+    assert "- .bashrc: programs obey" in tool_results(model)[-1]
     assert "beside" not in note
 
 
@@ -231,10 +217,10 @@ async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path
         )
     )
     async with opened(world, model, sandbox="auto") as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("this is a secret")
-    [said] = results(model)
+    [said] = tool_results(model)
     assert "no harm" in said
     assert "a secret" not in said
     for name in ("weft.db", "weft.db-wal", "run"):
@@ -245,7 +231,7 @@ async def test_a_name_that_is_no_text_breaks_no_turn(plain_world: World) -> None
     script = "mkfifo $'p\\xff'; echo 1 > $'f\\xfe'; ls"
     model = turns(shell(script))
     async with opened(plain_world, model, sandbox="auto") as app:
-        await sandboxed(app, plain_world)
+        await skip_without_sandbox(app, plain_world)
         session = await start(app)
         reply = await session.send_message("go")
         assert reply.finish_reason == "stop"
@@ -260,7 +246,7 @@ async def test_a_rewind_says_that_nothing_is_kept_where_the_quota_is_0(plain_wor
     world.write("a", "0\n")
     model = turns([shell("echo 1 > a; echo 2 > b")])
     async with opened(world, model, sandbox="auto", history__quota=0) as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("go")
         plan = await session.rewind(None, preview=True)

@@ -15,9 +15,9 @@ import anyio.lowlevel
 import pytest
 
 from tests.agents.cast import cast, hand
-from tests.journeys.test_sandbox import sandboxed
 from tests.journeys.world import World, crash, facts, told, until, until_holds, until_idle
 from tests.source import ROOT
+from tests.support.sandboxed_session import skip_without_sandbox
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import UsageError
@@ -575,7 +575,7 @@ async def test_where_there_is_a_sandbox_only_a_person_lets_it_run_outside(
     world = plain_world
     model = plays(beside(SERVER), "Fine.")
     async with world.open(model, config={"sandbox.mode": "auto"}) as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await app.sessions.start_session(session_id="s", permission_mode="auto")
         await session.send_prompt("serve")
         asked = await until(session, PermissionRequest)
@@ -594,7 +594,7 @@ async def test_where_nobody_is_asked_it_is_not_let_out_of_the_sandbox(
     world = plain_world
     model = plays(beside(SERVER), "Fine.")
     async with world.open(model, config={"sandbox.mode": "auto"}) as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         session = await app.sessions.start_session(session_id="s", **settings)
         await session.send_message("serve")
         assert "Denied" in results(model)[0]

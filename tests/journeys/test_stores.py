@@ -13,9 +13,9 @@ import pytest
 from tests.agents.cast import cast, hand, only_child
 from tests.journeys.compacting import Teller
 from tests.journeys.rewinding import opened, shell, turns
-from tests.journeys.test_sandbox import results, sandboxed
 from tests.journeys.test_supervision import Buggy
 from tests.journeys.world import World, facts, running, said, until_idle
+from tests.support.sandboxed_session import skip_without_sandbox, tool_results
 from weft.app import App
 from weft.errors import Corrupt, Owned, SessionNotFound, StoreError, StoreUnavailable, UsageError
 from weft.events import SessionRestarted, TurnFinished
@@ -354,13 +354,13 @@ async def test_commands_do_not_see_a_store_that_came_later(plain_world: World) -
     peep = shell(f"ls {talks} {talks}/logs 2>&1; echo looked")
     model = turns([shell("echo first")], [peep])
     async with opened(world, model, sandbox="auto") as app:
-        await sandboxed(app, world)
+        await skip_without_sandbox(app, world)
         here = await app.sessions.start_session(session_id="here", auto_approve=True)
         await here.send_message("warm up")
         await app.sessions.start_session(session_id="there", store=f"jsonl:{talks}")
         assert "there" in str(list((talks / "logs").iterdir()))
         await here.send_message("peep")
-        [result] = results(model)[-1:]
+        [result] = tool_results(model)[-1:]
         assert "looked" in result
         assert "Permission denied" in result
         assert "there" not in result

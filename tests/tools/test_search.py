@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.hostile_git import drop_object
 from tests.tools.conftest import Bench
-from tests.workspace.hostile_git import drop_object
 from weft.errors import FinalToolError
 from weft.tools.glob import matcher
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.hostile_git import git, make_repository
+from tests.support.hostile_git import git, make_repository
 from weft.errors import FinalToolError
 from weft.workspace import LocalRunner, find_repository, open_safe_git
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.conftest import SECRET, exchange
+from tests.support.project_beside_secret import SECRET
+from tests.support.rename_exchange import exchange
 from weft.errors import FinalToolError, ToolError
 from weft.workspace import LocalWorkspace
 from weft.workspace.local import MAX_READ

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.workspace.conftest import exchange
+from tests.support.rename_exchange import exchange
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.ids import BlobId

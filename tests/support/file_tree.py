@@ -1,4 +1,4 @@
-"""Whole folders as values: what they hold, byte for byte, with modes and link targets; and ways to change them by a shell."""
+"""Whole folders as values, byte for byte, with modes and link targets; and scripts to change them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Thing(NamedTuple):
-    """What is at a path."""
+class TreeEntry(NamedTuple):
+    """A file, link or folder at a path."""
 
     mode: int
     content: bytes | None
     """Of a file; a link's target; None for a folder."""
 
 
-def tree(folder: Path, *, skip: tuple[str, ...] = (".git",)) -> dict[str, Thing]:
+def tree(folder: Path, *, skip: tuple[str, ...] = (".git",)) -> dict[str, TreeEntry]:
     """Everything below a folder, but for what has one of these names."""
-    found: dict[str, Thing] = {}
+    found: dict[str, TreeEntry] = {}
     waiting = [folder]
     while waiting:
         for entry in os.scandir(waiting.pop()):
@@ -34,15 +34,15 @@ def tree(folder: Path, *, skip: tuple[str, ...] = (".git",)) -> dict[str, Thing]
                 content = Path(entry.path).read_bytes()
             elif stat.S_ISDIR(about.st_mode):
                 waiting.append(Path(entry.path))
-            found[name] = Thing(about.st_mode, content)
+            found[name] = TreeEntry(about.st_mode, content)
     return found
 
 
-def differing(one: dict[str, Thing], other: dict[str, Thing]) -> list[str]:
+def differing_paths(one: dict[str, TreeEntry], other: dict[str, TreeEntry]) -> list[str]:
     """Paths that are not the same in both."""
     return sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))
 
 
-def sh(folder: Path, script: str) -> None:
+def run_script(folder: Path, script: str) -> None:
     """Run a script to its end."""
     subprocess.run(["bash", "-ec", script], cwd=folder, check=True, timeout=60)

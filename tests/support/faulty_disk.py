@@ -9,10 +9,11 @@ from typing import Any
 import apsw
 
 
-class Mood:
-    """What the disk does next.
+class DiskFaults:
+    """What fails from now on.
 
-    `full` and `broken` name operations that fail, "write" or "sync"; `syncs_to_fail` is how many of the next syncs fail.
+    `full` and `broken` name operations that fail, "write" or "sync"; `syncs_to_fail` is how many of
+    the next syncs fail.
     """
 
     def __init__(self) -> None:
@@ -22,7 +23,7 @@ class Mood:
         self.failures = 0
 
     def check(self, operation: str) -> None:
-        """Fail, if that is the mood."""
+        """Fail, if this operation is to fail."""
         if operation in self.full:
             self.failures += 1
             raise apsw.FullError("the test's disk is full")
@@ -37,35 +38,35 @@ class Mood:
         raise apsw.IOError("the test's disk is broken")
 
 
-class _MoodyFile(apsw.VFSFile):
-    def __init__(self, mood: Mood, filename: Any, flags: list[int]) -> None:
-        self._mood = mood
+class _FaultyFile(apsw.VFSFile):
+    def __init__(self, faults: DiskFaults, filename: Any, flags: list[int]) -> None:
+        self._faults = faults
         super().__init__("", filename, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802  # SQLite's name
-        self._mood.check("write")
+        self._faults.check("write")
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:  # noqa: N802  # SQLite's name
-        self._mood.check("sync")
+        self._faults.check("sync")
         super().xSync(flags)
 
 
-class _MoodyVFS(apsw.VFS):
-    def __init__(self, name: str, mood: Mood) -> None:
-        self._mood = mood
+class _FaultyVFS(apsw.VFS):
+    def __init__(self, name: str, faults: DiskFaults) -> None:
+        self._faults = faults
         super().__init__(name, "")
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  # SQLite's name
-        return _MoodyFile(self._mood, name, flags)
+        return _FaultyFile(self._faults, name, flags)
 
 
 @contextmanager
-def moody_disk(name: str) -> Iterator[Mood]:
-    """A VFS called `name`, and the mood it is in."""
-    mood = Mood()
-    vfs = _MoodyVFS(name, mood)
+def faulty_disk(name: str) -> Iterator[DiskFaults]:
+    """A VFS called `name`, and the faults that it has."""
+    faults = DiskFaults()
+    vfs = _FaultyVFS(name, faults)
     try:
-        yield mood
+        yield faults
     finally:
         vfs.unregister()

@@ -13,8 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.cell import NEEDS_LANDLOCK, UNRESTRICTED, Ground, cell, taken_out
-from tests.workspace.confined import confined
+from tests.support.sandbox_cell import (
+    NEEDS_LANDLOCK,
+    WITHOUT_LANDLOCK,
+    SandboxCell,
+    keeper_without,
+    sandbox_cell,
+)
+from tests.support.sandboxed_project import sandboxed_project
 from weft.workspace.sandbox import keeper as sandbox_keeper
 
 pytestmark = pytest.mark.anyio
@@ -83,7 +89,7 @@ def arrived(reader: int) -> list[str]:
         return []
 
 
-def places(box: Ground) -> list[Path]:
+def places(box: SandboxCell) -> list[Path]:
     """Where a pipe can be seen from within."""
     found = [box.outside / "pipe", box.outside.parent / "pipe"]
     if os.access("/run", os.W_OK):
@@ -94,7 +100,7 @@ def places(box: Ground) -> list[Path]:
 @WHO
 @NEEDS_LANDLOCK
 async def test_no_pipe_outside_can_be_written_to(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         for path in places(box):
             with pipe(path) as reader:
                 await box.python(ATTACKS, str(path))
@@ -105,7 +111,7 @@ async def test_no_pipe_outside_can_be_written_to(who: str) -> None:
 
 
 async def test_without_landlock_every_way_leads_into_it() -> None:
-    async with cell(without=UNRESTRICTED) as box:
+    async with sandbox_cell(without=WITHOUT_LANDLOCK) as box:
         for path in places(box):
             with pipe(path) as reader:
                 await box.python(ATTACKS, str(path))
@@ -116,7 +122,7 @@ async def test_without_landlock_every_way_leads_into_it() -> None:
 
 async def test_a_pipe_of_the_project_is_another_one_in_the_overlay() -> None:
     """Landlock is not needed there: what is written in the overlay stays in the overlay."""
-    async with cell(without=UNRESTRICTED) as box:
+    async with sandbox_cell(without=WITHOUT_LANDLOCK) as box:
         with pipe(box.project / "pipe") as reader:
             await box.python(ATTACKS, str(box.project / "pipe"))
             assert arrived(reader) == []
@@ -125,7 +131,7 @@ async def test_a_pipe_of_the_project_is_another_one_in_the_overlay() -> None:
 
 @NEEDS_LANDLOCK
 async def test_a_pipe_cannot_be_brought_into_the_project() -> None:
-    async with cell() as box:
+    async with sandbox_cell() as box:
         with pipe(box.outside / "pipe") as reader:
             outside = box.outside / "pipe"
             assert await box.shell(f"ln {outside} hard && echo out > hard") != 0
@@ -139,7 +145,7 @@ async def test_a_pipe_cannot_be_brought_into_the_project() -> None:
 
 @WHO
 async def test_pipes_of_its_own_work_wherever_a_command_can_write(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         shared = box.scratch / "shared"
         shared.mkdir(mode=0o777)
         for folder in (".", "/dev/shm", "/mnt"):
@@ -157,7 +163,7 @@ async def test_descriptors_can_be_written_to_by_their_name(tmp_path: Path) -> No
         " cat <(echo 4); echo 5 | tee >(cat) > /dev/null; wait $!; echo 6 > file;"
         " echo 7 | tee -a /proc/self/fd/2 >> file; cat file"
     )
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell(script)
         assert result.exit_code == 0
         assert sorted(result.output.split()) == ["1", "2", "3", "4", "5", "6", "7", "7"]
@@ -168,7 +174,7 @@ MOVES = "mkdir a b; echo 1 > a/f; mv a/f b/g && ln b/g a/h && mv -T b a/b && cat
 
 @WHO
 async def test_files_move_from_folder_to_folder(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.run("/usr/bin/python3", "-I", "-S", "-c", RENAMES) == 0, box.output
         assert await box.shell(MOVES) == 0
         assert box.output == "1\n1\n"
@@ -186,7 +192,7 @@ RENAMES = (
 
 @NEEDS_LANDLOCK
 async def test_moving_is_a_right_that_has_to_be_given() -> None:
-    async with cell(without=taken_out('allow(rules, "/", MOVE)')) as box:
+    async with sandbox_cell(without=keeper_without('allow(rules, "/", MOVE)')) as box:
         assert await box.python(RENAMES) != 0
         assert "Invalid cross-device link" in box.output
 
@@ -194,7 +200,7 @@ async def test_moving_is_a_right_that_has_to_be_given() -> None:
 @WHO
 async def test_the_thread_that_starts_a_command_outlives_it(who: str) -> None:
     """A process may ask to be killed when its parent ends, and that is the thread, not the cell."""
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.shell("ls /proc/1/task | wc -l") == 0
         assert box.output == "2\n"
 
@@ -203,7 +209,7 @@ async def test_the_thread_that_starts_a_command_outlives_it(who: str) -> None:
 
 
 async def test_the_report_says_whether_pipes_are_refused(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         report = await there.sandbox.probe((str(there.project),))
         [layer] = [layer for layer in report.layers if layer.name == "landlock"]
         assert layer.works == sandbox_keeper.has_landlock()
@@ -222,7 +228,7 @@ async def test_a_kernel_without_landlock_has_the_other_walls() -> None:
         assert asked in source
         return source.replace(asked, "return False")
 
-    async with cell(without=without) as box:
+    async with sandbox_cell(without=without) as box:
         assert not box.keeper.has_landlock
         assert await box.shell("echo new > file && cat file") == 0
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0

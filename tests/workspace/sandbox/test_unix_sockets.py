@@ -19,9 +19,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.workspace import socket_attacks
-from tests.workspace.cell import SYSTEM_PYTHON, Ground, cell, taken_out
-from tests.workspace.socket_attacks import RECEIVING, SECRET
+from tests.support import socket_attacks
+from tests.support.sandbox_cell import SYSTEM_PYTHON, SandboxCell, keeper_without, sandbox_cell
+from tests.support.socket_attacks import RECEIVING, SECRET
 from weft.workspace.sandbox import seccomp as sandbox_filter
 
 pytestmark = pytest.mark.anyio
@@ -93,7 +93,7 @@ def server(kind: str, address: str | Path) -> closing[Server]:
     return closing(Server(kind, str(address)))
 
 
-async def arriving(box: Ground, ways: Sequence[str], there: Server) -> dict[str, list[bytes]]:
+async def arriving(box: SandboxCell, ways: Sequence[str], there: Server) -> dict[str, list[bytes]]:
     """Those of the ways by which something came out, and what."""
     found: dict[str, list[bytes]] = {}
     said = ""
@@ -105,13 +105,13 @@ async def arriving(box: Ground, ways: Sequence[str], there: Server) -> dict[str,
     return found
 
 
-def is_refused(box: Ground, ways: Sequence[str]) -> bool:
+def is_refused(box: SandboxCell, ways: Sequence[str]) -> bool:
     """True when the last command said of each of the ways that the sandbox does not permit it."""
     return box.output == "".join(f"{way}: Operation not permitted\n" for way in ways)
 
 
 @contextmanager
-def places(box: Ground) -> Iterator[list[Path]]:
+def places(box: SandboxCell) -> Iterator[list[Path]]:
     """Where a server's socket can be seen from within."""
     found = [box.outside / "socket", box.project / "socket"]
     with tempfile.TemporaryDirectory(dir=box.outside.parent) as elsewhere:
@@ -135,7 +135,7 @@ def with_pairs_of_datagrams(monkeypatch: pytest.MonkeyPatch) -> None:
 @WHO
 @pytest.mark.parametrize("network", [False, True])
 async def test_no_datagram_and_no_descriptor_leaves_by_a_pair(who: str, network: bool) -> None:
-    async with cell(who, network=network) as box:
+    async with sandbox_cell(who, network=network) as box:
         with places(box) as paths:
             for path in paths:
                 with server("DGRAM", path) as there:
@@ -145,7 +145,7 @@ async def test_no_datagram_and_no_descriptor_leaves_by_a_pair(who: str, network:
 
 @pytest.mark.usefixtures("with_pairs_of_datagrams")
 async def test_a_pair_of_datagrams_would_be_a_way_out_for_both() -> None:
-    async with cell() as box:
+    async with sandbox_cell() as box:
         with server("DGRAM", box.outside / "socket") as there:
             found = await arriving(box, BY_PAIRS, there)
             assert list(found) == BY_PAIRS
@@ -156,7 +156,7 @@ async def test_a_pair_of_datagrams_would_be_a_way_out_for_both() -> None:
 @WHO
 @pytest.mark.parametrize("network", [False, True])
 async def test_no_abstract_address_is_reached_by_a_pair(who: str, network: bool) -> None:
-    async with cell(who, network=network) as box:
+    async with sandbox_cell(who, network=network) as box:
         with server("DGRAM", f"@weft-test-{os.getpid()}") as there:
             assert await arriving(box, BY_PAIRS, there) == {}
             assert is_refused(box, BY_PAIRS), box.output
@@ -167,7 +167,7 @@ async def test_no_abstract_address_is_reached_by_a_pair(who: str, network: bool)
 async def test_a_network_of_its_own_hides_abstract_addresses_and_nothing_else_does(
     network: bool,
 ) -> None:
-    async with cell(network=network) as box:
+    async with sandbox_cell(network=network) as box:
         with server("DGRAM", f"@weft-test-{os.getpid()}") as there:
             assert list(await arriving(box, BY_PAIRS, there)) == (BY_PAIRS if network else [])
 
@@ -176,7 +176,7 @@ async def test_a_network_of_its_own_hides_abstract_addresses_and_nothing_else_do
 async def test_an_end_of_another_pair_stays_with_its_peer(kind: str) -> None:
     """The kernel's own rule, on which allowing these pairs rests; a socket without a peer gets there."""
     ways = [f"{source} {kind} {use}" for source in ("paired", "more-bits") for use in USES]
-    async with cell(unix_sockets=True) as box:
+    async with sandbox_cell(unix_sockets=True) as box:
         with server(kind, box.outside / "socket") as there:
             found = await arriving(box, [*ways, f"made {kind} connect"], there)
             assert list(found) == [f"made {kind} connect"]
@@ -185,7 +185,7 @@ async def test_an_end_of_another_pair_stays_with_its_peer(kind: str) -> None:
 @WHO
 @pytest.mark.parametrize("kind", ["STREAM", "SEQPACKET", "DGRAM"])
 async def test_no_socket_can_be_made_to_reach_a_server(who: str, kind: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         with server(kind, box.outside / "socket") as there:
             assert await arriving(box, [f"made {kind} connect"], there) == {}
             assert is_refused(box, [f"made {kind} connect"]), box.output
@@ -193,7 +193,7 @@ async def test_no_socket_can_be_made_to_reach_a_server(who: str, kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["STREAM", "SEQPACKET", "DGRAM"])
 async def test_where_unix_sockets_are_allowed_every_kind_gets_there(kind: str) -> None:
-    async with cell(unix_sockets=True) as box:
+    async with sandbox_cell(unix_sockets=True) as box:
         ways = [f"made {kind} connect", *(BY_PAIRS if kind == "DGRAM" else [])]
         with server(kind, box.outside / "socket") as there:
             assert list(await arriving(box, ways, there)) == ways
@@ -202,7 +202,7 @@ async def test_where_unix_sockets_are_allowed_every_kind_gets_there(kind: str) -
 @pytest.mark.parametrize("kind", ["STREAM", "SEQPACKET", "DGRAM"])
 async def test_a_socket_of_the_project_is_another_one_in_the_overlay(kind: str) -> None:
     """No filter is needed there: the kernel finds sockets by inode, and the overlay has its own."""
-    async with cell(unix_sockets=True) as box:
+    async with sandbox_cell(unix_sockets=True) as box:
         with server(kind, box.project / "socket") as there:
             assert await arriving(box, [f"made {kind} connect"], there) == {}
             assert "Connection refused" in box.output
@@ -214,7 +214,7 @@ async def test_a_socket_of_the_project_is_another_one_in_the_overlay(kind: str) 
 RECEIVE = "paired DGRAM receive"
 
 
-async def handed_in(box: Ground) -> bytes:
+async def handed_in(box: SandboxCell) -> bytes:
     """What a command wrote to a file outside, whose descriptor it had a server send to it."""
     shared = box.scratch / "shared"
     shared.mkdir(mode=0o777)
@@ -242,14 +242,14 @@ async def handed_in(box: Ground) -> bytes:
 
 
 async def test_no_descriptor_can_be_sent_in() -> None:
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await handed_in(box) == b"unharmed"
         assert is_refused(box, [RECEIVE]), box.output
 
 
 @pytest.mark.usefixtures("with_pairs_of_datagrams")
 async def test_by_a_pair_of_datagrams_one_could() -> None:
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await handed_in(box) == RECEIVE.encode()
 
 
@@ -259,7 +259,7 @@ async def test_by_a_pair_of_datagrams_one_could() -> None:
 @WHO
 @pytest.mark.parametrize("network", [False, True])
 async def test_neither_io_uring_nor_another_abi_leads_out(who: str, network: bool) -> None:
-    async with cell(who, network=network) as box:
+    async with sandbox_cell(who, network=network) as box:
         with server("DGRAM", box.outside / "socket") as there:
             ways = ["io_uring", *(IA32 if os.uname().machine == "x86_64" else ())]
             assert await arriving(box, ways, there) == {}
@@ -274,7 +274,7 @@ async def test_io_uring_would_make_sockets_behind_the_filter(
     skip_unless_it_works_outside("io_uring")
     for name in [name for name in NUMBERS if name.startswith("io_uring")]:
         monkeypatch.delitem(sandbox_filter.NUMBERS[os.uname().machine], name)
-    async with cell() as box:
+    async with sandbox_cell() as box:
         with server("DGRAM", box.outside / "socket") as there:
             ways = ["io_uring", "made DGRAM sendto"]
             assert list(await arriving(box, ways, there)) == ["io_uring"]
@@ -285,7 +285,7 @@ async def test_a_filter_that_does_not_ask_for_the_processor_lets_32_bit_calls_th
     way: str,
 ) -> None:
     skip_unless_it_works_outside(way)
-    async with cell(weakened=lambda code: code[ASKING_FOR_THE_PROCESSOR:]) as box:
+    async with sandbox_cell(weakened=lambda code: code[ASKING_FOR_THE_PROCESSOR:]) as box:
         with server("DGRAM", box.outside / "socket") as there:
             assert list(await arriving(box, [way, "made DGRAM sendto"], there)) == [way]
 
@@ -295,7 +295,7 @@ async def test_a_filter_that_does_not_ask_for_the_abi_lets_x32_calls_through(
 ) -> None:
     skip_unless_it_works_outside("x32")
     monkeypatch.setattr(sandbox_filter, "X32", 0xFFFFFFFF)
-    async with cell() as box:
+    async with sandbox_cell() as box:
         with server("DGRAM", box.outside / "socket") as there:
             ways = ["x32", "made DGRAM sendto"]
             assert list(await arriving(box, ways, there)) == ["x32"]
@@ -324,21 +324,21 @@ LISTED = "import os; print(sorted(map(int, os.listdir('/proc/self/fd'))))"
 
 @WHO
 async def test_a_command_inherits_its_input_and_outputs_and_nothing_else(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.python(LISTED) == 0
         assert box.output == "[0, 1, 2, 3]\n"
 
 
 async def test_a_keeper_that_hands_descriptors_down_gives_its_socket_away() -> None:
-    handed = taken_out("os.set_inheritable(fd, False)")
+    handed = keeper_without("os.set_inheritable(fd, False)")
     script = (
         "import os, stat; print([n for n in map(int, os.listdir('/proc/self/fd'))"
         " if n > 2 and os.path.exists(f'/proc/self/fd/{n}') and stat.S_ISSOCK(os.stat(n).st_mode)])"
     )
-    async with cell(without=handed) as box:
+    async with sandbox_cell(without=handed) as box:
         assert await box.python(script) == 0
         assert box.output not in ("", "[]\n")
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await box.python(script) == 0
         assert box.output == "[]\n"
 
@@ -356,21 +356,21 @@ TAKE = (
 
 @WHO
 async def test_no_descriptor_can_be_taken_out_of_a_process(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.python(TAKE, "1") == 1
         assert await box.python(TAKE, "0") == 1
         assert await box.shell("readlink /proc/1/fd/0 || cat < /proc/1/fd/0") != 0
 
 
 async def test_without_the_filter_those_of_the_one_that_holds_the_cell_are_out_of_reach() -> None:
-    async with cell(filtered=False) as box:
+    async with sandbox_cell(filtered=False) as box:
         assert await box.python(TAKE, "0") == 0
         assert await box.python(TAKE, "1") != 0
 
 
 async def test_a_keeper_that_gives_up_nothing_has_them_taken() -> None:
     walls = ("forswear_capabilities()", "prctl(PR_SET_DUMPABLE, 0)", "restrict_writing(writable)")
-    async with cell(without=taken_out(*walls), filtered=False) as box:
+    async with sandbox_cell(without=keeper_without(*walls), filtered=False) as box:
         assert await box.python(TAKE, "1") == 0
         assert await box.shell("readlink /proc/1/fd/0 && cat < /proc/1/fd/0") == 0
 
@@ -408,7 +408,7 @@ EVERYDAY = {
 @WHO
 @pytest.mark.parametrize("name", EVERYDAY)
 async def test_pairs_of_streams_serve_everyday_programs(who: str, name: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.python(EVERYDAY[name]) == 0, box.output
 
 
@@ -420,5 +420,5 @@ async def test_a_connection_of_datagrams_by_address_still_works_within() -> None
         "c.sendto(b'1', s.getsockname()); c.connect(s.getsockname()); c.send(b'2')\n"
         "assert s.recv(1) + s.recv(1) == b'12'"
     )
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await box.python(script) == 0, box.output

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.workspace.confined import Confined, confined, meanwhile
+from tests.support.sandboxed_project import SandboxedProject, run_and_meanwhile, sandboxed_project
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import ChangedFile, ProcessCommand, RunResult
 from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions
@@ -36,7 +36,7 @@ def change(result: RunResult, path: str) -> ChangedFile:
 async def test_what_a_command_changes_reaches_the_project_and_is_told_exactly(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("changed", "old\n")
         there.write("removed", "x\n")
         there.write("kept", "kept\n")
@@ -68,7 +68,7 @@ async def test_what_a_command_changes_reaches_the_project_and_is_told_exactly(
 
 
 async def test_a_command_that_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("a", "1")
         for _ in range(20):
             result = await there.shell("cat a; ls")
@@ -82,7 +82,7 @@ async def test_a_command_that_changes_nothing_leaves_nothing(tmp_path: Path) -> 
 async def test_a_place_is_used_again_and_nothing_of_the_last_command_is_in_it(
     tmp_path: Path, changes: str
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         for number in range(15):
             there.write("gone", "x")
             await there.shell(
@@ -104,7 +104,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def places(there: Confined) -> list[Path]:
+def places(there: SandboxedProject) -> list[Path]:
     """Where commands write, or will."""
     folder = Path(there.sandbox.scratch.folder)
     return [folder / name for name in os.listdir(folder) if name.isdigit()]
@@ -113,7 +113,7 @@ def places(there: Confined) -> list[Path]:
 async def test_a_command_sees_what_the_last_one_did_and_finds_its_own_tmp_again(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         await there.shell("echo one > a; echo mine > /tmp/note; echo warm > ~/.cache/warm")
         result = await there.shell("cat a /tmp/note ~/.cache/warm; echo two > a; cat a")
         assert result.output == "one\nmine\nwarm\ntwo\n"
@@ -123,7 +123,7 @@ async def test_a_command_sees_what_the_last_one_did_and_finds_its_own_tmp_again(
 
 
 async def test_times_modes_and_empty_folders_come_over(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("stamp", "x")
         there.write("secret", "x")
         result = await there.shell(
@@ -142,7 +142,7 @@ async def test_times_modes_and_empty_folders_come_over(tmp_path: Path) -> None:
 
 
 async def test_one_kind_of_thing_takes_the_place_of_another(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("folder/a", "1")
         there.write("folder/sub/b", "2")
         there.write("file", "3")
@@ -163,7 +163,7 @@ async def test_one_kind_of_thing_takes_the_place_of_another(tmp_path: Path) -> N
 
 async def test_a_folder_can_be_moved(tmp_path: Path) -> None:
     """The kernel refuses to rename it in an overlay; `mv` copies."""
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("old/deep/file", "text")
         result = await there.shell("mv old new")
         assert result.exit_code == 0
@@ -175,10 +175,10 @@ async def test_a_folder_can_be_moved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_a_file_can_be_moved_and_linked(tmp_path: Path, is_busy: bool) -> None:
     """Under its new name it is a copy of the project's, and yet nobody has removed anything; even when others work beside."""
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         for name in ("moved", "edited", "linked", "swapped", "folder/deep"):
             there.write(name, f"{name}\n")
-        result = await meanwhile(
+        result = await run_and_meanwhile(
             there,
             "mv moved a; mv edited b; echo more >> b; ln linked c; mv swapped d; echo new > swapped; "
             "mkdir -p made/here; mv folder/deep made/here/e",
@@ -201,7 +201,7 @@ async def test_a_file_can_be_moved_and_linked(tmp_path: Path, is_busy: bool) -> 
 async def test_names_that_are_hard_to_write_come_over(tmp_path: Path) -> None:
     base = tmp_path / "with: colon, comma\\ and space"
     base.mkdir()
-    async with confined(base) as there:
+    async with sandboxed_project(base) as there:
         result = await there.shell(
             "echo 1 > 'a b'; echo 2 > $'new\\nline'; echo 3 > $'b\\xffd'; echo 4 > -x; echo 5 > ä"
         )
@@ -213,7 +213,7 @@ async def test_names_that_are_hard_to_write_come_over(tmp_path: Path) -> None:
 async def test_a_project_in_tmp_is_where_it_was(tmp_path: Path) -> None:
     """Commands see another `/tmp`, and the project in it all the same."""
     assert str(tmp_path).startswith("/tmp/") or pytest.skip("the tests' folder lies elsewhere")
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell(f"pwd; ls {tmp_path}; echo x > made")
         assert result.output.split() == [str(there.project), "home", "project"]
         assert there.read("made") == "x\n"
@@ -222,7 +222,7 @@ async def test_a_project_in_tmp_is_where_it_was(tmp_path: Path) -> None:
 async def test_folders_that_were_added_can_be_changed_too(tmp_path: Path) -> None:
     added = tmp_path / "added"
     added.mkdir()
-    async with confined(tmp_path, added=[str(added)]) as there:
+    async with sandboxed_project(tmp_path, added=[str(added)]) as there:
         result = await there.shell(f"echo 1 > {added}/x; echo 2 > y; echo 3 > {tmp_path}/z")
         assert told(result) == {"y": "created", f"{added}/x": "created"}
         assert (added / "x").read_text() == "1\n"
@@ -230,14 +230,14 @@ async def test_folders_that_were_added_can_be_changed_too(tmp_path: Path) -> Non
 
 
 async def test_pipes_and_sockets_stay_behind_and_are_named(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell("mkfifo pipe; echo x > file")
         assert list(there.project.iterdir()) == [there.project / "file"]
         assert "pipe: pipes, sockets and devices are not carried over" in result.remarks[0]
 
 
 async def test_ignored_files_come_over_and_are_not_told(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write(".gitignore", "*.log\nbuild/\n")
         result = await there.shell(
             "echo 1 > a.log; mkdir -p build/x; echo 2 > build/x/y; echo 3 > b"
@@ -249,7 +249,7 @@ async def test_ignored_files_come_over_and_are_not_told(tmp_path: Path) -> None:
 async def test_an_ignore_file_that_the_command_writes_counts_for_what_it_makes(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("old.log", "1\n")
         there.write(".gitignore", "*.tmp\n")
         there.write("sub/.gitignore", "*.o\n")
@@ -268,7 +268,7 @@ async def test_an_ignore_file_that_the_command_writes_counts_for_what_it_makes(
 
 
 async def test_a_large_file_is_told_without_its_content(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("large", b"x" * (5 * 1024 * 1024))
         result = await there.shell("head -c 6000000 /dev/zero > large")
         touched = change(result, "large")
@@ -283,7 +283,7 @@ async def test_a_large_file_is_told_without_its_content(tmp_path: Path) -> None:
 
 
 async def test_a_hard_link_to_a_file_outside_is_not_written_through(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         outside = tmp_path / "outside"
         outside.write_text("theirs\n")
         os.link(outside, there.project / "alias")
@@ -297,7 +297,7 @@ async def test_a_hard_link_to_a_file_outside_is_not_written_through(tmp_path: Pa
 async def test_a_box_that_stood_ready_shows_the_project_as_it_is_when_the_command_comes(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("changed", "1")
         there.write("folder/removed", "1")
         there.write("folder/kept", "1")
@@ -313,7 +313,7 @@ async def test_a_box_that_stood_ready_shows_the_project_as_it_is_when_the_comman
 
 
 async def test_a_box_over_a_folder_that_was_replaced_is_not_used(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("old", "")
         await there.shell("true")
         there.project.rename(tmp_path / "moved")
@@ -326,7 +326,7 @@ async def test_a_box_over_a_folder_that_was_replaced_is_not_used(tmp_path: Path)
 
 
 async def test_a_secret_that_came_to_be_since_is_hidden_too(elsewhere: Path) -> None:
-    async with confined(elsewhere) as there:
+    async with sandboxed_project(elsewhere) as there:
         await there.shell("true")
         (elsewhere / "home" / ".aws").mkdir()
         (elsewhere / "home" / ".aws" / "credentials").write_text("key")
@@ -349,7 +349,7 @@ async def test_an_older_bubblewrap_that_lacks_a_switch_will_do(tmp_path: Path) -
     (programs / "bwrap").chmod(0o755)
     environ = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
-    there = Confined(tmp_path, sandbox)
+    there = SandboxedProject(tmp_path, sandbox)
     assert await sandbox.why_not((str(there.project),)) == ""
     result = await there.shell("unshare --user true; echo x > made")
     assert "Operation not permitted" in result.output
@@ -361,7 +361,7 @@ async def test_an_older_bubblewrap_that_lacks_a_switch_will_do(tmp_path: Path) -
 
 
 async def test_output_comes_while_it_runs_and_errors_apart_when_wanted(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         seen: list[str] = []
         result = await there.shell("echo out; echo err >&2; exit 3", seen.append)
         assert (result.exit_code, "".join(seen)) == (3, "out\nerr\n")
@@ -374,7 +374,7 @@ async def test_output_comes_while_it_runs_and_errors_apart_when_wanted(tmp_path:
 
 
 async def test_much_output_is_cut_and_kept(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell("yes 0123456789 | head -c 3000000")
         assert (result.total_bytes, result.truncated) == (3_000_000, True)
         assert result.full_output is not None
@@ -384,7 +384,7 @@ async def test_much_output_is_cut_and_kept(tmp_path: Path) -> None:
 async def test_a_command_that_takes_too_long_is_asked_to_end_and_keeps_what_it_did(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell(
             "trap 'echo bye; exit 7' TERM; echo half > done; while :; do sleep 0.1; done",
             timeout_seconds=0.5,
@@ -397,7 +397,7 @@ async def test_a_command_that_takes_too_long_is_asked_to_end_and_keeps_what_it_d
 async def test_a_cancelled_command_leaves_no_process_and_nothing_in_the_project(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         started = anyio.Event()
         with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
@@ -432,7 +432,7 @@ def running(word: str) -> list[str]:
 
 
 async def test_what_cannot_start_is_explained(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         missing = ProcessCommand(argv=("no-such-program",), cwd=str(there.project))
         with pytest.raises(FinalToolError, match="no program 'no-such-program'"):
             await there.runner.run(missing)
@@ -445,7 +445,7 @@ async def test_what_cannot_start_is_explained(tmp_path: Path) -> None:
 
 
 async def test_commands_run_side_by_side_and_do_not_see_each_other(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         results: dict[int, RunResult] = {}
 
         async def run(number: int) -> None:
@@ -466,7 +466,7 @@ async def test_commands_run_side_by_side_and_do_not_see_each_other(tmp_path: Pat
 async def test_a_keeper_that_dies_takes_its_commands_along_and_the_next_one_works(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         started = anyio.Event()
 
         async def run() -> None:
@@ -486,7 +486,7 @@ async def test_a_keeper_that_dies_takes_its_commands_along_and_the_next_one_work
 
 
 async def test_the_keeper_does_not_gather_mounts_or_descriptors(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         for _ in range(3):
             await there.shell("true")
         keeper = keeper_process(there)
@@ -499,7 +499,7 @@ async def test_the_keeper_does_not_gather_mounts_or_descriptors(tmp_path: Path) 
                 await there.shell("true")
 
 
-def keeper_process(there: Confined) -> str:
+def keeper_process(there: SandboxedProject) -> str:
     """The keeper itself, below bubblewrap."""
     outer = there.sandbox.keeper._popen
     assert outer is not None
@@ -518,7 +518,7 @@ def looked_at(pid: str) -> tuple[int, int]:
 
 
 async def test_what_the_judge_forbids_stays_out_and_the_rest_comes_in(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.forbidden = {".git/hooks/x": "programs run it", "kept": "a rule denies it"}
         there.write("kept", "as it was\n")
         there.write(".git/HEAD", "ref: refs/heads/main\n")
@@ -535,7 +535,7 @@ async def test_what_the_judge_forbids_stays_out_and_the_rest_comes_in(tmp_path: 
 
 async def test_the_parent_of_what_is_forbidden_cannot_be_moved_away(tmp_path: Path) -> None:
     """Moving `sub` and making a new one with a `.git/config` of one's own is the way around a read-only mount."""
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.forbidden = {"sub/.git/config": "programs obey it"}
         there.write("sub/.git/config", "[core]\n")
         there.write("sub/.git/HEAD", "ref: refs/heads/main\n")
@@ -558,7 +558,7 @@ async def test_the_parent_of_what_is_forbidden_cannot_be_moved_away(tmp_path: Pa
     ],
 )
 async def test_a_repository_is_not_taken_away(tmp_path: Path, script: str) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write(".git/HEAD", "ref: refs/heads/main\n")
         there.write(".git/objects/ab/cd", "object")
         there.write(".git/refs/heads/main", "abcd\n")
@@ -571,7 +571,7 @@ async def test_a_repository_is_not_taken_away(tmp_path: Path, script: str) -> No
 
 
 async def test_commits_and_packing_are_carried_over(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         git = "git -c user.name=a -c user.email=a@b.c"
         result = await there.shell(
             f"{git} init -q . && echo 1 > a && git add a && {git} commit -qm one && echo 2 > a && {git} commit -qam two"
@@ -589,11 +589,11 @@ async def test_commits_and_packing_are_carried_over(tmp_path: Path) -> None:
 async def test_a_file_that_somebody_changed_meanwhile_is_merged_where_that_is_clean(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         old = "".join(f"line {number}\n" for number in range(10))
         there.write("file", old)
         there.seen["file"] = old.encode()
-        result = await meanwhile(
+        result = await run_and_meanwhile(
             there,
             "sed -i 's/line 1/command/' file",
             lambda: there.write("file", old.replace("line 8", "person")),
@@ -607,11 +607,11 @@ async def test_a_file_that_somebody_changed_meanwhile_is_merged_where_that_is_cl
 async def test_a_file_that_cannot_be_merged_stays_the_persons_and_both_are_told(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("file", "old\n")
         there.seen["file"] = b"old\n"
         there.write("removed", "x\n")
-        result = await meanwhile(
+        result = await run_and_meanwhile(
             there,
             "echo command > file; rm removed; echo fine > other",
             lambda: (there.write("file", "person\n"), there.write("removed", "person\n")),
@@ -626,15 +626,17 @@ async def test_a_file_that_cannot_be_merged_stays_the_persons_and_both_are_told(
 
 
 async def test_a_file_that_somebody_removed_meanwhile_is_not_brought_back(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("file", "old\n")
-        await meanwhile(there, "echo more >> file", lambda: (there.project / "file").unlink())
+        await run_and_meanwhile(
+            there, "echo more >> file", lambda: (there.project / "file").unlink()
+        )
         assert not (there.project / "file").exists()
 
 
 async def test_a_file_that_somebody_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
-        result = await meanwhile(
+    async with sandboxed_project(tmp_path) as there:
+        result = await run_and_meanwhile(
             there, "echo command > new", lambda: there.write("new", "person\n")
         )
         assert there.read("new") == "person\n"
@@ -649,7 +651,7 @@ async def test_where_there_is_no_sandbox_commands_run_as_they_would_without(tmp_
     empty.mkdir()
     environ = {"PATH": str(empty), "HOME": str(tmp_path)}
     sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
-    there = Confined(tmp_path, sandbox)
+    there = SandboxedProject(tmp_path, sandbox)
     assert not await there.runner.is_sandboxed()
     report = await sandbox.probe((str(there.project),))
     assert (report.is_available, report.reason) == (
@@ -660,7 +662,7 @@ async def test_where_there_is_no_sandbox_commands_run_as_they_would_without(tmp_
     result = await there.shell("echo plainly > here")
     assert (result.exit_code, result.changes) == (0, None)
     assert there.read("here") == "plainly\n"
-    strict = Confined(tmp_path, sandbox, is_required=True)
+    strict = SandboxedProject(tmp_path, sandbox, is_required=True)
     with pytest.raises(
         FinalToolError, match="only run in the sandbox, and there is none: bubblewrap"
     ):
@@ -676,18 +678,18 @@ async def test_a_bubblewrap_that_fails_is_no_sandbox_and_says_why(tmp_path: Path
     sandbox = ProcessSandbox(
         environ={"PATH": f"{programs}:/usr/bin:/bin"}, folder=str(tmp_path / "sandbox")
     )
-    there = Confined(tmp_path, sandbox)
+    there = SandboxedProject(tmp_path, sandbox)
     assert await sandbox.why_not((str(there.project),)) == "bwrap: no permissions"
     await sandbox.aclose()
 
 
 async def test_a_project_that_an_overlay_would_not_show_is_not_confined(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         assert "whole disk" in await there.sandbox.why_not(("/",))
 
 
 async def test_a_command_that_was_let_out_runs_outside(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         canary = tmp_path / "canary"
         await there.shell(f"echo out > {canary}")
         assert not canary.exists()
@@ -700,7 +702,7 @@ async def test_a_command_that_was_let_out_runs_outside(tmp_path: Path) -> None:
 
 async def test_secrets_of_the_project_and_of_the_home_are_hidden(elsewhere: Path) -> None:
     tmp_path = elsewhere
-    async with confined(tmp_path, settled=SandboxOptions(shown=(".env.test",))) as there:
+    async with sandboxed_project(tmp_path, settled=SandboxOptions(shown=(".env.test",))) as there:
         for name in (".env", ".env.local", "app/.env.production", ".env.example", ".env.test"):
             there.write(name, f"{name} told\n")
         home = tmp_path / "home"
@@ -724,7 +726,7 @@ async def test_secrets_of_the_project_and_of_the_home_are_hidden(elsewhere: Path
 async def test_the_network_is_off_unless_it_is_allowed_and_the_model_is_told_why(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell("getent hosts example.org; echo x > /dev/tcp/192.0.2.1/80")
         assert result.exit_code != 0
         assert "there is no network" in result.remarks[-1]
@@ -739,12 +741,12 @@ async def test_unix_sockets_are_refused_unless_they_are_allowed_and_the_model_is
 ) -> None:
     """The network does not bring them along: its setting says nothing of servers of this machine."""
     line = f"{sys.executable} -c '{PAIR_OF_DATAGRAMS}'"
-    async with confined(tmp_path, settled=SandboxOptions(network=network)) as there:
+    async with sandboxed_project(tmp_path, settled=SandboxOptions(network=network)) as there:
         result = await there.shell(line)
         assert "Operation not permitted" in result.output
         assert "unix sockets are refused" in result.remarks[-1]
     settled = SandboxOptions(network=network, unix_sockets=True)
-    async with confined(tmp_path, settled=settled) as there:
+    async with sandboxed_project(tmp_path, settled=settled) as there:
         assert (await there.shell(line)).exit_code == 0
         result = await there.shell("echo x > /etc/weft-was-here")
         assert "unix sockets" not in result.remarks[-1]
@@ -753,7 +755,7 @@ async def test_unix_sockets_are_refused_unless_they_are_allowed_and_the_model_is
 async def test_the_environment_is_scrubbed_and_says_where_it_is(tmp_path: Path) -> None:
     environ = {**os.environ, "MY_TOKEN": "secret", "LD_PRELOAD": "", "HOME": str(tmp_path)}
     sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
-    there = Confined(tmp_path, sandbox)
+    there = SandboxedProject(tmp_path, sandbox)
     if await sandbox.why_not((str(there.project),)):
         pytest.skip("this machine has no sandbox")
     result = await there.shell("echo $MY_TOKEN$WEFT_SANDBOX $TMPDIR", env={"MORE": "1"})
@@ -762,7 +764,7 @@ async def test_the_environment_is_scrubbed_and_says_where_it_is(tmp_path: Path) 
 
 
 async def test_the_folder_is_taken_away_at_the_end(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         await there.shell("mkdir -p /tmp/a/b; chmod 000 /tmp/a; echo x > y")
         folder = Path(there.sandbox.scratch.folder)
         assert folder.is_dir()

@@ -15,8 +15,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.workspace.cell import cell, taken_out
-from tests.workspace.confined import Confined, confined, meanwhile
+from tests.support.sandbox_cell import keeper_without, sandbox_cell
+from tests.support.sandboxed_project import SandboxedProject, run_and_meanwhile, sandboxed_project
 from weft.errors import RetryableToolError
 from weft.workspace.sandbox import overlay_apply, overlay_plan
 from weft.workspace.sandbox import runner as sandbox
@@ -26,7 +26,7 @@ from weft.workspace.sandbox.scratch import remove
 pytestmark = pytest.mark.anyio
 
 
-def mode(there: Confined, name: str) -> int:
+def mode(there: SandboxedProject, name: str) -> int:
     return stat.S_IMODE((there.project / name).lstat().st_mode)
 
 
@@ -34,7 +34,7 @@ def mode(there: Confined, name: str) -> int:
 
 
 async def test_no_file_comes_over_that_would_run_as_its_owner(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("ours", "old\n", mode=0o755)
         result = await there.shell(
             "cp /bin/true shell; chmod 6755 shell; chmod 4755 ours; mkdir shared; chmod 2775 shared"
@@ -48,7 +48,7 @@ async def test_no_file_comes_over_that_would_run_as_its_owner(tmp_path: Path) ->
 async def test_a_program_that_was_so_before_stays_so_only_with_its_very_content(
     tmp_path: Path,
 ) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("kept", "#!/bin/sh\n", mode=0o4755)
         there.write("changed", "#!/bin/sh\n", mode=0o4755)
         await there.shell("touch kept; chmod 4711 kept; echo evil > changed; chmod 4755 changed")
@@ -62,10 +62,10 @@ async def test_a_link_that_came_meanwhile_does_not_lead_a_change_into_what_is_pr
     tmp_path: Path,
 ) -> None:
     """The command fills a folder; meanwhile another one has made a link to git's hooks of its name."""
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write(".git/HEAD", "ref: refs/heads/main\n")
         there.write(".git/hooks/sample", "")
-        result = await meanwhile(
+        result = await run_and_meanwhile(
             there,
             "mkdir a; echo evil > a/pre-commit; chmod +x a/pre-commit",
             lambda: (there.project / "a").symlink_to(".git/hooks"),
@@ -81,7 +81,7 @@ async def test_a_link_out_of_the_project_is_a_link_and_nothing_is_written_throug
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("theirs")
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         await there.shell(f"ln -s {outside} way; ln -s {outside}/file file")
         result = await there.shell("echo harm > way/file; echo harm > file; echo harm > way/new")
         assert result.exit_code != 0
@@ -94,11 +94,11 @@ async def test_what_is_kept_aside_is_kept_from_what_others_kept(tmp_path: Path) 
     outside = tmp_path / "outside"
     outside.mkdir()
     for _ in range(2):  # places are numbered alike in every process
-        async with confined(tmp_path) as there:
+        async with sandboxed_project(tmp_path) as there:
             there.write("plain", "")
-            await meanwhile(there, f"ln -s {outside} a", lambda: there.write("a", "person"))
+            await run_and_meanwhile(there, f"ln -s {outside} a", lambda: there.write("a", "person"))
             (there.project / "a").unlink()
-            await meanwhile(
+            await run_and_meanwhile(
                 there,
                 "mkdir a; echo harm > a/file",
                 lambda: there.write("a/file", "person"),
@@ -110,8 +110,8 @@ async def test_what_is_kept_aside_is_kept_from_what_others_kept(tmp_path: Path) 
 
 
 async def test_what_is_kept_aside_goes_in_the_end(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
-        await meanwhile(there, "echo command > new", lambda: there.write("new", "person\n"))
+    async with sandboxed_project(tmp_path) as there:
+        await run_and_meanwhile(there, "echo command > new", lambda: there.write("new", "person\n"))
         kept = tmp_path / "sandbox" / "kept"
         [folder] = kept.iterdir()
         assert sweep(str(tmp_path / "sandbox")) == 0
@@ -121,7 +121,7 @@ async def test_what_is_kept_aside_goes_in_the_end(tmp_path: Path) -> None:
 
 
 async def test_hard_links_between_files_are_not_torn_and_lead_nowhere(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("one", "1\n")
         there.write(".env", "KEY=1\n")
         result = await there.shell(
@@ -133,7 +133,7 @@ async def test_hard_links_between_files_are_not_torn_and_lead_nowhere(tmp_path: 
 
 
 async def test_a_secret_that_a_link_leads_to_is_hidden_under_both_names(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("shared/secrets", "KEY=1\n")
         (there.project / ".env").symlink_to("shared/secrets")
         result = await there.shell("cat .env shared/secrets")
@@ -144,7 +144,7 @@ async def test_a_secret_that_a_link_leads_to_is_hidden_under_both_names(tmp_path
 
 
 async def test_a_command_cannot_make_marks_that_take_files_away(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         for name in ("folder/kept", "file", "other"):
             there.write(name, "x\n")
         script = (
@@ -168,7 +168,7 @@ async def test_a_command_cannot_make_marks_that_take_files_away(tmp_path: Path) 
 
 
 async def test_attributes_of_a_new_file_come_over(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         await there.shell(
             "python3 -c \"import os; open('f', 'w').close(); os.setxattr('f', 'user.note', b'1')\""
         )
@@ -185,7 +185,7 @@ async def test_a_file_of_holes_is_not_read_nor_filled(
 ) -> None:
     if is_other_disk:
         monkeypatch.setattr(overlay_apply, "_move_in", _refuse_to_move)
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("was-large", b"")
         os.truncate(there.project / "was-large", 1 << 40)
         result = await there.shell(
@@ -212,7 +212,7 @@ async def test_a_large_file_is_changed_even_if_it_looks_alike(
 ) -> None:
     """Nothing of it is read, so nothing is concluded from what was not."""
     monkeypatch.setattr(overlay_plan, "HASHED_BYTES", 10)
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("large", "x" * 100)
         await there.shell(
             "cp -p large old; printf y | dd of=large conv=notrunc status=none; touch -r old large"
@@ -222,7 +222,7 @@ async def test_a_large_file_is_changed_even_if_it_looks_alike(
 
 async def test_folders_too_deep_for_us_stay_out_and_are_taken_away(tmp_path: Path) -> None:
     script = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')"
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell(f'python3 -c "{script}"; echo x > beside')
         assert not list(there.project.iterdir())
         assert result.is_held_back
@@ -233,7 +233,7 @@ async def test_folders_too_deep_for_us_stay_out_and_are_taken_away(tmp_path: Pat
 
 
 async def test_names_as_long_as_they_can_be_come_over(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         name = "n" * 255
         await there.shell(f"mkdir {name}; echo x > {name}/{name}; touch Case case")
         assert there.read(f"{name}/{name}") == "x\n"
@@ -241,7 +241,7 @@ async def test_names_as_long_as_they_can_be_come_over(tmp_path: Path) -> None:
 
 
 async def test_names_that_are_no_text_can_be_told(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         there.write("x", "")
         result = await there.shell("mkfifo $'p\\xff'; mkdir $'d\\xff'; echo 1 > $'d\\xff/f\\xfe'")
         for line in (*result.remarks, *result.left_out):
@@ -288,22 +288,22 @@ async def test_a_command_cannot_fill_the_machine_with_processes(who: str) -> Non
         assert "MOST_PROCESSES = 4096" in source
         return source.replace("MOST_PROCESSES = 4096", "MOST_PROCESSES = 40")
 
-    async with cell(who, without=few) as box:
+    async with sandbox_cell(who, without=few) as box:
         assert await box.python(script) == 7
         assert await box.python("pass") == 0  # all of them are gone
-    async with cell(who, without=taken_out("bound_processes()")) as box:
+    async with sandbox_cell(who, without=keeper_without("bound_processes()")) as box:
         assert await box.python(script) == 0
 
 
 async def test_where_memory_runs_out_commands_go_first(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         ours = int(Path("/proc/self/oom_score_adj").read_text())
         result = await there.shell("cat /proc/self/oom_score_adj")
         assert int(result.output) == max(500, ours)
 
 
 async def test_a_command_has_three_descriptors_and_no_more(tmp_path: Path) -> None:
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         result = await there.shell("echo /proc/self/fd/*")
         numbers = {int(each.rpartition("/")[2]) for each in result.output.split()}
         assert {0, 1, 2} <= numbers
@@ -316,7 +316,7 @@ async def test_what_a_command_that_cannot_be_ended_wrote_is_not_carried_over(
     """It could go on writing while its changes are judged."""
     monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0.1)
     monkeypatch.setattr(sandbox, "REAP_SECONDS", 0.1)
-    async with confined(tmp_path) as there:
+    async with sandboxed_project(tmp_path) as there:
         await there.shell("true")
         keeper = there.sandbox.keeper._popen
         assert keeper is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.trees import Thing, tree
+from tests.support.file_tree import TreeEntry, tree
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import FileImage
 from weft.workspace.atomic_write import TEMPORARY
@@ -52,19 +52,19 @@ async def test_what_is_there_is_seen_with_its_content_and_mode(
         assert await restorer.look(nothing) is None
 
 
-KINDS: dict[str, Thing | None] = {
+KINDS: dict[str, TreeEntry | None] = {
     "nothing": None,
-    "file": Thing(stat.S_IFREG | 0o644, b"1"),
-    "private file": Thing(stat.S_IFREG | 0o600, b"2\r\n\0\xff"),
-    "program": Thing(stat.S_IFREG | 0o755, b"1"),
-    "link": Thing(stat.S_IFLNK | 0o777, b"f"),
-    "dangling link": Thing(stat.S_IFLNK | 0o777, b"no/where"),
-    "folder": Thing(stat.S_IFDIR | 0o755, None),
-    "private folder": Thing(stat.S_IFDIR | 0o700, None),
+    "file": TreeEntry(stat.S_IFREG | 0o644, b"1"),
+    "private file": TreeEntry(stat.S_IFREG | 0o600, b"2\r\n\0\xff"),
+    "program": TreeEntry(stat.S_IFREG | 0o755, b"1"),
+    "link": TreeEntry(stat.S_IFLNK | 0o777, b"f"),
+    "dangling link": TreeEntry(stat.S_IFLNK | 0o777, b"no/where"),
+    "folder": TreeEntry(stat.S_IFDIR | 0o755, None),
+    "private folder": TreeEntry(stat.S_IFDIR | 0o700, None),
 }
 
 
-def put(path: Path, thing: Thing | None) -> None:
+def put(path: Path, thing: TreeEntry | None) -> None:
     if thing is None:
         return
     if thing.content is None:

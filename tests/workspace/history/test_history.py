@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.trees import Thing, sh, tree
+from tests.support.file_tree import TreeEntry, run_script, tree
 from weft.workspace.base import ChangedFile
 from weft.workspace.history import index as index_module
 from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits, WatchedRun
@@ -45,7 +45,7 @@ def around(history: FileHistory, script: str) -> ChangeSet:
     """Run a script as a command, and say what it changed."""
     run = WatchedRun()
     history.begin(run)
-    sh(Path(history.root), script)
+    run_script(Path(history.root), script)
     return history.end(run)
 
 
@@ -108,7 +108,7 @@ def test_every_kind_of_change_is_named(
 ) -> None:
     run = WatchedRun()
     history.begin(run)
-    sh(Path(history.root), script)
+    run_script(Path(history.root), script)
     if way == "looking":
         history.lose_track()
     assert told(history.end(run)) == expected
@@ -143,7 +143,7 @@ def test_what_the_door_writes_while_a_command_runs_is_not_the_commands(
     (root / "made").mkdir()
     (root / "made" / "x").write_text("ours\n")
     history.refresh("made/x")
-    sh(root, "echo theirs > src/b.txt")
+    run_script(root, "echo theirs > src/b.txt")
     assert told(history.end(run)) == {"src/b.txt": "modified"}
 
 
@@ -152,11 +152,11 @@ def test_what_two_commands_at_once_changed_is_told_to_both_as_uncertain(
 ) -> None:
     one, other = WatchedRun(), WatchedRun()
     history.begin(one)
-    sh(root, "echo 1 > a.txt")
+    run_script(root, "echo 1 > a.txt")
     history.begin(other)
-    sh(root, "echo 2 > src/b.txt")
+    run_script(root, "echo 2 > src/b.txt")
     first = history.end(one)
-    sh(root, "echo 3 > src/deep/c.txt")
+    run_script(root, "echo 3 > src/deep/c.txt")
     second = history.end(other)
     assert {each.path: each.is_certain for each in first.changes} == {
         "a.txt": True,
@@ -309,7 +309,9 @@ def test_what_was_moved_in_from_where_nobody_looks_is_uncertain(
     run = WatchedRun()
     history.begin(run)
     run.began += 1_000_000_000  # the files above are a second old
-    sh(root, "mv build/out moved; mv ../precious a.txt; mv src/b.txt b2; echo x >> b2; ln b2 b3")
+    run_script(
+        root, "mv build/out moved; mv ../precious a.txt; mv src/b.txt b2; echo x >> b2; ln b2 b3"
+    )
     found = history.end(run)
     assert {each.path: each.is_certain for each in found.changes} == {
         "a.txt": False,
@@ -450,7 +452,7 @@ def test_what_a_command_changed_is_known_until_it_is_on_record(
     first = FileHistory(str(root), pack=pack)
     run = WatchedRun("mine")
     first.begin(run)
-    sh(root, "echo 2 > a.txt; rm -r src")
+    run_script(root, "echo 2 > a.txt; rm -r src")
     told_once = first.end(run)
     if later == "another command":
         around(first, "echo 3 > a.txt")
@@ -470,7 +472,7 @@ def test_what_two_processes_died_with_is_told_from_the_first_on(root: Path, tmp_
     pack = str(tmp_path / "pack")
     first = FileHistory(str(root), pack=pack)
     first.begin(WatchedRun("mine"))
-    sh(root, "echo 2 > a.txt")
+    run_script(root, "echo 2 > a.txt")
     first.close()
     second = FileHistory(str(root), pack=pack)
     around(second, "echo 3 > a.txt; touch new")
@@ -549,7 +551,7 @@ def some_script(dice: random.Random) -> str:
     return "\n".join(lines)
 
 
-def as_told(before: dict[str, Thing], changes: ChangeSet) -> dict[str, tuple[int, str]]:
+def as_told(before: dict[str, TreeEntry], changes: ChangeSet) -> dict[str, tuple[int, str]]:
     """The tree that one gets by applying what was told to what was there."""
     known = {path: (thing.mode, _hash(thing)) for path, thing in before.items()}
     for each in changes.changes:
@@ -560,7 +562,7 @@ def as_told(before: dict[str, Thing], changes: ChangeSet) -> dict[str, tuple[int
     return known
 
 
-def _hash(thing: Thing) -> str:
+def _hash(thing: TreeEntry) -> str:
     return "" if thing.content is None else hashlib.sha256(thing.content).hexdigest()
 
 
@@ -572,7 +574,7 @@ def test_before_and_change_make_after_whatever_the_commands_do(seed: int, tmp_pa
         before = tree(tmp_path)
         run = WatchedRun()
         history.begin(run)
-        sh(tmp_path, some_script(dice))
+        run_script(tmp_path, some_script(dice))
         if dice.random() < 0.2:
             history.lose_track()
         changes = history.end(run)

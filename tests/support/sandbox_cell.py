@@ -1,4 +1,4 @@
-"""A box to try to break out of, as root and as nobody, with every wall or with one of them missing."""
+"""A sandbox cell to attack, as root and as `nobody`, with all its walls or with one taken down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 NOBODY = 65534
 PASSWORD = 0x1234_5678_9ABC_DEF0
 SYSTEM_PYTHON = "/usr/bin/python3"
-"""Everybody can run it; the interpreter of the tests may lie in somebody's home."""
+"""Every user can run it; the interpreter of the tests may lie in a home folder."""
 AS_NOBODY = (
     "setpriv",
     f"--reuid={NOBODY}",
@@ -43,8 +43,8 @@ AS_NOBODY = (
 )
 
 
-class Ground:
-    """A keeper, and a project for its commands."""
+class SandboxCell:
+    """A running keeper, and a project that its commands work in."""
 
     def __init__(self, base: Path, keeper: Keeper, filter_code: bytes) -> None:
         self.project = base / "project"
@@ -74,10 +74,10 @@ class Ground:
         for folder in (self.upper, work):
             folder.mkdir(parents=True)
         _chown(self.scratch, os.stat(self.scratch).st_uid)
-        paper = os.memfd_create("output", 0)
+        captured = os.memfd_create("output", 0)
         nothing = os.open("/dev/null", os.O_RDONLY)
         try:
-            descriptors = (nothing if stdin is None else stdin, paper, paper)
+            descriptors = (nothing if stdin is None else stdin, captured, captured)
             cell = self.keeper.cell(
                 CellConfig(
                     environ={"PATH": PATH, "HOME": "/nowhere"},
@@ -99,13 +99,13 @@ class Ground:
             with anyio.fail_after(PATIENCE):
                 await run.ended.wait()
             cell.close()
-            self.output = os.pread(paper, 100_000, 0).decode(errors="replace")
+            self.output = os.pread(captured, 100_000, 0).decode(errors="replace")
             if run.stage:
                 self.output += f"[{run.stage}: {os.strerror(run.errno)}]"
             return run.status
         finally:
             os.close(nothing)
-            os.close(paper)
+            os.close(captured)
 
     async def shell(self, script: str, **changes: Any) -> int | None:
         """Run a line of shell."""
@@ -117,8 +117,8 @@ class Ground:
 
 
 @contextmanager
-def ground(who: str) -> Iterator[Path]:
-    """A folder for a cell that `who` (root, nobody or me) owns, where everybody can get to it."""
+def cell_folders(who: str) -> Iterator[Path]:
+    """The folders of a cell, owned by `who` (root, nobody or me), where every user can reach them."""
     base = Path(tempfile.mkdtemp(prefix="weft-cell-", dir="/var/tmp"))
     try:
         base.chmod(0o755)
@@ -142,7 +142,7 @@ def _chown(folder: Path, uid: int) -> None:
 
 
 @asynccontextmanager
-async def cell(
+async def sandbox_cell(
     who: str = "me",
     *,
     without: Callable[[str], str] = str,
@@ -151,11 +151,14 @@ async def cell(
     unix_sockets: bool = False,
     filtered: bool = True,
     weakened: Callable[[bytes], bytes] = bytes,
-) -> AsyncGenerator[Ground]:
-    """A cell; `without` takes something out of the keeper's program, `argv` out of how bubblewrap
-    starts it, and `weakened` out of the filter."""
+) -> AsyncGenerator[SandboxCell]:
+    """A cell to attack.
+
+    `without` takes something out of the keeper's program, `argv` out of how bubblewrap starts it,
+    and `weakened` out of the filter.
+    """
     skip_unless_possible(who)
-    with ground(who) as base:
+    with cell_folders(who) as base:
         keeper = base / "keeper.py"
         source = Path(KEEPER).read_text()
         keeper.write_text(without(source))
@@ -179,13 +182,13 @@ async def cell(
                 raise  # what was taken out broke it, which is no proof of anything
             pytest.skip(f"this machine has no sandbox: {error}")
         try:
-            yield Ground(base, running, weakened(code) if filtered else b"")
+            yield SandboxCell(base, running, weakened(code) if filtered else b"")
         finally:
             await running.aclose()
 
 
 def skip_unless_possible(who: str) -> None:
-    """A machine without bubblewrap cannot show this; one that is not root cannot become somebody else."""
+    """Without bubblewrap there is no cell, and only root can become another user."""
     if not sys.platform.startswith("linux") or shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
     if not os.access(SYSTEM_PYTHON, os.X_OK):
@@ -196,8 +199,11 @@ def skip_unless_possible(who: str) -> None:
         pytest.skip("only root is root")
 
 
-def taken_out(*pieces: str) -> Callable[[str], str]:
-    """The keeper's program with these statements taken out; each must be there, so that a test cannot miss its mark."""
+def keeper_without(*pieces: str) -> Callable[[str], str]:
+    """The keeper's program without these statements.
+
+    Each must be there: a test that takes nothing out proves nothing.
+    """
 
     def without(source: str) -> str:
         for piece in pieces:
@@ -208,7 +214,7 @@ def taken_out(*pieces: str) -> Callable[[str], str]:
     return without
 
 
-UNRESTRICTED = taken_out("restrict_writing(writable)")
+WITHOUT_LANDLOCK = keeper_without("restrict_writing(writable)")
 """A keeper whose commands are not under Landlock."""
 NEEDS_LANDLOCK = pytest.mark.skipif(
     not sandbox_keeper.has_landlock(), reason="this kernel has no Landlock, or too old a one"

@@ -16,7 +16,7 @@ from weft.workspace.sandbox.overlay_recovery import KEPT_DAYS, RecoveredCommand,
 PROGRAM = """
 import anyio, os, sys
 from pathlib import Path
-from tests.workspace.confined import confined
+from tests.support.sandboxed_project import sandboxed_project
 from weft.workspace.sandbox.overlay_apply import OverlayApplier
 
 base, script, die_after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -35,7 +35,7 @@ def watch(text):
         os._exit(9)
 
 async def main():
-    async with confined(base) as there:
+    async with sandboxed_project(base) as there:
         print("confined", flush=True)
         await there.shell(script, watch, label="call_1")
         os._exit(9)

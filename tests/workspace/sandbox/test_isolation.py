@@ -16,13 +16,19 @@ from typing import Any
 
 import pytest
 
-from tests.workspace.cell import NEEDS_LANDLOCK, UNRESTRICTED, Ground, cell, taken_out
+from tests.support.sandbox_cell import (
+    NEEDS_LANDLOCK,
+    WITHOUT_LANDLOCK,
+    SandboxCell,
+    keeper_without,
+    sandbox_cell,
+)
 
 pytestmark = pytest.mark.anyio
 
 WHO = pytest.mark.parametrize("who", ["root", "nobody", "me"])
 
-KEEPS_ALL = taken_out("forswear_capabilities()")
+KEEPS_ALL = keeper_without("forswear_capabilities()")
 """A keeper whose commands have every capability that it has itself."""
 
 
@@ -39,7 +45,7 @@ def without_the_switch(argv: list[str]) -> list[str]:
 
 @WHO
 async def test_nothing_but_the_project_can_be_written(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0
         assert "Read-only file system" in box.output
         assert await box.shell("echo harm > /etc/weft-was-here") != 0
@@ -49,14 +55,14 @@ async def test_nothing_but_the_project_can_be_written(who: str) -> None:
 
 @NEEDS_LANDLOCK
 async def test_landlock_keeps_files_of_a_writable_disk_from_being_written_to() -> None:
-    async with cell(argv=with_a_writable_disk) as box:
+    async with sandbox_cell(argv=with_a_writable_disk) as box:
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0
         assert "Permission denied" in box.output
         assert (box.outside / "canary").read_text() == "unharmed"
 
 
 async def test_on_a_writable_disk_without_it_they_could() -> None:
-    async with cell(argv=with_a_writable_disk, without=UNRESTRICTED) as box:
+    async with sandbox_cell(argv=with_a_writable_disk, without=WITHOUT_LANDLOCK) as box:
         assert await box.shell(f"echo harm > {box.outside}/canary") == 0
         assert (box.outside / "canary").read_text() == "harm\n"
 
@@ -73,7 +79,7 @@ REMOUNT = (
 
 @WHO
 async def test_the_disk_cannot_be_mounted_anew(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.python(REMOUNT) == 1
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0
 
@@ -81,14 +87,14 @@ async def test_the_disk_cannot_be_mounted_anew(who: str) -> None:
 @WHO
 async def test_no_filter_is_needed_for_that_nor_a_lack_of_capabilities(who: str) -> None:
     """The kernel locks what bubblewrap mounted, even for a command that kept every capability of its namespace."""
-    async with cell(who, without=KEEPS_ALL, filtered=False) as box:
+    async with sandbox_cell(who, without=KEEPS_ALL, filtered=False) as box:
         assert await box.python(REMOUNT) == 1
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0
 
 
 @WHO
 async def test_no_capability_is_left_and_none_can_be_had(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status") == 0
         sets = dict(line.split(":\t") for line in box.output.splitlines())
         capabilities = {name: value for name, value in sets.items() if name.startswith("Cap")}
@@ -97,7 +103,7 @@ async def test_no_capability_is_left_and_none_can_be_had(who: str) -> None:
 
 
 async def test_a_keeper_that_gives_up_nothing_hands_it_on() -> None:
-    async with cell(without=KEEPS_ALL, filtered=False) as box:
+    async with sandbox_cell(without=KEEPS_ALL, filtered=False) as box:
         assert await box.shell("grep -E '^(CapEff|Seccomp:)' /proc/self/status") == 0
         assert "0" * 16 not in box.output
         assert "Seccomp:\t0" in box.output
@@ -108,19 +114,19 @@ async def test_a_keeper_that_gives_up_nothing_hands_it_on() -> None:
 
 @WHO
 async def test_no_namespace_can_be_made(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.run("unshare", "--user", "--map-root-user", "true") != 0
         assert await box.run("unshare", "--mount", "true") != 0
 
 
 @WHO
 async def test_the_filter_is_not_alone_in_that(who: str) -> None:
-    async with cell(who, filtered=False) as box:
+    async with sandbox_cell(who, filtered=False) as box:
         assert await box.run("unshare", "--user", "--map-root-user", "true") != 0
 
 
 async def test_without_both_a_namespace_can_be_made() -> None:
-    async with cell(argv=without_the_switch, filtered=False) as box:
+    async with sandbox_cell(argv=without_the_switch, filtered=False) as box:
         assert await box.run("unshare", "--user", "true") == 0
 
 
@@ -136,7 +142,7 @@ PTRACE = (
 
 @WHO
 async def test_no_process_can_be_looked_into(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.python(PTRACE, "16", "1") == 1
         assert await box.python(PTRACE, "0", "0") == 1
         assert await box.shell("cat /proc/1/environ /proc/1/maps") != 0
@@ -146,7 +152,7 @@ async def test_no_process_can_be_looked_into(who: str) -> None:
 async def test_the_one_that_holds_the_box_cannot_be_looked_into_without_the_filter(
     who: str,
 ) -> None:
-    async with cell(who, filtered=False) as box:
+    async with sandbox_cell(who, filtered=False) as box:
         assert await box.python(PTRACE, "0", "0") == 0
         assert await box.python(PTRACE, "16", "1") == 1
 
@@ -161,7 +167,7 @@ TYPE = (
 )
 
 
-async def types(box: Ground) -> bool:
+async def types(box: SandboxCell) -> bool:
     """Whether a command with a terminal can type into it."""
     master, slave = pty.openpty()
     try:
@@ -174,7 +180,7 @@ async def types(box: Ground) -> bool:
 
 @WHO
 async def test_nothing_can_be_typed_into_a_terminal(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert not await types(box)
         assert "PermissionError" in box.output
 
@@ -183,7 +189,7 @@ async def test_without_the_filter_it_could_be() -> None:
     setting = Path("/proc/sys/dev/tty/legacy_tiocsti")
     if setting.exists() and setting.read_text().strip() == "0":
         pytest.skip("the kernel itself forbids it")
-    async with cell(filtered=False) as box:
+    async with sandbox_cell(filtered=False) as box:
         assert await types(box)
 
 
@@ -195,20 +201,20 @@ CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]
 
 @WHO
 async def test_no_server_outside_can_be_reached_by_its_path(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         with listening(box.outside / "socket"):
             assert await box.python(CONNECT, str(box.outside / "socket")) != 0
             assert "PermissionError" in box.output
 
 
 async def test_where_unix_sockets_are_allowed_it_can() -> None:
-    async with cell(unix_sockets=True) as box:
+    async with sandbox_cell(unix_sockets=True) as box:
         with listening(box.outside / "socket"):
             assert await box.python(CONNECT, str(box.outside / "socket")) == 0
 
 
 async def test_a_pair_of_sockets_is_no_way_out_and_works() -> None:
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await box.python("import socket; socket.socketpair()") == 0
 
 
@@ -233,7 +239,7 @@ UDP = "import socket, sys; socket.socket(2, 2).sendto(b'out', ('127.0.0.1', int(
 @WHO
 async def test_no_packet_leaves(who: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as tcp, closing(datagrams()) as udp:
-        async with cell(who) as box:
+        async with sandbox_cell(who) as box:
             assert await box.python(TCP, str(tcp.getsockname()[1])) != 0
             await box.python(UDP, str(udp.getsockname()[1]))
             assert await box.run("getent", "hosts", "example.org") != 0
@@ -243,7 +249,7 @@ async def test_no_packet_leaves(who: str) -> None:
 
 async def test_with_the_network_they_do() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as tcp, closing(datagrams()) as udp:
-        async with cell(network=True) as box:
+        async with sandbox_cell(network=True) as box:
             assert await box.python(TCP, str(tcp.getsockname()[1])) == 0
             assert await box.python(UDP, str(udp.getsockname()[1])) == 0
         assert udp.recv(10) == b"out"
@@ -255,7 +261,7 @@ async def test_commands_can_talk_to_themselves() -> None:
         "import socket; s = socket.create_server(('127.0.0.1', 0));"
         "socket.create_connection(s.getsockname()); s.accept()"
     )
-    async with cell() as box:
+    async with sandbox_cell() as box:
         assert await box.python(script) == 0, box.output
 
 
@@ -271,7 +277,7 @@ def datagrams() -> socket.socket:
 
 @WHO
 async def test_proc_shows_the_box_and_leads_nowhere(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.shell("ls /proc/1/root/") != 0
         assert await box.shell("echo /proc/[0-9]*") == 0
         assert len(box.output.split()) <= 3
@@ -280,7 +286,7 @@ async def test_proc_shows_the_box_and_leads_nowhere(who: str) -> None:
 
 async def test_without_a_proc_of_its_own_it_sees_everybody() -> None:
     mounted = '    mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)\n'
-    async with cell(without=taken_out(mounted.strip())) as box:
+    async with sandbox_cell(without=keeper_without(mounted.strip())) as box:
         assert await box.shell(f"cat /proc/{os.getpid()}/cmdline") == 0
 
 
@@ -289,7 +295,7 @@ async def test_without_a_proc_of_its_own_it_sees_everybody() -> None:
 
 @WHO
 async def test_nobody_outside_can_be_killed_and_nothing_is_left_running(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         assert await box.shell("kill -9 1; kill -9 $PPID; kill -9 -1; echo alive") == 0
         assert "alive" in box.output
         assert await box.shell(f"kill -9 {os.getpid()}") != 0
@@ -299,7 +305,7 @@ async def test_nobody_outside_can_be_killed_and_nothing_is_left_running(who: str
 
 
 async def test_without_a_process_namespace_the_one_that_holds_the_box_dies() -> None:
-    async with cell(
+    async with sandbox_cell(
         without=lambda source: source.replace("flags = CLONE_NEWPID | ", "flags = ", 1)
     ) as box:
         assert await box.shell("kill -9 $PPID; sleep 5") != 0
@@ -325,7 +331,7 @@ def sleepers() -> list[str]:
 @WHO
 @pytest.mark.parametrize("early", [True, False])
 async def test_what_is_hidden_cannot_be_read_written_or_removed(who: str, early: bool) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         secret, folder = box.project / ".env", box.outside / "keys"
         secret.write_text("KEY=1")
         folder.mkdir()
@@ -346,7 +352,7 @@ async def test_what_is_hidden_cannot_be_read_written_or_removed(who: str, early:
 
 @WHO
 async def test_where_other_commands_write_cannot_be_seen(who: str) -> None:
-    async with cell(who) as box:
+    async with sandbox_cell(who) as box:
         hidden = (str(box.scratch),)
         assert await box.shell(f"ls {box.scratch}", hidden=hidden) != 0
         assert await box.shell("echo x > new", hidden=hidden) == 0

@@ -16,7 +16,7 @@ from weft.workspace import BoundaryRange, LocalRunner, ProcessCommand, RunResult
 from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions, SandboxRunner
 
 
-class Confined:
+class SandboxedProject:
     """A project, its sandbox and its runner."""
 
     def __init__(self, base: Path, sandbox: ProcessSandbox, **options: Any) -> None:
@@ -67,14 +67,14 @@ class Confined:
 
 
 @asynccontextmanager
-async def confined(
+async def sandboxed_project(
     base: Path, *, settled: SandboxOptions | None = None, **options: Any
-) -> AsyncGenerator[Confined]:
-    """A project in a sandbox; a machine that has none is no place for the test."""
+) -> AsyncGenerator[SandboxedProject]:
+    """A project in a sandbox; skips the test where the machine has none."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(base / "home")}
     (base / "home" / ".cache").mkdir(parents=True, exist_ok=True)
     sandbox = ProcessSandbox(environ=environ, folder=str(base / "sandbox"), options=settled)
-    there = Confined(base, sandbox, **options)
+    there = SandboxedProject(base, sandbox, **options)
     try:
         report = await sandbox.probe((str(there.project),))
         if not report.is_available:
@@ -84,8 +84,10 @@ async def confined(
         await sandbox.aclose()
 
 
-async def meanwhile(there: Confined, script: str, act: Callable[[], object]) -> RunResult:
-    """Run a command that stops in its middle; act there, and let it go on."""
+async def run_and_meanwhile(
+    there: SandboxedProject, script: str, act: Callable[[], object]
+) -> RunResult:
+    """Run a command that waits in its middle; call `act` then, and let the command go on."""
     reached = anyio.Event()
     found: list[RunResult] = []
     gate = Path(there.sandbox.scratch.folder) / "tmp" / "go"

@@ -1,0 +1,23 @@
+"""Sessions whose commands run in the sandbox: whether there is one, and what the model was told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journeys.world import World, told
+from weft.app import App
+from weft.providers.scripted import ScriptedModel
+
+
+async def skip_without_sandbox(app: App, world: World) -> None:
+    """Skip the test where the machine has no sandbox."""
+    confinement = app._confine()
+    assert confinement is not None
+    report = await confinement.probe(str(world.project))
+    if not report.is_available:
+        pytest.skip(f"this machine has no sandbox: {report.reason}")
+
+
+def tool_results(model: ScriptedModel) -> list[str]:
+    """The results of tool calls in the model's last request."""
+    return [line for line in told(model.requests[-1]) if line.startswith("result: ")]
