@@ -18,6 +18,7 @@ from weft.workspace.process.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYT
 pytestmark = pytest.mark.anyio
 
 RUNS = 200
+EXECS = 200
 
 
 @pytest.fixture
@@ -152,6 +153,22 @@ async def test_what_a_command_leaves_behind_is_gone_when_it_returns(
     started = pids(result.output)
     assert started
     assert not [pid for pid in started if is_alive(pid)]
+
+
+async def test_a_process_that_does_nothing_but_exec_itself_is_killed(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    """In the middle of an exec a process has no environment, and so no mark, for an instant."""
+    script = tmp_path / "again"
+    script.write_text('#!/bin/sh\nexec "$0"\n')
+    script.chmod(0o755)
+    # One process per run: if a second one were found, the search would be repeated because of it.
+    command = bash("setsid ./again >/dev/null 2>&1 & echo $!", tmp_path)
+    for number in range(EXECS):
+        [pid] = pids((await runner.run(command)).output)
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+            pytest.fail(f"run {number + 1} left its process alive")
 
 
 async def test_a_program_of_someone_else_is_left_alone(runner: LocalRunner, tmp_path: Path) -> None:

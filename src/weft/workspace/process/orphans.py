@@ -26,6 +26,13 @@ MARK = "WEFT_RUN"
 """Name of the environment variable that holds the mark."""
 _PASSES = 10
 _WAIT_MS = 500
+_EXEC_SECONDS = 0.1
+"""How long a process may be in the middle of an exec before we stop waiting for its environment."""
+_EXEC_PAUSE_SECONDS = 0.0005
+_PARENT, _GROUP, _FLAGS, _STARTED, _START_CODE, _ENV_START, _ENV_END = 1, 2, 6, 19, 23, 47, 48
+"""Places in what `_stat` returns."""
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD in the flags of `stat`: such a thread never has an environment."""
 _LONG_SECONDS = 1.0
 """A command that ran longer may have used up every process number once; then all processes are looked at."""
 
@@ -59,11 +66,15 @@ def left_any(leader: int, ran_seconds: float) -> list[int]:
     return [pid for pid in pids if pid > leader or pid <= last]  # the numbers started anew
 
 
-def kill_marked(mark: str, suspects: Iterable[int] | None = None) -> int:
-    """Kill every process that bears `mark`, and their children, until none is found; returns how many."""
+def kill_marked(mark: str, suspects: Iterable[int] | None = None, *, group: int = 0) -> int:
+    """Kill every process that bears `mark`, and their children, until none is found; returns how many.
+
+    `group` is the command's own process group, as long as its first process is not reaped.  It was
+    killed already; its members are waited for here, since a dying process has no environment.
+    """
     killed = 0
     for _ in range(_PASSES):
-        found = _family(mark, _pids() if suspects is None else suspects)
+        found = _family(mark, _pids() if suspects is None else suspects, group)
         if not found:
             break
         _kill_all(found)
@@ -79,8 +90,8 @@ def kill_orphans() -> int:
     all of `/proc` and blocks; call it in a thread.
     """
     dead = set()
-    for pid in _pids():
-        for mark in _marks(pid):
+    for marks in _marks_of(_pids()).values():
+        for mark in marks:
             space, owner_pid, started, _ = mark.split(".")
             if space == _namespace("self") and _started(int(owner_pid)) != started:
                 dead.add(mark)
@@ -105,18 +116,49 @@ def _last_pid() -> int | None:
         return None
 
 
-def _marks(pid: int) -> list[str]:
-    """The marks in a process's environment, outermost first."""
+def _marks_of(pids: Iterable[int]) -> dict[int, list[str]]:
+    """The marks of each process, outermost first.
+
+    While the kernel puts a new program in the place of the old one, the environment reads empty.
+    To believe that at once would spare a process that does nothing but execute itself, so one that
+    is in the middle of an exec is read again, for a bounded time.  Otherwise nothing is waited for.
+    """
+    found = {pid: _marks(pid) for pid in pids}
+    deadline = time.monotonic() + _EXEC_SECONDS
+    while unclear := [pid for pid in found if found[pid] is None and _may_be_in_exec(pid)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_EXEC_PAUSE_SECONDS)
+        found |= {pid: _marks(pid) for pid in unclear}
+    return {pid: marks or [] for pid, marks in found.items()}
+
+
+def _marks(pid: int) -> list[str] | None:
+    """The marks in a process's environment; None when that reads empty."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             environ = file.read(2 * 1024 * 1024)
     except OSError:
-        return []
+        return []  # gone, or of another user
+    if not environ:
+        return None
     for entry in environ.split(b"\0"):
         if entry.startswith(MARK.encode() + b"="):
             marks = entry.partition(b"=")[2].decode(errors="replace").split("/")
             return [mark for mark in marks if _is_mark(mark)]
     return []
+
+
+def _may_be_in_exec(pid: int) -> bool:
+    """False for a process whose environment is empty for good: it was started with none."""
+    fields = _stat(pid)
+    if not _is_alive(fields):
+        return False
+    # The kernel sets the bounds of the environment before the address of the code, so an empty
+    # range is final only once that address is there.  A range that is not empty means that the exec
+    # ended between the two reads: the environment can be read now.
+    is_loaded = fields[_START_CODE] != "0"
+    return not is_loaded or fields[_ENV_START] != fields[_ENV_END]
 
 
 def _is_mark(text: str) -> bool:
@@ -136,7 +178,14 @@ def _stat(pid: int) -> list[str]:
 def _started(pid: int) -> str:
     """When a process started, in clock ticks since boot; empty when it is gone or only waits to be reaped."""
     fields = _stat(pid)
-    return fields[19] if fields and fields[0] not in "ZX" else ""
+    return fields[_STARTED] if _is_alive(fields) else ""
+
+
+def _is_alive(fields: list[str]) -> bool:
+    """True for a program that runs: not gone, not waiting to be reaped, and no thread of the kernel's."""
+    if not fields or fields[0] in "ZX":
+        return False
+    return not int(fields[_FLAGS]) & _KERNEL_THREAD
 
 
 def _namespace(pid: str) -> str:
@@ -146,13 +195,14 @@ def _namespace(pid: str) -> str:
         return "0"
 
 
-def _family(mark: str, suspects: Iterable[int]) -> dict[int, str]:
-    """The suspects that bear the mark and are alive, with all that descends from them; each with its start."""
-    alive = {pid: fields for pid in suspects if (fields := _stat(pid)) and fields[0] not in "ZX"}
-    family = {pid for pid in alive if mark in _marks(pid)}
-    while more := {pid for pid, fields in alive.items() if int(fields[1]) in family} - family:
+def _family(mark: str, suspects: Iterable[int], group: int) -> dict[int, str]:
+    """The living suspects that bear the mark or are in the group, and their descendants; each with its start."""
+    alive = {pid: fields for pid in suspects if _is_alive(fields := _stat(pid))}
+    family = {pid for pid, fields in alive.items() if group and int(fields[_GROUP]) == group}
+    family |= {pid for pid, marks in _marks_of(alive.keys() - family).items() if mark in marks}
+    while more := {pid for pid, fields in alive.items() if int(fields[_PARENT]) in family} - family:
         family |= more
-    return {pid: alive[pid][19] for pid in family - {os.getpid()}}
+    return {pid: alive[pid][_STARTED] for pid in family - {os.getpid()}}
 
 
 # --- killing -----------------------------------------------------------------------------------

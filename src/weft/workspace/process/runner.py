@@ -1,7 +1,7 @@
 """Running programs on this machine, without a sandbox.
 
 A command is over when its first process has exited, never when its pipes close: a background child may hold them for ever.  What it
-printed is then drained for a moment, and whatever it left behind is killed (`strays` says what is promised).
+printed is then drained for a moment, and whatever it left behind is killed (`orphans` says what is promised).
 
 A cancel kills at once, with everything below, and reaps before it goes on; a time-out asks first (SIGTERM) and kills after a grace.
 
@@ -27,7 +27,7 @@ import anyio
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.workspace.base import ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.process import orphans as strays
+from weft.workspace.process import orphans
 from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.environment import scrubbed
 
@@ -41,7 +41,7 @@ REAP_SECONDS = 2.0
 """How long a cancel waits for a killed process; one that hangs in the kernel cannot be waited for."""
 _CHUNK = 64 * 1024
 
-kill_orphans = strays.kill_orphans
+kill_orphans = orphans.kill_orphans
 _logger = logging.getLogger(__name__)
 _numbers = itertools.count(1)
 
@@ -54,7 +54,7 @@ class LocalRunner(Runner):
         self._environ = scrubbed(environ)
         # As the system takes it: to encode half a hundred variables anew costs every command as much as a small system call.
         self._encoded = _encoded(self._environ)
-        self._outer_mark = environ.get(strays.MARK, "")
+        self._outer_mark = environ.get(orphans.MARK, "")
         self._threads = DiskThreads()
         self._programs: dict[tuple[str, str], str | None] = {}
 
@@ -67,9 +67,9 @@ class LocalRunner(Runner):
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
-        mark = f"{strays.owner()}.{next(_numbers)}"
+        mark = f"{orphans.owner()}.{next(_numbers)}"
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
-        added = {**command.env, strays.MARK: outer + mark}
+        added = {**command.env, orphans.MARK: outer + mark}
         environ = {**self._encoded, **_encoded(added)}
         output = OutputCapture(on_output, is_endless=command.stop is not None)
         with closing(output), closing(OutputCapture(None)) as errors:
@@ -199,8 +199,11 @@ class _Process:
             with anyio.CancelScope(shield=True):
                 if not self._exited.is_set():
                     await self.exits_within(REAP_SECONDS)
-                if suspects := strays.left_any(self._popen.pid, self._seconds()):
-                    await threads.run(lambda: strays.kill_marked(mark, suspects))
+                leader = self._popen.pid
+                # Once reaped (where there are no process handles), the number may be another group's.
+                group = leader if self._popen.returncode is None else 0
+                if suspects := orphans.left_any(leader, self._seconds()):
+                    await threads.run(lambda: orphans.kill_marked(mark, suspects, group=group))
         finally:
             self._let_go()
 
