@@ -357,6 +357,75 @@ async def test_an_older_bubblewrap_that_lacks_a_switch_will_do(tmp_path: Path) -
     await sandbox.aclose()
 
 
+def planted_bubblewrap(folder: Path, marker: Path) -> None:
+    """A `bwrap` that writes its process number down each time it is started, and does its work."""
+    real = shutil.which("bwrap")
+    if real is None:
+        pytest.skip("bubblewrap is not installed")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bwrap").write_text(f'#!/bin/sh\necho $$ >> {marker}\nexec {real} "$@"\n')
+    (folder / "bwrap").chmod(0o755)
+
+
+async def test_a_bubblewrap_inside_the_project_is_never_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an absolute entry, relative ones, and a folder and a program outside that are links."""
+    marker = tmp_path / "ran"
+    project = tmp_path / "project"
+    planted_bubblewrap(project / "bin", marker)
+    planted_bubblewrap(project, marker)
+    (tmp_path / "folder").symlink_to(project / "bin")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "bwrap").symlink_to(project / "bwrap")
+    monkeypatch.chdir(project)
+    entries = f"{project}/bin:bin:.::{tmp_path}/folder:{tmp_path}/links:{os.environ['PATH']}"
+    sandbox = ProcessSandbox(environ={"PATH": entries}, folder=str(tmp_path / "sandbox"))
+    there = SandboxedProject(tmp_path, sandbox)
+    assert await sandbox.why_not((str(project),)) == ""
+    await there.shell("echo x > made")
+    assert there.read("made") == "x\n"
+    assert not marker.exists()
+    await sandbox.aclose()
+
+
+async def test_where_the_only_bubblewrap_is_inside_the_project_there_is_no_sandbox(
+    tmp_path: Path,
+) -> None:
+    marker = tmp_path / "ran"
+    planted_bubblewrap(tmp_path / "project" / "bin", marker)
+    environ = {"PATH": str(tmp_path / "project" / "bin")}
+    sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
+    there = SandboxedProject(tmp_path, sandbox)
+    assert await sandbox.why_not((str(there.project),)) == (
+        f"the only bubblewrap on PATH is {there.project}/bin/bwrap, which commands could replace; "
+        "install it outside of the project"
+    )
+    assert not marker.exists()
+    await sandbox.aclose()
+
+
+async def test_a_project_opened_later_does_not_run_under_a_bubblewrap_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """Outside of the first project it was as good as any; the second one's commands could replace it."""
+    marker = tmp_path / "ran"
+    later = tmp_path / "later"
+    planted_bubblewrap(later / "bin", marker)
+    environ = {"PATH": f"{later}/bin:{os.environ['PATH']}"}
+    sandbox = ProcessSandbox(environ=environ, folder=str(tmp_path / "sandbox"))
+    there = SandboxedProject(tmp_path, sandbox)
+    await there.shell("true")
+    pid = marker.read_text().strip()
+    assert Path(f"/proc/{pid}").exists()
+    assert await sandbox.why_not((str(later),)) == ""
+    assert not Path(f"/proc/{pid}").exists()
+    await there.shell("echo x > made")
+    assert there.read("made") == "x\n"
+    assert marker.read_text().strip() == pid, "it was not started again"
+    await sandbox.aclose()
+
+
 # --- how it ends
 
 

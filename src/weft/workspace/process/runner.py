@@ -30,6 +30,7 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process import orphans
 from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.environment import scrubbed
+from weft.workspace.process.search_path import find_program
 
 GRACE_SECONDS = 2.0
 """Between the polite signal of a time-out and the kill."""
@@ -61,7 +62,8 @@ class LocalRunner(Runner):
     def which(self, program: str, *, not_below: str = "") -> str | None:
         key = (program, not_below)
         if key not in self._programs:
-            self._programs[key] = _which(program, self._environ["PATH"], not_below)
+            outside = [not_below] if not_below else []
+            self._programs[key] = find_program(program, self._environ["PATH"], outside=outside)
         return self._programs[key]
 
     async def run(
@@ -330,13 +332,3 @@ def _explain(error: OSError | ValueError, command: ProcessCommand) -> ToolError:
             f"the system does not run {program!r} in {command.cwd!r}: {error.strerror}"
         )
     return RetryableToolError(f"could not start {program!r}: {error.strerror}")
-
-
-def _which(program: str, path: str, not_below: str) -> str | None:
-    for folder in path.split(":"):
-        found = os.path.join(folder, program)
-        if not_below and (os.path.realpath(folder) + "/").startswith(not_below.rstrip("/") + "/"):
-            continue
-        if os.path.isfile(found) and os.access(found, os.X_OK):
-            return found
-    return None

@@ -33,6 +33,7 @@ from weft.workspace.paths import WorkspaceRoots
 from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.environment import scrubbed
 from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
+from weft.workspace.process.search_path import find_program, lies_in
 from weft.workspace.sandbox.client import (
     SWITCH,
     Cell,
@@ -132,6 +133,10 @@ class ProcessSandbox:
         self._hidden = HiddenPaths(self._home, folders=[*hidden, folder], shown=self.options.shown)
         self._is_known_machine = os.uname().machine in NUMBERS
         self._keeper: Keeper | None = None
+        self._bubblewrap = ""
+        """The program that the keeper runs under."""
+        self._projects: set[str] = set()
+        """Folders that commands may write to: no program of the sandbox itself comes from there."""
         self._starting = anyio.Lock()
         self._broken = ""
         """Why there is none; found out once."""
@@ -150,6 +155,10 @@ class ProcessSandbox:
         if not self._broken and key in self._tried and self._is_up:
             return self._tried[key]
         async with self._starting:
+            # Before the search for bubblewrap: every program lies in the whole disk.
+            if why := _unfit(key):
+                return why
+            self._projects.update(key)
             try:
                 await self._start()
             except SandboxUnavailable as error:
@@ -197,7 +206,12 @@ class ProcessSandbox:
         if self._broken:
             raise SandboxUnavailable(self._broken)
         if self._is_up:
-            return
+            if not lies_in(self._bubblewrap, self._projects):
+                return
+            # A project opened later may hold the program that runs.  Where there is no other one,
+            # only this project goes without a sandbox; the projects before it keep theirs.
+            if not self._find("bwrap"):
+                raise SandboxUnavailable(self._no_bubblewrap())
         try:
             if not self.scratch.folder:
                 self._open_scratch()
@@ -216,15 +230,32 @@ class ProcessSandbox:
                 f"its folder cannot be made: {error.filename}: {error.strerror}"
             ) from error
 
+    def _find(self, name: str) -> str:
+        """A program for ourselves, which no command of any project can replace; empty without one.
+
+        Links are resolved here, once: what is started is the file that was looked at.
+        """
+        found = find_program(name, self._scrubbed["PATH"], outside=self._projects)
+        return os.path.realpath(found) if found else ""
+
+    def _no_bubblewrap(self) -> str:
+        found = find_program("bwrap", self._scrubbed["PATH"])
+        if found is None:
+            return "bubblewrap (the program bwrap) is not installed"
+        return (
+            f"the only bubblewrap on PATH is {found}, which commands could replace; "
+            "install it outside of the project"
+        )
+
     async def _open_keeper(self) -> None:
-        bubblewrap = _find("bwrap", self._scrubbed["PATH"])
-        if bubblewrap is None:
-            raise SandboxUnavailable("bubblewrap (the program bwrap) is not installed")
-        python = sys.executable or _find("python3", self._scrubbed["PATH"])
+        self._bubblewrap = self._find("bwrap")
+        if not self._bubblewrap:
+            raise SandboxUnavailable(self._no_bubblewrap())
+        python = sys.executable or self._find("python3")
         if not python:
             raise SandboxUnavailable("there is no Python interpreter to run the keeper")
         argv = keeper_command(
-            bubblewrap=bubblewrap,
+            bubblewrap=self._bubblewrap,
             python=python,
             scratch=self.scratch.base,
             network=self.options.network,
@@ -242,8 +273,6 @@ class ProcessSandbox:
 
     async def _try(self, roots: tuple[str, ...]) -> str:
         """Run something in a box over these folders; empty when it did what it should."""
-        if why := _unfit(roots):
-            return why
         box = self.box(roots, ScratchJob(label="", roots=roots, started_ns=0))
         command = ProcessCommand(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
         nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
@@ -666,12 +695,3 @@ async def _opened(argv: list[str]) -> Keeper:
     keeper = Keeper(argv)
     await keeper.open()
     return keeper
-
-
-def _find(program: str, path: str) -> str | None:
-    """A program on the search path."""
-    for folder in path.split(":"):
-        found = f"{folder}/{program}"
-        if os.path.isfile(found) and os.access(found, os.X_OK):
-            return found
-    return None
