@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.support.hostile_git import (
@@ -337,3 +340,36 @@ async def test_without_a_commit_or_a_repository_the_reason_is_said(
     (tmp_path / ".git/config").write_text("[core\n")
     with pytest.raises(FinalToolError, match="git cannot read"):
         await add_worktree(runner, str(tmp_path), tmp_path / "copies" / "one")
+
+
+ADDING = """
+import os, sys
+from pathlib import Path
+import anyio
+from weft.agents.worktree import add_worktree
+from weft.workspace import LocalRunner
+anyio.run(add_worktree, LocalRunner(os.environ), sys.argv[1], Path(sys.argv[2]))
+"""
+
+
+async def test_what_a_kill_amid_the_making_leaves_is_swept_by_the_next_one(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    project = make_repository(tmp_path / "project")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").write_text(
+        '#!/bin/sh\ncase "$*" in *" worktree add "*) kill -9 $PPID; exit 1;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    (programs / "git").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    killed = await anyio.run_process(
+        [sys.executable, "-c", ADDING, str(project), str(tmp_path / "copies" / "one")],
+        env=environ,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name[:5] for path in (tmp_path / "copies").iterdir()] == [".git-"]
+    (tmp_path / "copies" / ".two.removed").mkdir()  # a removal that a kill came into
+    await copy_of(runner, project)

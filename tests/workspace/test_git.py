@@ -110,3 +110,23 @@ async def test_without_git_that_is_said(tmp_path: Path) -> None:
     with pytest.raises(FinalToolError, match="no git on this machine"):
         async with open_safe_git(runner, repository, tmp_path):
             pass
+
+
+async def test_the_stand_in_of_a_dead_process_is_swept_and_that_of_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
+    project = make_repository(tmp_path / "project")
+    repository = find_repository(str(project))
+    assert repository is not None
+    scratch = tmp_path / "scratch"
+    runner = LocalRunner(os.environ)
+    left = scratch / ".git-left" / "repository"
+    left.mkdir(parents=True)
+    (left / "objects").symlink_to(project / ".git" / "objects")
+    (scratch / "copy").mkdir()
+    async with open_safe_git(runner, repository, scratch) as first:
+        assert not left.parent.exists()
+        async with open_safe_git(runner, repository, scratch):
+            assert await first.output("rev-parse", "HEAD") == git(project, "rev-parse", "HEAD")
+    assert os.listdir(scratch) == ["copy"]
+    assert git(project, "fsck", "--strict") == ""

@@ -31,6 +31,7 @@ from weft.workspace import (
 )
 
 _GITLINK = "160000 "
+_REMOVED = ".removed"
 
 
 class AgentWorktree(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ async def add_worktree(runner: Runner, project: str, folder: Path) -> AgentWorkt
     repository = await anyio.to_thread.run_sync(find_repository, project)
     if repository is None:
         raise FinalToolError("an isolated agent needs a git repository, and the project is in none")
-    await anyio.to_thread.run_sync(_make_private, folder.parent)
+    await anyio.to_thread.run_sync(_prepare, folder.parent)
     async with open_safe_git(runner, repository, folder.parent) as git:
         commit = await git.output("rev-parse", "--verify", "HEAD^{commit}")
         if commit is None:
@@ -91,8 +92,11 @@ async def remove_if_unchanged(runner: Runner, place: AgentWorktree) -> bool:
 # --- making ------------------------------------------------------------------------------------
 
 
-def _make_private(folder: Path) -> None:
+def _prepare(folder: Path) -> None:
+    """Make the private folder of all copies, without what a crash left of removed ones."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for removed in folder.glob(f".*{_REMOVED}"):
+        shutil.rmtree(removed, ignore_errors=True)
 
 
 def _same_place(project: str, top: str, folder: Path) -> str:
@@ -154,7 +158,8 @@ def _register(git: SafeGit, folder: Path) -> None:
     shutil.copytree(git.common / "worktrees" / folder.name, record, symlinks=True)
     if git.sparse:
         (record / "config.worktree").write_text(git.sparse)
-    handle, passing = tempfile.mkstemp(prefix=".git-", dir=folder.parent)
+    # In the stand-in's folder, which is swept after a crash, and on the same disk as the copy.
+    handle, passing = tempfile.mkstemp(dir=git.common)
     with os.fdopen(handle, "wb") as file:
         file.write(b"gitdir: " + os.fsencode(record) + b"\n")
     os.chmod(passing, 0o644)
@@ -240,7 +245,7 @@ async def _is_commit_elsewhere(git: SafeGit, head: str) -> bool:
 
 def _remove(folder: Path, record: Path) -> None:
     """Remove copy and record.  The copy is gone at once, so that no half of one is ever found."""
-    passing = folder.with_name(f".{folder.name}.removed")
+    passing = folder.with_name(f".{folder.name}{_REMOVED}")
     folder.rename(passing)
     _forget(record)
     shutil.rmtree(passing, ignore_errors=True)

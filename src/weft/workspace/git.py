@@ -16,13 +16,14 @@ What is left to git is reading: whatever changes the real repository is done by 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,8 @@ from weft.workspace.base import ProcessCommand, Runner, RunResult
 
 SECONDS: Final = 300.0
 _LARGEST_POINTER: Final = 64 * 1024
+_PLACE: Final = ".git-"
+"""What the names of the folders of stand-ins begin with."""
 _SWITCHES: Final = (
     # All of this follows from settings that are not there; said once more in case one slips in.
     *("--no-pager", "--no-optional-locks"),
@@ -203,16 +206,56 @@ async def open_safe_git(
     Raises:
         FinalToolError: there is no git, or the repository cannot be read.
     """
-    place = await anyio.to_thread.run_sync(
-        lambda: Path(tempfile.mkdtemp(prefix=".git-", dir=scratch))
-    )
+    place, lock = await anyio.to_thread.run_sync(_new_place, scratch)
     try:
         git = SafeGit(runner, repository, place)
         await git.prepare()
         yield git
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(lambda: shutil.rmtree(place, ignore_errors=True))
+            await anyio.to_thread.run_sync(_remove_place, place, lock)
+
+
+def _new_place(scratch: Path) -> tuple[Path, int]:
+    """A folder for a stand-in, and the lock that says that a living process uses it."""
+    _sweep(scratch)
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=_PLACE, dir=scratch))
+        # Until it is locked it looks like a leftover.  A sweep that took it for one has the lock, or
+        # has removed the folder already; then another one is made.
+        with suppress(FileNotFoundError):
+            handle = _open_folder(place)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                continue
+            except OSError:
+                pass  # a disk without locks: no sweep can get one either, so nothing is lost
+            if place.exists():
+                return place, handle
+            os.close(handle)
+
+
+def _sweep(scratch: Path) -> None:
+    """Remove the stand-ins of processes that were killed: their locks ended with them."""
+    for place in scratch.glob(f"{_PLACE}*"):
+        with suppress(OSError):
+            handle = _open_folder(place)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(place, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _remove_place(place: Path, lock: int) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    os.close(lock)
+
+
+def _open_folder(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 class SafeGit:
