@@ -36,10 +36,8 @@ from weft.export.transcript import (
     speaker,
     transcript,
 )
-from weft.messages import File, Image, Part, Text, Thinking, ToolCall
+from weft.messages import IMAGE_TYPES, File, Image, Part, Text, Thinking, ToolCall
 
-SHOWN_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Kinds of pictures that are shown.  Not SVG: it is a program of its own."""
 FOLDED_OVER: Final = 12_000
 """Characters of a message beyond which it is folded away below its beginning."""
 
@@ -167,7 +165,8 @@ def _prose(text: str) -> str:
 
 def _picture(image: Image) -> str:
     name = escape(plain(image.name or image.media_type))
-    if image.media_type not in SHOWN_PICTURES or not image.data:
+    # Not SVG, which is a program of its own.
+    if image.media_type not in IMAGE_TYPES or not image.data:
         return f'<p class="note">[image: {name}]</p>'
     source = f"data:{image.media_type};base64,{escape(image.data)}"
     return f'<img class="picture" alt="{name}" src="{source}">'

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from weft.messages import (
+    IMAGE_TYPES,
     CallResult,
     CallResults,
     ChatMessage,
@@ -36,9 +37,8 @@ NO_RESULT = "No result was recorded for this call."
 GO_ON = "Go on from where you stopped."
 BEGINNING = "(The conversation goes on from here.)"
 TOO_MANY = "[an older image left out: there are too many]"
-MOST_PICTURES = 20
+MOST_IMAGES = 20
 _AT_ONCE = 10
-PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
@@ -110,9 +110,9 @@ def _with_few_pictures(found: list[Turn]) -> list[Turn]:
     They go ten at a time, so that what a vendor has in its cache stays the same for a while.
     """
     total = sum(map(_pictures_in, found))
-    if total <= MOST_PICTURES:
+    if total <= MOST_IMAGES:
         return found
-    left_out = -(-(total - MOST_PICTURES) // _AT_ONCE) * _AT_ONCE
+    left_out = -(-(total - MOST_IMAGES) // _AT_ONCE) * _AT_ONCE
     thinned: list[Turn] = []
     for turn in found:
         here = min(left_out, _pictures_in(turn))
@@ -228,7 +228,7 @@ class _Shaper:
                 case Text():
                     shown: Text | Image = _whole(part)
                 case Image():
-                    shown = self._picture(part)
+                    shown = self._image(part)
                 case File():
                     shown = Text(text=_file(part))
                 case Thinking() | ToolCall():
@@ -269,7 +269,7 @@ class _Shaper:
     def _outcome(self, call: WireCall, result: CallResult | None) -> WireResult:
         if result is None:
             return WireResult(call=call, text=NO_RESULT, images=(), is_error=True)
-        shown = [self._picture(image) for image in result.images]
+        shown = [self._image(image) for image in result.images]
         notes = [note.text for note in shown if isinstance(note, Text)]
         text = "\n".join([result.text, *notes]) if result.text.strip() else "\n".join(notes)
         return WireResult(
@@ -279,11 +279,11 @@ class _Shaper:
             is_error=result.is_error,
         )
 
-    def _picture(self, image: Image) -> Image | Text:
+    def _image(self, image: Image) -> Image | Text:
         name = image.name or image.media_type
         if not self._info.sees_images:
             return Text(text=f"[image {name!r} left out: this model cannot see images]")
-        if image.media_type not in PICTURES:
+        if image.media_type not in IMAGE_TYPES:
             return Text(text=f"[image {name!r} left out: {image.media_type} is not supported]")
         if not image.data:
             return Text(text=f"[image {name!r} left out: its content is not at hand]")

@@ -9,12 +9,11 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.messages import Image
+from weft.messages import Image, ImageInfo, image_info, image_problem
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
-from weft.tools.images import MAX_BYTES, MAX_SIDE, picture
 from weft.tools.text import decode, in_lf, is_binary
 from weft.workspace import FileState
 
@@ -52,8 +51,9 @@ class ReadTool(Tool):
             if state is None:
                 near = await near_names(path, context.workspace)
                 raise FinalToolError(f"there is no file {path!r}{near}")
-            images = shown_picture(state)
-            shown = _about(state) if images else render(state, given.offset, given.limit)
+            info = shown_image(state)
+            images = (_image(state, info),) if info else ()
+            shown = _about(state, info) if info else render(state, given.offset, given.limit)
             if state.truncated:
                 return ToolOutcome(text=shown)
             context.reads.saw(state.path, state.hash)
@@ -62,29 +62,30 @@ class ReadTool(Tool):
         return PreparedCall(action=action(self.name, path, context, edits=False), run=run)
 
 
-def shown_picture(state: FileState) -> tuple[Image, ...]:
-    """The picture that a file holds, to be seen by the model; nothing when it holds none.
+def shown_image(state: FileState) -> ImageInfo | None:
+    """What is known of the image that a file holds; None when it holds none.
 
     Raises:
         FinalToolError: it is too large for models to see.
     """
-    found = picture(state.data)
-    if found is None or not is_binary(state.data):
-        return ()
-    if state.size > MAX_BYTES or max(found.width, found.height) > MAX_SIDE:
+    info = image_info(state.data)
+    if info is None or not is_binary(state.data):
+        return None
+    if problem := image_problem(info, state.size):
         raise FinalToolError(
-            f"{state.path!r} is a picture of {state.size:,} bytes, {found.width} x {found.height}; at most {MAX_BYTES:,} bytes and "
-            f"{MAX_SIDE} pixels on a side can be looked at. Make a smaller copy of it with the shell"
+            f"{state.path!r} cannot be shown: {problem}. Make a smaller copy of it with the shell"
         )
+    return info
+
+
+def _image(state: FileState, info: ImageInfo) -> Image:
     data = base64.b64encode(state.data).decode()
-    return (Image(media_type=found.media_type, data=data, name=state.path),)
+    return Image(media_type=info.media_type, data=data, name=state.path)
 
 
-def _about(state: FileState) -> str:
-    found = picture(state.data)
-    assert found is not None
-    size = f"{found.width} x {found.height}, {state.size:,} bytes"
-    return f"{state.path}: {found.media_type}, {size}. The picture itself is shown with this."
+def _about(state: FileState, info: ImageInfo) -> str:
+    size = f"{info.width} x {info.height}, {state.size:,} bytes"
+    return f"{state.path}: {info.media_type}, {size}. The image itself is shown with this."
 
 
 def render(state: FileState, offset: int, limit: int) -> str:
