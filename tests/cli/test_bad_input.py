@@ -38,7 +38,7 @@ def refused(weft: Weft, *arguments: str, stdin: str | bytes = b"", **env: str) -
         (["-p", "  \n"], 2, "there is no prompt"),
         (["-p"], 2, "there is no prompt"),
         (["-p", "@missing.txt"], 2, "there is no file 'missing.txt'"),
-        (["-p", "-i", "missing.png", "hi"], 2, "cannot read"),
+        (["-p", "-i", "missing.png", "hi"], 2, "there is no file"),
         (["-p", "-C", "/nowhere", "hi"], 2, "it does not exist"),
         (["-p", "-C", "/etc/passwd", "hi"], 2, "it is not a folder"),
         (["-p", "--add-dir", "/nowhere", "hi"], 2, "is not a folder"),

@@ -80,7 +80,7 @@ FAULTS: dict[str, str] = {
     "output has no cap": f"{J}results::test_a_flood_is_cut_for_the_model_and_kept_whole_beside_it",
     "children of a command outlive its time": f"{W}runner::test_a_command_that_will_not_end_is_killed",
     "a way to run commands ignores root and overlay": "project/test_markdown_commands::test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written",
-    "mentions are cut wrongly, or lead outside": "cli/test_prompts::test_a_mention_sends_the_file_and_leaves_the_text_alone",
+    "mentions are cut wrongly, or lead outside": "project/test_mentions::test_a_file_outside_is_asked_about_by_its_real_path",
     "each piece of an answer is a write": f"{J}seeds::test_a_stream_of_many_pieces_is_stored_as_one_message",
     "the document of hooks is behind the code": "hooks/test_hooks::test_every_moment_and_every_field_is_documented",
 }

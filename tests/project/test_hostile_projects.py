@@ -19,6 +19,7 @@ from tests.project.hostile import (
     Outside,
     sparse_file,
 )
+from weft.errors import UsageError
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool, SayText
 
@@ -172,7 +173,7 @@ async def test_odd_letters_break_nothing(place: Place, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("named", ["@../outside", "@link", "@up/outside", "@{outside}", "@pipe"])
-async def test_a_command_sends_no_file_along_that_is_not_the_projects(
+async def test_a_command_attaches_no_file_that_is_not_the_projects(
     place: Place, outside: Outside, named: str
 ) -> None:
     path = outside.file(CANARY)
@@ -181,8 +182,10 @@ async def test_a_command_sends_no_file_along_that_is_not_the_projects(
     os.mkfifo(place.project / "pipe")
     place.write(".weft/commands/trap.md", f"Look at {named.format(outside=path)}")
     life = Life(place)
-    assert CANARY not in await life.live()
-    assert "Look at" in repr(life.model.requests)
+    with pytest.raises(UsageError, match=r"is outside the project|is a named pipe") as refused:
+        await life.live()
+    assert CANARY not in str(refused.value)
+    assert CANARY not in repr(life.model.requests)
 
 
 # --- names ----------------------------------------------------------------------------------

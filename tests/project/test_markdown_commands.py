@@ -1,22 +1,18 @@
-"""Slash commands from Markdown files, and files that are named with @."""
+"""Slash commands from Markdown files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.hooks.hooking import Place, facts
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SystemNote
-from weft.messages import File, Image, Text
+from weft.messages import Text
 from weft.project.markdown_commands import ShellRequest, split_line
-from weft.project.mentions import LARGEST_TEXT, MOST_FILES, PICTURES, mentions_in, with_mentions
 from weft.providers import ModelInfo, ScriptedModel
-from weft.workspace.local import LocalWorkspace
 
 pytestmark = pytest.mark.anyio
 
@@ -304,71 +300,3 @@ async def test_secrets_in_what_a_command_prints_are_masked(place: Place) -> None
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         expanded = await session.expand_command("/a", ask=Person())
     assert key not in str(expanded.content)
-
-
-# --- mentions ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("look at @src/a.py", ("src/a.py",)),
-        ("@a and @b and @a", ("a", "b")),
-        ('see @"my notes.md" now', ("my notes.md",)),
-        ("write to me@example.org", ()),
-        ("(@a), [@b]", ("a", "b")),
-        ("is it @a.py?", ("a.py?",)),
-        ("@", ()),
-        ("@@a", ()),
-    ],
-)
-def test_names_are_found_where_a_person_means_them(text: str, names: tuple[str, ...]) -> None:
-    assert mentions_in(text) == names
-
-
-@given(st.text())
-def test_finding_names_takes_any_text(text: str) -> None:
-    names = mentions_in(text)
-    assert len(set(names)) == len(names)
-    assert all(name in text for name in names)
-
-
-async def test_files_of_the_project_go_along_and_the_text_stays(tmp_path: Path) -> None:
-    project = tmp_path / "p"
-    project.mkdir()
-    (project / "a.py").write_text("AAA")
-    (project / "picture.png").write_bytes(b"\x89PNG")
-    (project / "data").write_bytes(b"\xff\x00")
-    (project / "folder").mkdir()
-    (project / "large").write_bytes(b"x" * (LARGEST_TEXT + 1))
-    (tmp_path / "secret").write_text("SECRET")
-    (project / "link").symlink_to(tmp_path / "secret")
-    text = (
-        "Is it @a.py? See @picture.png, @alice, @folder, @data, @large, @link, @../secret "
-        f"and @{tmp_path}/secret, @a.py."
-    )
-    said, *parts = await with_mentions(text, LocalWorkspace(str(project)))
-    assert said == Text(text=text)
-    files = [part for part in parts if isinstance(part, File)]
-    assert files == [File(name="a.py", text="AAA")]
-    assert [part.name for part in parts if isinstance(part, Image)] == ["picture.png"]
-    [left_out] = [part.text for part in parts if isinstance(part, Text)]
-    assert "data: not a text" in left_out
-    assert "large: too large" in left_out
-    assert "SECRET" not in str(parts)
-
-
-async def test_no_message_takes_more_files_along_than_a_few(tmp_path: Path) -> None:
-    for number in range(MOST_FILES + 2):
-        (tmp_path / f"f{number}").write_text("x")
-    text = " ".join(f"@f{number}" for number in range(MOST_FILES + 2))
-    parts = await with_mentions(text, LocalWorkspace(str(tmp_path)))
-    assert sum(isinstance(part, File) for part in parts) == MOST_FILES
-    assert isinstance(parts[-1], Text)
-    assert "too many" in parts[-1].text
-
-
-def test_pictures_are_known_by_their_names() -> None:
-    from weft.cli.prompt_input import PICTURES as ON_THE_COMMAND_LINE
-
-    assert PICTURES == ON_THE_COMMAND_LINE

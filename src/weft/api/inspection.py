@@ -22,6 +22,7 @@ from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
+    from weft.project.mentions import AskRead
 
 
 class InspectionCalls(SessionHandle):
@@ -90,13 +91,18 @@ class InspectionCalls(SessionHandle):
         project = (await self._port()).state.about.project_path
         return list((await self._host.commands(project)).found.values())
 
-    async def expand_command(self, text: str, *, ask: Ask | None = None) -> ExpandedCommand:
-        """What a line `/name arguments` stands for, for a command from a Markdown file: send its `content` with its `options`.
+    async def expand_command(
+        self, text: str, *, ask: Ask | None = None, ask_read: AskRead | None = None
+    ) -> ExpandedCommand:
+        """What a line `/name arguments` stands for, for a command from a Markdown file: send its
+        `content` with its `options`.
 
-        `ask` is called for each shell command in it that needs leave, and says whether there is; without it such a command is
-        refused.  What is run is put on record first.  A cancel ends what runs.
+        `ask` is called for each shell command in it that needs permission, `ask_read` with the path
+        of each file outside the project that it names; each says whether it is allowed, and without
+        it the command is refused.  What is run is put on record first.  A cancel ends what runs.
 
         Raises:
-            UsageError: there is no such command, or a shell command in it may not be run; nothing was sent.
+            UsageError: there is no such command, a shell command in it may not be run, or a file
+                may not be read; nothing was sent.
         """
-        return await self._host.expand_command(self.id, text, ask, self._client)
+        return await self._host.expand_command(self.id, text, ask, self._client, ask_read)

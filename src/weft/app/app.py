@@ -25,6 +25,7 @@ from weft.config.providers import default_providers
 from weft.config.settings import Config, load_config
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.messages import File, Image, Text
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
 from weft.providers import Provider
@@ -42,6 +43,7 @@ from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
     from weft.hooks.config import HookBook
+    from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.hooked_port import HookSource
     from weft.runtime.sandbox import SandboxFactory
@@ -183,6 +185,38 @@ class App:
             return tuple(found)
         more = f"{len(found) - MOST_PROBLEMS + 1} more files"
         return (*islice(found, MOST_PROBLEMS - 1), more)
+
+    # -- files that prompts name
+
+    async def attach_files(
+        self, words: Sequence[str], *, ask: AskRead | None = None
+    ) -> tuple[Text | Image | File, ...]:
+        """The files that a prompt names with `@`, to be sent behind its text; it need not be open.
+
+        `words` are the arguments of a command line, or one whole message.  `ask` is called with the
+        path of each file outside the project and its added folders; without it such a prompt is
+        refused.
+
+        Raises:
+            UsageError: a file may not be read, or cannot be attached; `weft.project.mentions` says
+                which.
+        """
+        return await self._mentions(ask).attached(words)
+
+    async def read_images(self, paths: Sequence[str]) -> tuple[Image, ...]:
+        """The images at these absolute paths, which the user picked; it need not be open.
+
+        Raises:
+            UsageError: one is no image, or cannot be read.
+        """
+        return await self._mentions(None).images(paths)
+
+    def _mentions(self, ask: AskRead | None) -> MentionReader:
+        from weft.project.mentions import MentionReader  # only where a prompt names files
+
+        workspace = self._workspace(self.project_path)
+        home = str(self.places.user)
+        return MentionReader(workspace, home=home, redact=self._redact, ask=ask)
 
     def _read_config(self) -> Config:
         seen = self._look()

@@ -20,7 +20,7 @@ from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, CommandExit, first_of,
 from weft.cli.gc import collect_garbage_again
 from weft.cli.output_formats import make_sink
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import Said, compose, read_piped
+from weft.cli.prompt_input import Said, attached, compose, read_piped
 from weft.cli.session_options import (
     chosen_id,
     make_app,
@@ -55,7 +55,7 @@ def run_print(arguments: ParsedArguments) -> int:
     run = _Run(
         arguments,
         app,
-        () if streams_in else _said(arguments, app),
+        () if streams_in else _said(arguments),
         read_schema(schema) if schema is not None else None,
         hooks,
     )
@@ -69,11 +69,11 @@ def _hooks_to_come() -> HookBook:
     return HookBook()
 
 
-def _said(arguments: ParsedArguments, app: App) -> Said:
+def _said(arguments: ParsedArguments) -> Said:
     piped = read_piped(has_prompt=bool(arguments.words))
-    images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
-    said = compose(arguments.words, piped=piped, images=images, folder=app.project_path)
-    if not said and not (arguments.flag("continue") or arguments.text("resume")):
+    said = compose(arguments.words, piped=piped)
+    begins = not (arguments.flag("continue") or arguments.text("resume"))
+    if not said and not arguments.many("image") and begins:
         raise UsageError(
             'there is no prompt; give one (weft -p "What does this do?"), or pipe it in'
         )
@@ -109,6 +109,8 @@ class _Run:
         try:
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals, group.cancel_scope)
+                # Before the app opens: a prompt that is refused leaves nothing behind.
+                self._said += await self._attached()
                 async with self._app:
                     collect_garbage_again()
                     code = await self._in_app(await self._open())
@@ -117,6 +119,18 @@ class _Run:
             if not self._stop.signal:
                 self._fail(first_of(errors))
         return self._stop.code or code
+
+    def _is_slash(self) -> bool:
+        """True for what may be a command from a file, which only an open session knows."""
+        first = self._said[0] if self._said else None
+        return isinstance(first, Text) and first.text.startswith("/")
+
+    async def _attached(self) -> Said:
+        """The files of the prompt; those of a slash command are attached when it is expanded."""
+        if self._hooks is not None:
+            return ()
+        words = () if self._is_slash() else self._arguments.words
+        return await attached(self._app, words, images=self._arguments.many("image"))
 
     def _fail(self, error: BaseException) -> None:
         if not isinstance(error, BrokenPipeError):
@@ -232,10 +246,11 @@ class _Run:
     async def _send(self, session: Session, options: dict[str, Any]) -> Result:
         if self._said:
             content: Content = self._said
-            if isinstance(self._said[0], Text) and self._said[0].text.startswith("/"):
+            if self._is_slash():
                 from weft.cli.slash_prompt import expanded  # only where it may be a command
 
-                content, more = await expanded(session, self._said)
+                words = self._arguments.words
+                content, more = await expanded(self._app, session, self._said, words)
                 options = {**options, **more}
             return await session.send_message(content, **options)
         if await session.get_status() != "interrupted":

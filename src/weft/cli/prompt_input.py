@@ -1,39 +1,30 @@
-"""What is said to the model: words of the command line, what is piped in, and files that are named.
+"""Prompt input: the words of the command line, what is piped in, and the files that they name.
 
-`@path` as a word of its own must be a file; inside a longer text, `@path` sends the file along where there is one and is plain text
-otherwise (`@alice`).  The text itself is never changed.
+Which files those are, and whether they may be read, is decided in `weft.project.mentions`, for every
+edge.  What is piped in names none: a log or a diff is data, and an `@` in it is not the user's.
 """
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from weft.config.paths import leads_out
 from weft.errors import UsageError
 from weft.messages import File, Image, Text
 
+if TYPE_CHECKING:  # loaded where a prompt names files: it costs start-up time
+    from weft.app import App
+    from weft.project.mentions import AskRead
+
 MAX_BYTES = 10 * 1024 * 1024
-"""What one prompt may hold, all files together."""
+"""What may be piped in."""
 WAIT_SECONDS = 3.0
 """Silence on a pipe after which we say what we are waiting for."""
 
-PICTURES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-
 Said: TypeAlias = tuple[Text | Image | File, ...]
-
-_mention = re.compile(r"(?<![\w@/])@(\"[^\"\n]+\"|[^\s\"'`,;()<>\[\]{}]+)")
 
 
 def read_piped(has_prompt: bool) -> str:
@@ -53,13 +44,14 @@ def read_piped(has_prompt: bool) -> str:
         data += more
     if len(data) > MAX_BYTES:
         raise UsageError(
-            f"what is piped in is larger than {_size(MAX_BYTES)}; put it in a file and let the model read the parts it needs"
+            f"what is piped in is larger than {MAX_BYTES // 1024**2} MB; "
+            "put it in a file and let the model read the parts it needs"
         )
-    return _as_text(data, "what is piped in")
+    return _as_text(data)
 
 
 def _say_what_we_wait_for(fd: int) -> None:
-    """A pipe that nobody closes would hold us up for ever without a word."""
+    """A pipe that its writer keeps open would hold us up for ever without a word."""
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return
     import select  # only for pipes
@@ -71,126 +63,56 @@ def _say_what_we_wait_for(fd: int) -> None:
         )
 
 
-def compose(
-    words: Iterable[str], *, piped: str = "", images: Iterable[str] = (), folder: str = "."
-) -> Said:
-    """The parts of a prompt.
+def compose(words: Iterable[str], *, piped: str = "") -> Said:
+    """The text of a prompt, before any file is attached; nothing when it is empty.
 
     Raises:
-        UsageError: it is empty, not text or too large, or names a file that cannot be read.
+        UsageError: it is not text.
     """
-    texts: list[str] = []
-    named: list[str] = []
-    for word in words:
-        _check_word(word)
-        if (path := _file_word(word, folder)) is not None:
-            named.append(path)
-        else:
-            texts.append(word)
-    text = " ".join(texts)
-    named += [path for path in mentioned(text, folder) if path not in named]
+    text = " ".join(_checked(word) for word in words)
     whole = "\n\n".join(part for part in (text, piped) if part.strip())
-    parts: list[Text | Image | File] = [Text(text=whole)] if whole else []
-    parts += [_read_file(path, folder) for path in named]
-    parts += [_read_picture(path, folder) for path in images]
-    _check_size(parts)
-    return tuple(parts)
+    return (Text(text=whole),) if whole else ()
 
 
-def mentioned(text: str, folder: str) -> list[str]:
-    """The files that a text names with `@`, in order."""
-    found: list[str] = []
-    for match in _mention.finditer(text):
-        path = match.group(1).strip('"')
-        # A sentence may end right behind the name.
-        for candidate in (path, path.rstrip(".,:;!?")):
-            if candidate and os.path.isfile(_place(candidate, folder)):
-                if candidate not in found:
-                    found.append(candidate)
-                break
-    return found
+async def attached(
+    app: App, words: Iterable[str], *, images: Iterable[str] = (), ask: AskRead | None = None
+) -> Said:
+    """The files that these words name with `@`, and the images that the user picked.
+
+    Raises:
+        UsageError: one may not be read, or cannot be attached.
+    """
+    naming = [word for word in words if "@" in word]
+    picked = list(map(_absolute, images))
+    files = await app.attach_files(naming, ask=ask) if naming else ()
+    return (*files, *(await app.read_images(picked) if picked else ()))
 
 
-def _check_word(word: str) -> None:
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _checked(word: str) -> str:
     try:
         word.encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            "the prompt is not text: it holds bytes that are not UTF-8; name the file with @FILE or -i FILE instead"
+            "the prompt is not text: it holds bytes that are not UTF-8; "
+            "name the file with @FILE or -i FILE instead"
         ) from error
+    return word
 
 
-def _file_word(word: str, folder: str) -> str | None:
-    """The path of a word `@path`; None when it is no such word."""
-    if len(word) < 2 or not word.startswith("@"):
-        return None
-    path = word[1:]
-    if os.path.isfile(_place(path, folder)):
-        return path
-    if any(letter.isspace() for letter in word):
-        return None
-    raise UsageError(f"there is no file {path!r} (from {word!r})")
-
-
-def _read_file(path: str, folder: str) -> File | Image:
-    if os.path.splitext(path)[1].lower() in PICTURES:
-        return _read_picture(path, folder)
-    return File(name=path, text=_as_text(_read(path, folder), f"{path!r}"))
-
-
-def _read_picture(path: str, folder: str) -> Image:
-    kind = PICTURES.get(os.path.splitext(path)[1].lower())
-    if kind is None:
-        raise UsageError(
-            f"{path!r} is no picture that models take; those are {', '.join(sorted(PICTURES))}"
-        )
-    data = base64.b64encode(_read(path, folder)).decode()
-    return Image(media_type=kind, data=data, name=os.path.basename(path))
-
-
-def _read(path: str, folder: str) -> bytes:
-    if leads_out(os.path.expanduser(path), folder):
-        raise UsageError(
-            f"{path!r} leads out of the project by a symbolic link; "
-            "if you mean that file, name it by its own path"
-        )
-    try:
-        with open(_place(path, folder), "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {path!r}: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise UsageError(
-            f"{path!r} is larger than {_size(MAX_BYTES)}; name it without sending it along, and the model reads what it needs"
-        )
-    return data
-
-
-def _as_text(data: bytes, what: str) -> str:
+def _as_text(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{what} is not text (byte {error.start} is no UTF-8); pictures go with -i FILE"
+            f"what is piped in is not text (byte {error.start} is not UTF-8); "
+            "images go with -i FILE"
         ) from error
     if "\0" in text:
-        raise UsageError(f"{what} is not text (it holds NUL bytes); pictures go with -i FILE")
-    return text
-
-
-def _check_size(parts: Iterable[Text | Image | File]) -> None:
-    total = sum(
-        len(part.data) if isinstance(part, Image) else len(part.text.encode()) for part in parts
-    )
-    if total > MAX_BYTES * 4 // 3:
         raise UsageError(
-            f"the prompt is larger than {_size(MAX_BYTES)} with its files; let the model read what it needs"
+            "what is piped in is not text (it holds NUL bytes); images go with -i FILE"
         )
-
-
-def _place(path: str, folder: str) -> str:
-    return os.path.join(folder, os.path.expanduser(path))
-
-
-def _size(count: int) -> str:
-    return f"{count // (1024 * 1024)} MB"
+    return text

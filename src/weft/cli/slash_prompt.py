@@ -1,28 +1,41 @@
-"""A prompt that is a slash command from a Markdown file, where nobody sits at the chat."""
+"""Prompts outside the chat: a slash command from a Markdown file, or text that names files."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
-from weft.cli.prompt_input import Said
+from weft.app import App
+from weft.cli.prompt_input import Said, attached
 from weft.messages import Content, Text
 from weft.project.markdown_commands import split_line
 
+if TYPE_CHECKING:  # loaded where a prompt names files: it costs start-up time
+    from weft.project.mentions import AskRead
 
-async def expanded(session: Session, said: Said) -> tuple[Content, dict[str, Any]]:
-    """What to send, and its options; what is no command from a file stays as it is.
+
+async def expanded(
+    app: App,
+    session: Session,
+    said: Said,
+    words: Sequence[str],
+    ask_read: AskRead | None = None,
+) -> tuple[Content, dict[str, Any]]:
+    """What to send, and its options: a command filled in, or what was said with the files that its
+    words name.
 
     Raises:
-        UsageError: a shell command in it needs leave, which nobody is there to give.
+        UsageError: a shell command in it needs permission, or a file lies outside the project, and
+            there is no one to ask.
     """
     first, *rest = said
     line = split_line(first.text) if isinstance(first, Text) else None
     if (
-        line is None
-        or not isinstance(first, Text)
-        or line[0] not in {command.name for command in await session.list_commands()}
+        line is not None
+        and isinstance(first, Text)
+        and line[0] in {command.name for command in await session.list_commands()}
     ):
-        return said, {}
-    found = await session.expand_command(first.text)
-    return (*found.content, *rest), found.options
+        found = await session.expand_command(first.text, ask_read=ask_read)
+        return (*found.content, *rest), found.options
+    return (*said, *await attached(app, words, ask=ask_read)), {}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-
-from weft.workspace import project_folders
 
 
 class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,14 +37,3 @@ def places(environ: Mapping[str, str]) -> WeftPaths:
 def absolute(path: str) -> str:
     """The path as sessions store it."""
     return str(Path(path).expanduser().resolve())
-
-
-def leads_out(path: str, project: str) -> bool:
-    """True when a path lies in the repository as it is written, and a link leads it elsewhere."""
-    root = project_folders(project)[0].root
-    written = os.path.abspath(os.path.join(os.path.realpath(project), path))
-    return _is_in(written, root) and not _is_in(os.path.realpath(written), root)
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")

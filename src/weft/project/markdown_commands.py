@@ -21,10 +21,9 @@ import msgspec
 from weft.errors import UsageError, did_you_mean
 from weft.messages import Text
 from weft.project.frontmatter import setting_text, split_front_matter
-from weft.project.mentions import MENTION, Parts, attached, mentions_in
+from weft.project.mentions import MENTION, MentionReader, Parts, mentions_in
 from weft.workspace import (
     SourceFolder,
-    Workspace,
     list_folder,
     read_small_text,
 )
@@ -206,18 +205,19 @@ async def expand(
     command: MarkdownCommand,
     arguments: str,
     *,
-    workspace: Workspace,
+    files: MentionReader,
     run_shell: RunShell,
     redact: Callable[[str], str] = str,
 ) -> ExpandedCommand:
     """The message that a command stands for.
 
     Raises:
-        UsageError: a shell command in it may not be run, or an argument does not fit where it stands.
+        UsageError: a shell command in it may not be run, a file may not be read, or an argument
+            does not fit where it stands.
     """
     words = _words(arguments)
     pieces: list[str] = []
-    files: list[str] = []
+    names: list[str] = []
     shells = 0
     place = 0
     for token in _TOKEN.finditer(command.body):
@@ -231,7 +231,7 @@ async def expand(
             pieces.append(await run_shell(_in_shell(shell, arguments, words, command.name)))
         elif mention is not None:
             path = _filled(mention.strip('"'), arguments, words)
-            files.append(path)
+            names.append(path)
             pieces.append(f"@{path}")
         else:
             pieces.append(_filled(token.group(), arguments, words))
@@ -241,9 +241,9 @@ async def expand(
     text = "".join(pieces).strip()
     if command.agent:
         text = f"Have this done by the agent {command.agent!r}:\n\n{text}"
-    files += mentions_in(arguments)
+    names += mentions_in(arguments)
     return ExpandedCommand(
-        content=(Text(text=text), *await attached(files, workspace, redact)),
+        content=(Text(text=text), *await files.named(names)),
         options={"model": command.model} if command.model else {},
         name=command.name,
         agent=command.agent,

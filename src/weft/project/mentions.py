@@ -1,7 +1,15 @@
-"""`@path` in what is said: the file goes along where there is one in the project; otherwise it is plain text (`@alice`).
+"""File mentions: `@path` in a message attaches that file, the same way at every edge.
 
-Finding the names is a pure function.  Attaching reads through the workspace, so only files of the project and of the folders added to it can be
-named, whatever links say; what is too large, or no text, is left out and said so.  The text itself is never changed.
+- **A mention is a file or it is text.**  `@alice`, `@types/node` and `@/components/x` name nothing
+  and stay text; the text itself is never changed.  Only a word that is nothing but a path
+  (`@notes.md`) must be there: its user meant a file.
+- **Outside asks.**  What lies outside the project and the folders added to it is read only after
+  the user allowed it; where there is no user to ask, the message is refused.  The real path
+  decides, with every link followed, and it is what the user is shown.
+- **Content decides.**  An image is known by its magic bytes, text by its bytes; a name is a claim.
+- **Attached whole or refused.**  What is there and cannot be attached (a pipe, a device, too
+  large, neither text nor image) refuses the message with one sentence, before anything is sent.
+  A folder does not: `@src` is how users say where to look, so the model is told what it is.
 """
 
 from __future__ import annotations
@@ -9,103 +17,264 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+import shlex
+import stat
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
 
-from weft.errors import ToolError
-from weft.messages import File, Image, Text
+import anyio.to_thread
+
+from weft.errors import ToolError, UsageError
+from weft.messages import (
+    IMAGE_NAMES,
+    MAX_IMAGE_BYTES,
+    File,
+    Image,
+    Text,
+    image_info,
+    image_problem,
+)
+from weft.tools.text import decode, is_binary
 from weft.workspace import FileState, Workspace
+from weft.workspace.os_errors import kind_of
 
 MOST_FILES: Final = 20
-LARGEST_TEXT: Final = 256 * 1024
-LARGEST_PICTURE: Final = 5 * 1024 * 1024
-LARGEST_TOGETHER: Final = 8 * 1024 * 1024
-"""Bytes of all files that go along with one message."""
-PICTURES: Final = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+"""Files that one message attaches."""
+MOST_NAMES: Final = 1_000
+"""Names of one message that are looked for on the disk; those behind them stay text."""
+LARGEST_TEXT: Final = 1024 * 1024
+LARGEST_TOGETHER: Final = 10 * 1024 * 1024
+"""Bytes of all files that one message attaches."""
 
 _LETTER: Final = r"[^\s\"'`,;()<>\[\]{}"
 MENTION: Final = rf"(?<![\w@/.])@(\"[^\"\n]+\"|{_LETTER}@]{_LETTER}]*)"
 _mention: Final = re.compile(MENTION)
 _SENTENCE_END: Final = ".,:;!?"
+_LONGEST_PATH: Final = 4096
 
 Parts: TypeAlias = tuple[Text | Image | File, ...]
+AskRead: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks the user whether the file at this real path, outside the project, may be read."""
+
+
+class _Located(NamedTuple):
+    """Something that is there."""
+
+    name: str
+    """As the message names it."""
+    real: str
+    """Absolute, with every link followed."""
+    mode: int
 
 
 def mentions_in(text: str) -> tuple[str, ...]:
-    """The paths that a text names with `@`, each once, in order; whether there is such a file is another question.
+    """The paths that a text names with `@`, each once, in order; pure, so they need not be there.
 
     A path with spaces stands in quotes: `@"my notes.md"`.  An address (`a@b.org`) names nothing.
     """
     return tuple(dict.fromkeys(match.group(1).strip('"') for match in _mention.finditer(text)))
 
 
-async def with_mentions(
-    text: str, workspace: Workspace, redact: Callable[[str], str] = str
-) -> Parts:
-    """A text, and behind it the files that it names."""
-    return (Text(text=text), *await attached(mentions_in(text), workspace, redact))
+class MentionReader:
+    """Reads the files that messages name; one for a workspace and the user who is asked."""
 
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        home: str = "",
+        redact: Callable[[str], str] = str,
+        ask: AskRead | None = None,
+    ) -> None:
+        """`home` is what `~` means; without `ask`, what lies outside is refused."""
+        self._workspace = workspace
+        self._home = home
+        self._redact = redact
+        self._ask = ask
 
-async def attached(
-    names: Iterable[str], workspace: Workspace, redact: Callable[[str], str] = str
-) -> Parts:
-    """The files of these names as parts; names that are no file of the project give nothing."""
-    parts: list[Text | Image | File] = []
-    left_out: list[str] = []
-    room = LARGEST_TOGETHER
-    seen: set[str] = set()
-    for name in names:
-        found = await _find(name, workspace)
-        if found is None or found.path in seen:
-            continue
-        seen.add(found.path)
-        part = _part(found, redact)
-        if len(seen) > MOST_FILES or found.size > room:
-            part = f"{found.path}: too many or too large files in one message"
-        if isinstance(part, str):
-            left_out.append(part)
-            continue
-        room -= found.size
-        parts.append(part)
-    if left_out:
-        told = "; ".join(left_out)
-        parts.append(Text(text=f"\n[Not sent along: {told}. Read what you need with your tools.]"))
-    return tuple(parts)
+    async def attached(self, words: Iterable[str]) -> Parts:
+        """The files that these words name: the arguments of a command line, or a whole message.
 
+        Raises:
+            UsageError: one may not be read or cannot be attached, or a word is the path of no file.
+        """
+        given = [word.strip() for word in words]
+        return await self._parts(await anyio.to_thread.run_sync(self._locate_words, given))
 
-async def _find(name: str, workspace: Workspace) -> FileState | None:
-    """The file that is meant; a sentence may end right behind its name."""
-    for candidate in dict.fromkeys((name, name.rstrip(_SENTENCE_END))):
-        try:
-            if not candidate or workspace.is_outside(candidate):
+    async def named(self, names: Iterable[str]) -> Parts:
+        """The files of these names, which stand without their `@`; a name of no file gives nothing.
+
+        Raises:
+            UsageError: one may not be read, or cannot be attached.
+        """
+        given = list(names)
+        return await self._parts(await anyio.to_thread.run_sync(self._locate_all, given))
+
+    async def images(self, paths: Iterable[str]) -> tuple[Image, ...]:
+        """The images at these absolute paths.
+
+        Nothing is asked, wherever they lie: unlike a mention, which may come out of a pasted text
+        or a project's command file, such a path is an argument that the user gave for this very
+        purpose.
+
+        Raises:
+            UsageError: one is no image, or cannot be read.
+        """
+        found: list[Image] = []
+        for path in paths:
+            if len(found) == MOST_FILES:
+                raise UsageError(f"a message takes at most {MOST_FILES} images")
+            located = await anyio.to_thread.run_sync(self._locate, path)
+            if located is None:
+                raise UsageError(f"there is no file {path!r}")
+            if stat.S_ISDIR(located.mode):
+                raise UsageError(f"{path!r} is a folder, not an image")
+            image = _image(await self._read(located), path, os.path.basename(path))
+            if image is None:
+                raise UsageError(
+                    f"{path!r} is not an image that models take; those are {IMAGE_NAMES}"
+                )
+            found.append(image)
+        return tuple(found)
+
+    # -- locating: on a thread, for a network disk may take its time
+
+    def _locate_words(self, words: list[str]) -> list[_Located]:
+        found: list[_Located] = []
+        names: list[str] = []
+        for word in words:
+            whole = word[1:].strip('"') if len(word) > 1 and word[0] == "@" else ""
+            located = self._locate(whole)
+            if located is not None:
+                found.append(located)
+            elif whole and _is_path(whole):
+                raise UsageError(f"there is no file {whole!r} (from {word!r})")
+            else:
+                names += mentions_in(word)
+        return [*found, *self._locate_all(names)]
+
+    def _locate_all(self, names: list[str]) -> list[_Located]:
+        each = map(self._locate, islice(dict.fromkeys(names), MOST_NAMES))
+        return [located for located in each if located is not None]
+
+    def _locate(self, name: str) -> _Located | None:
+        """What a name means; None where nothing is.  It is only looked at, not opened."""
+        # A sentence may end right behind the name.
+        for candidate in dict.fromkeys((name, name.rstrip(_SENTENCE_END))):
+            # `@.` is the end of a sentence, not the project.  No path is longer than the system's
+            # limit, and to resolve one part by part is quadratic in its length.
+            if not candidate.strip("./") or len(candidate) > _LONGEST_PATH:
                 continue
-            real = await workspace.resolve(candidate)
-            found = await workspace.peek(real, limit=LARGEST_PICTURE + 1)
-        except ToolError:
-            continue
-        if found is not None:
-            return found
-    return None
+            try:
+                real = os.path.realpath(
+                    os.path.join(self._workspace.root, self._at_home(candidate))
+                )
+                # Refuses what is no path at all (NUL bytes, half characters): that stays text.
+                self._workspace.is_outside(real)
+                return _Located(candidate, real, os.lstat(real).st_mode)
+            except (OSError, ValueError, ToolError):
+                continue
+        return None
+
+    def _at_home(self, name: str) -> str:
+        return f"{self._home}{name[1:]}" if self._home and name.startswith("~/") else name
+
+    # -- judging and reading
+
+    async def _parts(self, located: list[_Located]) -> Parts:
+        found: dict[str, _Located] = {}
+        for each in located:
+            found.setdefault(each.real, each)
+        parts: list[Text | Image | File] = []
+        files = 0
+        room = LARGEST_TOGETHER
+        for each in found.values():
+            if stat.S_ISDIR(each.mode):
+                parts.append(_folder_note(each.name.rstrip("/")))
+                continue
+            files += 1
+            if files > MOST_FILES:
+                raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
+            state = await self._allowed(each)
+            parts.append(self._part(state, each.name))
+            room -= state.size
+            if room < 0:
+                size = LARGEST_TOGETHER // 1024**2
+                raise UsageError(f"a message attaches at most {size} MB of files; {_LET_IT_READ}")
+        return tuple(parts)
+
+    async def _allowed(self, located: _Located) -> FileState:
+        """The content of a file, after the user allowed it where that is needed."""
+        # Before the question: what cannot be read anyhow is not worth one.
+        _check_kind(located)
+        if self._workspace.is_outside(located.real):
+            if self._ask is None:
+                folder = shlex.quote(os.path.dirname(located.real))
+                raise UsageError(
+                    f"{located.real!r} is outside the project; "
+                    f"add its folder with --add-dir {folder} if it is to be read"
+                )
+            if not await self._ask(located.real):
+                raise UsageError(f"reading {located.real!r} was not allowed; nothing was sent")
+        return await self._read(located)
+
+    async def _read(self, located: _Located) -> FileState:
+        _check_kind(located)
+        try:
+            state = await self._workspace.peek(located.real, limit=MAX_IMAGE_BYTES + 1)
+        except ToolError as error:
+            raise UsageError(str(error)) from error
+        # The workspace follows a link that was put there meanwhile, and says what it came to: that
+        # is another file than the one that was judged, and perhaps allowed.
+        if state is None or state.path != self._workspace.relative(located.real):
+            raise UsageError(f"{located.name!r} changed while it was being read; try again")
+        return state
+
+    def _part(self, state: FileState, name: str) -> Image | File:
+        image = _image(state, name, state.path)
+        if image is not None:
+            return image
+        if state.size > LARGEST_TEXT:
+            raise UsageError(
+                f"{name!r} is larger than {LARGEST_TEXT // 1024**2} MB; {_LET_IT_READ}"
+            )
+        text = decode(state.data)
+        if text is None:
+            raise UsageError(
+                f"{name!r} is neither text nor an image that models take ({IMAGE_NAMES})"
+            )
+        return File(name=state.path, text=self._redact(text.text))
 
 
-def _part(found: FileState, redact: Callable[[str], str]) -> Image | File | str:
-    """The file as a part, or why it is none."""
-    kind = PICTURES.get(os.path.splitext(found.path)[1].lower())
-    if found.truncated or len(found.data) > (LARGEST_PICTURE if kind else LARGEST_TEXT):
-        return f"{found.path}: too large ({found.size:,} bytes)"
-    if kind is not None:
-        data = base64.b64encode(found.data).decode()
-        return Image(media_type=kind, data=data, name=found.path)
-    try:
-        text = found.data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return f"{found.path}: not a text"
-    if "\0" in text:
-        return f"{found.path}: not a text"
-    return File(name=found.path, text=redact(text))
+_LET_IT_READ: Final = "name it without the @, and the model reads the parts that it needs"
+
+
+def _is_path(name: str) -> bool:
+    """True for what only a path looks like; `@alice` may be anything."""
+    return not any(letter.isspace() for letter in name) and ("/" in name or "." in name)
+
+
+def _check_kind(located: _Located) -> None:
+    """Refuse what must not even be opened: a device may act on it, a pipe may wait for ever."""
+    if stat.S_ISLNK(located.mode):
+        raise UsageError(f"{located.name!r} is a symbolic link that cannot be followed")
+    if not stat.S_ISREG(located.mode):
+        raise UsageError(f"{located.name!r} is {kind_of(located.mode)}, not a regular file")
+
+
+def _image(state: FileState, name: str, shown: str) -> Image | None:
+    """The image that a file holds; None when it holds none."""
+    info = image_info(state.data)
+    if info is None or not is_binary(state.data):
+        return None
+    if problem := image_problem(info, state.size):
+        raise UsageError(f"{name!r} cannot be attached: {problem}")
+    data = base64.b64encode(state.data).decode()
+    return Image(media_type=info.media_type, data=data, name=shown)
+
+
+def _folder_note(name: str) -> Text:
+    return Text(
+        text=f"\n[{name} is a folder, so nothing of it is attached; list it with your tools.]"
+    )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
         MarkdownCommandSet,
         RunShell,
     )
+    from weft.project.mentions import AskRead
 
 
 class MarkdownCommands:
@@ -45,14 +46,21 @@ class MarkdownCommands:
         return msgspec.structs.replace(commands, found=free)
 
     async def expand(
-        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+        self,
+        session_id: SessionId,
+        text: str,
+        ask: Ask | None,
+        client: str = "",
+        ask_read: AskRead | None = None,
     ) -> ExpandedCommand:
         """What a line `/name arguments` stands for; `Session.expand_command` says how.
 
         Raises:
-            UsageError: there is no such command, or a shell command in it may not be run.
+            UsageError: there is no such command, a shell command in it may not be run, or a file
+                that it names may not be read.
         """
         from weft.project.markdown_commands import expand, named, split_line
+        from weft.project.mentions import MentionReader
 
         line = split_line(text)
         if line is None:
@@ -63,7 +71,12 @@ class MarkdownCommands:
         return await expand(
             command,
             line[1],
-            workspace=self._equipment.workspace(project),
+            files=MentionReader(
+                self._equipment.workspace(project),
+                home=self._equipment.home,
+                redact=self._equipment.redact,
+                ask=ask_read,
+            ),
             run_shell=await self._shell_for(port, command, ask, client),
             redact=self._equipment.redact,
         )

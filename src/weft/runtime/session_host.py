@@ -32,6 +32,7 @@ from weft.tools import OutputSchema
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
+    from weft.project.mentions import AskRead
 
 logger = logging.getLogger(__name__)
 
@@ -233,14 +234,20 @@ class SessionHost:
         return await self._markdown.of(project_path)
 
     async def expand_command(
-        self, session_id: SessionId, text: str, ask: Ask | None, client: str = ""
+        self,
+        session_id: SessionId,
+        text: str,
+        ask: Ask | None,
+        client: str = "",
+        ask_read: AskRead | None = None,
     ) -> ExpandedCommand:
         """What a line `/name arguments` stands for; `Session.expand_command` says how.
 
         Raises:
-            UsageError: there is no such command, or a shell command in it may not be run.
+            UsageError: there is no such command, a shell command in it may not be run, or a file
+                that it names may not be read.
         """
-        return await self._markdown.expand(session_id, text, ask, client)
+        return await self._markdown.expand(session_id, text, ask, client, ask_read)
 
     # -- what messages bring
 

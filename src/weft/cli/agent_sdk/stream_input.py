@@ -28,6 +28,7 @@ from weft.cli.slash_prompt import expanded
 from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.hooks.config import HookBook
+from weft.messages import Text
 from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
 from weft.view import SUCCESSFUL
 
@@ -51,6 +52,7 @@ class StreamInputSession:
         """`hooks` are those of the program, which it may hand over; with `asks`, it also answers
         requests for permission."""
         assert isinstance(sink, StreamSink)
+        self._app = app
         self._session = session
         self._sink = sink
         self._options = options
@@ -93,7 +95,9 @@ class StreamInputSession:
         try:
             if self._control.refusal:
                 raise UsageError(f"the message was not sent: {self._control.refusal}")
-            content, more = await expanded(self._session, said)
+            words = [part.text for part in said if isinstance(part, Text)]
+            ask_read = self._ask_read if self._asks else None
+            content, more = await expanded(self._app, self._session, said, words, ask_read)
             result = await self._talk.send(
                 lambda: self._session.send_message(content, **{**self._options, **more})
             )
@@ -103,6 +107,16 @@ class StreamInputSession:
         if not self._talk.is_unread:
             self._sink.finish(result)
         return OK if result.finish_reason in SUCCESSFUL else FAILED
+
+    async def _ask_read(self, path: str) -> bool:
+        """Ask the program whether a file outside the project may be read; only a clear yes is one."""
+        dialect = self._sink.dialect
+        answer = await self._channel.ask(
+            subtype="can_use_tool",
+            tool_name=dialect.tool("read"),
+            input=dialect.input("read", {"path": path}),
+        )
+        return isinstance(answer, Mapping) and answer.get("behavior") == "allow"
 
     async def _read(self, sending: MemoryObjectSendStream[Said]) -> None:
         lines = LineReader(0)

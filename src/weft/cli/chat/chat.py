@@ -7,7 +7,8 @@ Commands live in `commands`, questions in `questions`; this module only keeps th
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -34,7 +35,7 @@ from weft.cli.chat.screen import (
 from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.local_model import make_ready
-from weft.cli.prompt_input import Said, compose
+from weft.cli.prompt_input import Said, attached, compose
 from weft.cli.session_options import SessionOptions
 from weft.cli.trust_text import left_out
 from weft.errors import WeftError
@@ -91,23 +92,32 @@ class Chat:
         self,
         *,
         first: Said = (),
+        words: Sequence[str] = (),
         resume: SessionId | None = None,
         fork: bool = False,
         picks: bool = False,
     ) -> None:
-        """Talk.  `first` is said at once; `resume` is the session to go on with, or (`picks`) the person picks one."""
+        """Talk.  `first` is sent at once, with the files that `words` name; `resume` is the session
+        to go on with, or (`picks`) the user picks one."""
         async with anyio.create_task_group() as group:
             self._group = group
             await group.start(self.screen.run)
             group.start_soon(self._put_questions)
-            group.start_soon(self._safely, self._begin, first, resume, fork, picks)
+            send_first = partial(self._send_first, first, words) if first else None
+            group.start_soon(self._safely, self._begin, send_first, resume, fork, picks)
             try:
                 await self._take_inputs()
             finally:
                 self._leave_screen()
             group.cancel_scope.cancel()
 
-    async def _begin(self, first: Said, resume: SessionId | None, fork: bool, picks: bool) -> None:
+    async def _begin(
+        self,
+        send_first: Callable[[], Awaitable[None]] | None,
+        resume: SessionId | None,
+        fork: bool,
+        picks: bool,
+    ) -> None:
         for line in left_out(await self._app.project_problems()):
             self.screen.show(NoteBlock(text=line, level="warning"))
         await self.ask_trust()
@@ -115,11 +125,19 @@ class Chat:
             await self._commands.pick(fork=fork)
         elif resume is not None:
             await self.switch(resume, fork=fork)
-        if first:
-            await self.say(first)
+        if send_first is not None:
+            await send_first()
         elif picks or resume is not None:
             # Only of the session opened here: by now the user may have opened another, which was offered then.
             await self.offer_to_go_on()
+
+    async def _send_first(self, first: Said, words: Sequence[str]) -> None:
+        try:
+            files = await attached(self._app, words, ask=self._asker.ask_read)
+            await self.say((*first, *files))
+        except WeftError:
+            self.screen.put_back(" ".join(words))
+            raise
 
     def _leave_screen(self) -> None:
         """What was being said stays on the screen, as far as it came."""
@@ -170,7 +188,7 @@ class Chat:
     async def say_text(self, text: str) -> None:
         """Say something: it starts a turn, or is heard before the next step."""
         try:
-            await self.say(compose([text], folder=self._app.project_path))
+            await self.say(await self._composed(text))
         except WeftError:
             # Nothing typed is lost: it goes back where it was typed.
             self.screen.put_back(text)
@@ -183,11 +201,14 @@ class Chat:
             await self.say_text(text)
             return
         try:
-            said = compose([text], folder=self._app.project_path)
+            said = await self._composed(text)
             await session.queue_follow_up(said, **self.conversation.options())
         except WeftError:
             self.screen.put_back(text)
             raise
+
+    async def _composed(self, text: str) -> Said:
+        return (*compose([text]), *await attached(self._app, [text], ask=self._asker.ask_read))
 
     async def _safely(self, call: object, *given: object) -> None:
         """A command that fails says so and hurts nobody."""
@@ -227,7 +248,9 @@ class Chat:
         """Send what a command from a Markdown file stands for."""
         session = await self._begin_session()
         try:
-            expanded = await session.expand_command(text, ask=self._asker.ask_shell)
+            expanded = await session.expand_command(
+                text, ask=self._asker.ask_shell, ask_read=self._asker.ask_read
+            )
             await self.conversation.say(expanded.content, expanded.options)
         except WeftError:
             self.screen.put_back(text)

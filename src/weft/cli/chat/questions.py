@@ -10,6 +10,7 @@ from weft.app import App
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
+from weft.cli.sanitize import visible
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
@@ -63,6 +64,16 @@ class UserQuestions:
         question = ChoiceQuestion(
             title="May it run this?",
             rows=(ChoiceRow("Yes, run it"), ChoiceRow("No, and do not send the command")),
+            hint="1-2; Esc is no",
+            picked=-1,
+        )
+        return await self._screen.choose(question) == 0
+
+    async def ask_read(self, path: str) -> bool:
+        """Whether a file outside the project, which a message names, may be read."""
+        question = ChoiceQuestion(
+            title=f"Allow reading {visible(path)}?",
+            rows=(ChoiceRow("Yes, attach it"), ChoiceRow("No, and do not send the message")),
             hint="1-2; Esc is no",
             picked=-1,
         )

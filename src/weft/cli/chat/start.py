@@ -20,7 +20,7 @@ from weft.cli.chat.screen import ChatScreen
 from weft.cli.exit_codes import OK, CommandExit, first_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import Said, compose
+from weft.cli.prompt_input import Said, attached, compose
 from weft.cli.session_options import chosen_id, make_app, wanted_of
 from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
@@ -33,8 +33,7 @@ def run_chat(arguments: ParsedArguments) -> int:
         if arguments.text(option) is not None:
             raise UsageError(f"--{option.replace('_', '-')} works with -p only")
     app = make_app(arguments)
-    images = [os.path.abspath(os.path.expanduser(path)) for path in arguments.many("image")]
-    first = compose(arguments.words, images=images, folder=app.project_path)
+    first = compose(arguments.words)
     restore = keep_terminal()
     stop = StopSignal()
     stop.at_the_end(restore)
@@ -87,6 +86,7 @@ class _Start:
     async def main(self) -> int:
         """Run the chat; returns the exit code."""
         chat: Chat | None = None
+        self._first += await attached(self._app, (), images=self._arguments.many("image"))
         try:
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals)
@@ -117,7 +117,8 @@ class _Start:
             )
         self._greet(chat, begins=resume is None and not picks)
         fork = self._arguments.flag("fork")
-        await chat.run(first=self._first, resume=resume, fork=fork, picks=picks)
+        words = self._arguments.words
+        await chat.run(first=self._first, words=words, resume=resume, fork=fork, picks=picks)
 
     def _greet(self, chat: Chat, *, begins: bool) -> None:
         chat.screen.show(
