@@ -15,14 +15,17 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
+from weft.workspace.skipped_folders import skipped_for
+
 NAME: Final = ".gitignore"
 """How ignore files are called."""
-NEVER: Final = frozenset({".git", ".hg", ".svn"})
+NEVER: Final = frozenset(skipped_for("version control"))
 """Folders and files of version control itself: never looked at, whatever the rules say."""
 _MAX_BYTES = 256 * 1024
 _MOST_FOLDERS = 20_000
 _NAMED = 1_000
-_USUAL = "node_modules/\n__pycache__/\n.venv/\nvenv/\n.tox/\n.mypy_cache/\n.ruff_cache/\n.pytest_cache/\n.hypothesis/\n"
+# Not the build output: `build/` is a source folder in many projects, and its own ignore file can tell.
+_USUAL = "".join(f"{name}/\n" for name in skipped_for("dependencies", "cache"))
 """What is left out unless a project's own file takes it back."""
 
 

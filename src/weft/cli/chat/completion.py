@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,15 +11,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from weft.cli.sanitize import clean_line
+from weft.project.file_list import list_files
 from weft.project.slash_commands import COMMANDS, taken_names
 
-MAX_FILES = 20_000
-MAX_SECONDS = 0.5
 SHOWN = 50
 FRESH_SECONDS = 10.0
-_SKIPPED = frozenset(
-    {"node_modules", "__pycache__", "target", "dist", "build", "venv", "site-packages"}
-)
 
 
 class OfferedCommand(NamedTuple):
@@ -113,7 +108,7 @@ class ProjectFileList:
     def matching(self, word: str) -> list[str]:
         """Files for what was typed: by name first, then anywhere in the path, then letters in order; shorter first."""
         if time.monotonic() - self._looked > FRESH_SECONDS:
-            self._found = list(walk(self._folder))
+            self._found = list(list_files(self._folder))
             self._looked = time.monotonic()
         wanted = word.casefold()
         ranked = [
@@ -132,30 +127,3 @@ def _rank(path: str, wanted: str) -> int | None:
         return 1
     letters = iter(path)
     return 2 if len(wanted) > 2 and all(letter in letters for letter in wanted) else None
-
-
-def walk(folder: str) -> Iterable[str]:
-    """Files below a folder, the near ones first; no hidden and no made folders, bounded in number and time.
-
-    No program is asked (git would run what the repository's settings name), and no link is followed.
-    """
-    until = time.monotonic() + MAX_SECONDS
-    waiting, found = [""], 0
-    while waiting and found < MAX_FILES and time.monotonic() < until:
-        following: list[str] = []
-        for relative in waiting:
-            try:
-                entries = sorted(os.scandir(os.path.join(folder, relative)), key=lambda e: e.name)
-            except OSError:
-                continue
-            for entry in entries:
-                path = f"{relative}{entry.name}"
-                if entry.name.startswith(".") or not path.isprintable():
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _SKIPPED:
-                        following.append(f"{path}/")
-                else:
-                    found += 1
-                    yield path
-        waiting = following

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from weft.workspace.skipped_folders import SKIPPED_FOLDERS
+
 HOME_FOLDERS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla"),
     *(".thunderbird", ".config/gcloud", ".config/gh", ".config/op", ".config/weft"),
@@ -32,20 +34,6 @@ _PATTERNS = ("example", "sample", "template", "dist", "defaults", "schema")
 """How a `.env.NAME` is called that holds no secret but shows what one looks like."""
 _DEPTH = 3
 _MOST_FOLDERS = 300
-_NEVER = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        "node_modules",
-        ".venv",
-        "venv",
-        "__pycache__",
-        "target",
-        "dist",
-        "build",
-    }
-)
 
 
 class HiddenPaths:
@@ -133,7 +121,7 @@ def _listing(folder: str) -> tuple[list[str], list[str]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _NEVER:
+                if entry.name not in SKIPPED_FOLDERS:
                     folders.append(entry.path)
             elif is_secret_file(entry.name) and entry.is_file():
                 files.append(entry.path)  # of a link, what it leads to is hidden
