@@ -65,6 +65,8 @@ class HttpClient(HttpTransport):
     async def _send(self, request: HttpRequest) -> AsyncGenerator[HttpReply]:
         where = target(request.url)
         proxy = None if request.unix_socket else self._proxies.for_target(where)
+        # Proxy and socket are part of the key: an open connection must not carry a request that is
+        # meant to take another way.
         key = (where.scheme, where.host, where.port, request.unix_socket, proxy)
         connection, reply = await self._ask(request, where, proxy, key)
         try:
@@ -93,6 +95,7 @@ class HttpClient(HttpTransport):
                     connection = None
                     continue
                 raise
+            # A cancel too: a connection whose reply may still arrive must not go back to the pool.
             except BaseException:
                 connection.release()
                 raise
@@ -104,6 +107,8 @@ class HttpClient(HttpTransport):
         connections = self._idle.get(key)
         oldest = asyncio.get_running_loop().time() - MAX_IDLE_SECONDS
         while connections:
+            # The newest first: the server is least likely to have closed that one, and the others
+            # reach their age.
             connection = connections.pop()
             if connection.is_open and connection.idle_since >= oldest:
                 return connection
@@ -152,6 +157,7 @@ class HttpClient(HttpTransport):
         for address in await self._addresses(host, port):
             try:
                 return await self._dial(address, port, where)
+            # Without a resolver of ours asyncio has tried every address of the name itself.
             except ConnectionError:
                 if self._resolve is None:
                     raise
@@ -167,6 +173,8 @@ class HttpClient(HttpTransport):
             partial(HttpConnection, where.host) if is_plain else asyncio.Protocol,
             address,
             port,
+            # RFC 8305: else a host with a dead IPv6 route costs the whole connect timeout. It needs
+            # a name to resolve, so it is no use for a pinned or literal address.
             happy_eyeballs_delay=None if self._resolve or is_literal(address) else 0.25,
         )
         if isinstance(protocol, HttpConnection):
@@ -180,8 +188,11 @@ class HttpClient(HttpTransport):
             secured = await asyncio.get_running_loop().start_tls(
                 transport, connection, self._tls_context(), server_hostname=where.host
             )
+            # What asyncio returns when the server closed the connection during the handshake.
             if secured is None:
                 raise ConnectionResetError("the other side closed the connection")
+            # `start_tls` switches the protocol of a connection that is made, so it does not call
+            # this.
             connection.connection_made(secured)
         except BaseException:
             transport.abort()
@@ -218,14 +229,19 @@ def _system_trust() -> ssl.SSLContext:
 
 def _head(request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None) -> bytes:
     path = where.path
+    # Identity: a compressor would hold small events back until its block is full.
     lines = [f"host: {where.authority}", "accept-encoding: identity"]
     if proxy is not None and where.scheme == "http":
+        # RFC 9112, 3.2.2: a proxy gets the whole URI.
         path = f"http://{where.authority}{where.path}"
         if proxy.authorization:
             lines.append(f"proxy-authorization: {proxy.authorization}")
+    # RFC 9110, 8.6: a POST without a body says so; some servers answer 411 to one that has no
+    # length.
     if request.body or request.method not in ("GET", "HEAD"):
         lines.append(f"content-length: {len(request.body)}")
     lines += [f"{name}: {value}" for name, value in request.headers]
+    # A key that was pasted with its line break would begin a header of its own.
     for line in lines:
         if "\r" in line or "\n" in line:
             raise UsageError(
@@ -241,7 +257,7 @@ def _head(request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None) -> 
 
 
 def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
-    """The error for people; a certificate that is not trusted will not be so the next time either."""
+    """The error as the user reads it; an untrusted certificate is not worth a retry."""
     reason = error.strerror or str(error) or type(error).__name__
     if isinstance(error, ConnectionRefusedError) or _all_refused(str(error)):
         reason = "nothing listens there; is it running, and is the base URL right?"

@@ -16,7 +16,7 @@ from weft.errors import ProviderUnavailable
 from weft.transport.base import HttpReply
 
 MAX_BUFFERED = 1024 * 1024
-"""Bytes of a body that wait for a reader before the socket is left alone."""
+"""Bytes of a body that wait for a reader before the socket is no longer read."""
 MAX_HEAD = 256 * 1024
 """Bytes that a reply's head may have."""
 
@@ -42,13 +42,15 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reply is None:
-            self.close()  # nobody asked: what comes next could be taken for an answer
+            self.close()  # unasked bytes could be taken for the next request's answer
             return
         self._reply.feed(data)
 
     def eof_received(self) -> bool:
         if self._reply is not None:
             self._reply.ended()
+        # False lets asyncio close our side too: HTTP/1.1 has no use for a connection that is half
+        # closed.
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -64,6 +66,7 @@ class HttpConnection(asyncio.Protocol):
         self.requests += 1
         self._reply = StreamedReply(self, self._host, self._loop, idle_seconds)
         if body:
+            # One call: a head that is written alone leaves as a packet of its own.
             self._transport.writelines((head, body))
         else:
             self._transport.write(head)
@@ -74,7 +77,11 @@ class HttpConnection(asyncio.Protocol):
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.stop_watching()
+            # Only after the last byte of the reply: a rest in the socket would be read as the
+            # beginning of the next one.
             if reply.is_complete and reply.keeps_alive and self.is_open:
+                # A slow reader may have left the socket paused; asyncio would then not notice that
+                # the server closes it while it is idle.
                 self.resume()
                 self.idle_since = self._loop.time()
                 return True
@@ -88,7 +95,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def pause(self) -> None:
-        """Leave the socket alone until `resume`."""
+        """Stop reading the socket until `resume`."""
         if self._transport is not None and self.is_open:
             self._transport.pause_reading()
 
@@ -120,6 +127,8 @@ class StreamedReply(HttpReply):
         self._parser = httptools.HttpResponseParser(self)
         self._has_head = False
         self._head_bytes = 0
+        # Framed: the body has an end of its own. Over: what arrives now is a second reply, which
+        # was not asked for.
         self._is_framed = False
         self._is_over = False
         self._unzip: zlib._Decompress | None = None
@@ -144,6 +153,7 @@ class StreamedReply(HttpReply):
 
     async def read(self) -> bytes:
         """The next bytes of the body, or none at its end."""
+        # The buffer before the error: text that came before a break belongs to the caller.
         while not self._buffer:
             if self._error is not None:
                 raise self._error
@@ -155,6 +165,7 @@ class StreamedReply(HttpReply):
         self._buffered = 0
         if self._is_paused:
             self._is_paused = False
+            # While the socket was paused the silence was ours, not the server's.
             self._last = self._loop.time()
             self._connection.resume()
         return data
@@ -167,6 +178,8 @@ class StreamedReply(HttpReply):
             self._waiter = None
 
     def _wake(self) -> None:
+        # A reader that was cancelled in this very step leaves a future that is done already; to set
+        # its result again would raise.
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -176,7 +189,7 @@ class StreamedReply(HttpReply):
         """Take bytes from the socket."""
         self.got_bytes = True
         if self.is_complete:
-            self.keeps_alive = False  # more than was announced: not to be trusted again
+            self.keeps_alive = False  # more bytes than announced: do not reuse the connection
             return
         if not self._has_head:
             self._head_bytes += len(data)
@@ -184,7 +197,9 @@ class StreamedReply(HttpReply):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._garbled(error)
-        if self._has_head:  # a head that comes in drops is no answer
+        # Bytes of the head are no sign of life: a server that sends it byte by byte would otherwise
+        # hold the request for ever.
+        if self._has_head:
             self._last = self._loop.time()
         elif self._head_bytes > MAX_HEAD:
             self.fail(f"{self._host} sent an endless head", None)
@@ -223,7 +238,7 @@ class StreamedReply(HttpReply):
             self.ended()
 
     def fail(self, message: str, cause: Exception | None) -> None:
-        """Give up; whoever reads gets what came before, then the error."""
+        """Give up; the reader gets what came before, then the error."""
         if self._error is None:
             self._error = ProviderUnavailable(message)
             self._error.__cause__ = cause
@@ -232,7 +247,7 @@ class StreamedReply(HttpReply):
         self._wake()
 
     def stop_watching(self) -> None:
-        """Nobody reads any more."""
+        """The reader is gone: stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -242,6 +257,8 @@ class StreamedReply(HttpReply):
         if self.is_complete or self._error is not None:
             self._timer = None
             return
+        # Checked only when the timer fires: to move a timer at every chunk would be a heap
+        # operation for every chunk of a stream.
         if self._is_paused or self._buffer:
             self._last = self._loop.time()
         quiet = self._loop.time() - self._last
@@ -264,6 +281,8 @@ class StreamedReply(HttpReply):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_over:
             return
+        # RFC 9110 leaves bytes above ASCII in a value to the application; Latin-1 takes every byte
+        # and so cannot fail on a hostile header.
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -276,10 +295,14 @@ class StreamedReply(HttpReply):
             return
         self.status = status
         headers = self.headers
+        # RFC 9112, 6.3: chunks, a length, or a status that has no body. Everything else ends with
+        # the connection, and then one that is closed too early cannot be told from the end.
         chunked = "chunked" in headers.get("transfer-encoding", "").lower()
         self._is_framed = chunked or "content-length" in headers or status in (204, 304)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding in ("gzip", "deflate", "x-gzip"):
+            # We ask for identity, but some proxies compress all the same. 32 + 15: zlib tells gzip
+            # from deflate by the header.
             self._unzip = zlib.decompressobj(wbits=47)
         elif encoding not in ("identity", ""):
             self.fail(
@@ -311,6 +334,7 @@ class StreamedReply(HttpReply):
 
     def _is_unpacked(self) -> bool:
         """Whether nothing is missing of what was compressed; says so if it is."""
+        # A body of no bytes at all is whole: servers name an encoding for empty bodies too.
         if self._unzip is None or self._unzip.eof or not self._has_packed:
             return True
         self.fail(f"{self._host} sent a damaged compressed body", None)
@@ -321,6 +345,7 @@ class StreamedReply(HttpReply):
         assert self._unzip is not None
         self._has_packed = True
         try:
+            # With a limit, zlib keeps what it did not decompress in `unconsumed_tail`.
             plain = self._unzip.decompress(body, 20 * MAX_BUFFERED)
         except zlib.error as error:
             self.fail(f"{self._host} sent a damaged compressed body", error)

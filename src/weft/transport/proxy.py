@@ -35,6 +35,7 @@ def target(url: str) -> UrlTarget:
         UsageError: it is no http or https URL.
     """
     try:
+        # `urlsplit` raises for a bracket that is not closed, `port` for a number out of range.
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
@@ -77,6 +78,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
         return _proxy(address)
 
     def _is_excepted(self, where: UrlTarget) -> bool:
+        # NO_PROXY has no standard. As in curl and Go: commas or spaces, names that cover their
+        # subdomains, networks, ports, and `*` for everything.
         for entry in self.no_proxy.replace(" ", ",").split(","):
             name, port = _name_and_port(entry.strip().lower())
             if not name or (port and int(port) != where.port):
@@ -87,7 +90,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _name_and_port(entry: str) -> tuple[str, str]:
-    """`host:port`, `[fd00::1]:port` or either alone; an address of the sixth version has its own colons."""
+    """`host:port`, `[fd00::1]:port` or either alone; a bare IPv6 address has colons of its own."""
     if entry.startswith("["):
         name, _, port = entry[1:].partition("]")
         return name, port.removeprefix(":") if port[1:].isdigit() else ""
@@ -120,6 +123,7 @@ def is_literal(host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Is it this machine itself?"""
+    # RFC 6761: every name below localhost is this machine, too.
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -25,10 +25,13 @@ class EventParser:
         """
         if self._at_start and data:
             self._at_start = False
+            # The standard (WHATWG HTML, server-sent events) allows one byte order mark at the
+            # start.
             data = data.removeprefix(b"\xef\xbb\xbf")
         if self._held_return or b"\r" in data:
             data = self._only_newlines(data)
         buffer = self._buffer
+        # The blank line may be cut in two: its first newline is then the last byte of the buffer.
         scan = max(0, len(buffer) - 1)
         buffer += data
         events: list[tuple[bytes, bytes]] = []
@@ -37,6 +40,7 @@ class EventParser:
             _add_event(bytes(buffer[begin:end]), events)
             begin = scan = end + 2
         del buffer[:begin]
+        # The only bound on what a server without a blank line can make us hold.
         if len(buffer) > self._max_event:
             raise ProviderUnavailable(f"the stream sent an event of over {self._max_event} bytes")
         return events
@@ -44,6 +48,8 @@ class EventParser:
     def finish(self) -> list[tuple[bytes, bytes]]:
         """The event that the end of the stream completes, for servers that forget the last blank line."""
         events: list[tuple[bytes, bytes]] = []
+        # Against the standard, which drops an event without its blank line: several servers close
+        # right after the last one.
         _add_event(bytes(self._buffer), events)
         self._buffer.clear()
         return events
@@ -64,8 +70,10 @@ def _add_event(block: bytes, events: list[tuple[bytes, bytes]]) -> None:
         return
     name = b""
     data: bytes | None = None
+    # `id` and `retry` serve reconnecting, and the stream of a model cannot be resumed.
     for line in block.split(b"\n"):
         if line.startswith(b"data:"):
+            # One space after the colon is syntax; a second one is content.
             value = line[6:] if line[5:6] == b" " else line[5:]
             data = value if data is None else data + b"\n" + value
         elif line.startswith(b"event:"):

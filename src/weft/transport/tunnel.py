@@ -25,6 +25,7 @@ class ConnectTunnel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
+        # Nothing of the tunnel can stand behind the blank line: in TLS the client speaks first.
         if b"\r\n\r\n" in self._answer or len(self._answer) > _MAX_ANSWER:
             self._settle()
 
@@ -58,5 +59,6 @@ class ConnectTunnel(asyncio.Protocol):
             error = ProviderUnavailable(
                 f"the proxy {name} refused the way to {where.host}: {said}", status=int(words[1])
             )
+            # A proxy that wants a password or forbids the host says so again the next time.
             error.retryable = int(words[1]) >= 500
             raise error
