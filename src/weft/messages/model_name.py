@@ -30,6 +30,8 @@ class ModelName(NamedTuple):
 
 def parse_model_name(text: str) -> ModelName:
     """What `provider:model[:effort]` or `provider/model[:effort]` means."""
+    # The first separator parts provider and model; later ones belong to the model's own name
+    # (`openrouter/qwen/qwen3:free`).
     cut = next((place for place, letter in enumerate(text) if letter in ":/"), 0)
     if cut == 0:
         return ModelName(text, "")
@@ -40,6 +42,8 @@ def parse_model_name(text: str) -> ModelName:
 def _split_effort(model: str) -> tuple[str, ThinkingLevel | None]:
     """Cut off every level at the end, so that no level ends what is left; the last one counts."""
     effort: ThinkingLevel | None = None
+    # All of them, not only the last: else the name that `str()` writes would be read back as
+    # another model and another effort.
     while True:
         name, _, word = model.rpartition(":")
         level = thinking_level(word)

@@ -29,6 +29,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`provider:model` that made an assistant node."""
     usage: Usage | None = None
     revision: int = 0
+    # msgspec copies an empty default for each instance, so nodes share no map.
     metadata: dict[str, Any] = {}
     """An open map: bookmark, label, hidden, rating, partial, origin, …"""
 
@@ -64,7 +65,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Content: TypeAlias = str | Text | Image | File | Sequence[str | Text | Image | File]
-"""What a person or a program may send."""
+"""What a user or a program may send."""
 
 
 def as_parts(content: Content) -> tuple[Part, ...]:
@@ -74,9 +75,12 @@ def as_parts(content: Content) -> tuple[Part, ...]:
         UsageError: it is neither text nor parts.
     """
     given: object = (content,) if isinstance(content, str | Text | Image | File) else content
+    # Bytes are a sequence too: of numbers.
     if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
         raise UsageError(
             f"a message is text or a list of Text, Image and File, not {type(given).__name__}"
         )
     parts = [Text(text=each) if isinstance(each, str) else each for each in given]
+    # Vendors refuse a message with an empty text block, and with it the whole conversation from
+    # then on.
     return tuple(part for part in parts if not (isinstance(part, Text) and not part.text))

@@ -9,6 +9,8 @@ import msgspec
 from weft.ids import BlobId, CallUid
 
 
+# `omit_defaults`: what is stored leaves out a field at its default. New fields are free; a default
+# that changes would change the meaning of every stored part.
 class PartBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
     """What all parts share: a `type` tag."""
 
@@ -58,7 +60,7 @@ class Image(PartBase, frozen=True, tag="image"):
 
 
 class File(PartBase, frozen=True, tag="file"):
-    """A file the person attached, as text or as a blob."""
+    """A file that the user attached, as text or as a blob."""
 
     name: str
     media_type: str = "text/plain"
@@ -87,5 +89,7 @@ def clean_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
+        # JSON can escape half of a surrogate pair, and servers that cut a stream inside an emoji do.
+        # Python takes it for a character; UTF-8, and so every store and wire, has no form for it.
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text

@@ -20,6 +20,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def total_tokens(self) -> int:
         """Everything read and written."""
+        # Without `reasoning_tokens`, which are in `output_tokens` already.
         return (
             self.input_tokens
             + self.output_tokens
@@ -52,5 +53,6 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
+# With a known cost of 0: an unknown one would make every sum that starts here unknown.
 NOTHING_USED = Usage(cost_usd=0.0)
 """The neutral element of addition."""

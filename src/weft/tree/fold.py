@@ -1,8 +1,8 @@
 """The fold of facts into nodes, refs and a head.
 
 The tree holds skeletons, never bodies: where a node stands, what hangs on it, and at which `seq` of which log its words are kept.  A
-session of a hundred thousand facts therefore costs little memory, and whoever needs words reads exactly the records they
-are in.  The state changes in place; `snapshot` and `restore` turn it to bytes and back, and laws compare those bytes.
+session of a hundred thousand facts therefore costs little memory, and a reader of the words reads exactly the records
+that hold them.  The state changes in place; `snapshot` and `restore` turn it to bytes and back, and laws compare those bytes.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Role
 
 
+# There is one for every node and result of a long session: it is an array in snapshots, not a map,
+# and since it cannot be part of a cycle, the garbage collector does not track it.
 class LogPosition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where words are kept: a log, and a `seq` in it."""
 
@@ -115,7 +117,11 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             case NewMessage():
                 self._add(fact)
             case ToolComplete(node=node, call_uid=call_uid):
+                # A fold never raises: a log that was stored has to open, even when it speaks of a
+                # node that it does not hold.
                 if (holder := self.nodes.get(node)) is not None:
+                    # The first result counts: recovery may have settled a call whose tool reports
+                    # later, and what the model has read must not change.
                     holder.results.setdefault(call_uid, _place(fact))
             case NodeEdited(node=node, revision=revision):
                 if (holder := self.nodes.get(node)) is not None:
@@ -126,6 +132,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
                 if (holder := self.nodes.get(node)) is not None:
                     _set_mark(holder.marks, mark, value)
             case SubtreeDeleted(node=node):
+                # Hidden, not cut off: a fold that forgot the subtree could not restore it.
                 self.deleted[node] = True
             case SubtreeRestored(node=node):
                 self.deleted.pop(node, None)
@@ -140,6 +147,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             case Compacted(upto=upto):
                 self.compactions.append(TreeCompaction(_place(fact), upto))
             case CompactionUndone(compaction=seq, log=log):
+                # A `seq` alone is ambiguous in a fork, whose own log counts from 1 again.
                 undone = LogPosition(log or fact.session_id, seq)
                 self.compactions = [c for c in self.compactions if c.at != undone]
             case SystemNote():
@@ -151,6 +159,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
 
     def _add(self, fact: NewMessage) -> None:
         node = fact.node
+        # An id names one node for ever; a second fact of it is a repeat.
         if node.id in self.nodes:
             return
         self.nodes[node.id] = NodeSkeleton(
@@ -162,6 +171,8 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             marks=dict(node.metadata),
             partial=node.is_partial,
         )
+        # A message whose parent is not in the log becomes a root: better than one that cannot be
+        # found.
         above = self.nodes.get(node.parent) if node.parent is not None else None
         (self.roots if above is None else above.children).append(node.id)
         if fact.advance:
@@ -197,6 +208,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
 
     def is_hidden(self, node: NodeId) -> bool:
         """True when the node or one above it was deleted."""
+        # Most sessions never delete, and listings ask this for every node.
         return bool(self.deleted) and any(each in self.deleted for each in self.ancestors(node))
 
     def children(self, node: NodeId | None) -> tuple[NodeId, ...]:
@@ -213,6 +225,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         """The newest compaction that speaks of an ancestor of `tip`."""
         if not self.compactions:
             return None
+        # Newest first, and only on this line: a summary of another branch says nothing of this one.
         above = set(self.line(tip))
         return next((c for c in reversed(self.compactions) if c.upto in above), None)
 
