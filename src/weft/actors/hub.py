@@ -1,7 +1,7 @@
 """Publish to many readers without ever waiting for one.
 
-Each reader has a bounded inbox.  One that falls behind loses what does not fit, and is told so: `Inbox.lost` counts, and whoever
-needs every event reads the missed ones from where they are stored.
+Each reader has a bounded inbox.  One that falls behind loses what does not fit and can see it: `Inbox.lost` counts, and a reader
+that needs every event reads the missed ones from where they are stored.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Inbox(Generic[T]):
     def put(self, event: T, weight: int = 0) -> None:
         """Add an event; when full, everything unread is dropped and counted.  An empty inbox takes any one event."""
         unread = len(self._events)
+        # Everything unread goes, not only the oldest: the reader goes back to the store for what it
+        # missed, and after that the inbox must continue without a gap.
         if unread >= self._capacity or (unread and self._weight + weight > MOST_WEIGHT):
             self.lost += unread + 1
             self.drop_all()
@@ -75,8 +77,11 @@ class Inbox(Generic[T]):
 
     async def wait(self) -> None:
         """Wait until there is something to read, something was lost, or the inbox is closed."""
+        # No await between this check and the wait, so no event can slip in between.
         if self._events or self.lost or self.closed:
             return
+        # An anyio event cannot be reset. A new one for each wait, not for each `put`, which runs
+        # for every event and every reader.
         self._arrived = anyio.Event()
         self._waiting = True
         try:
@@ -98,6 +103,8 @@ class Hub(Generic[T]):
     """The readers of one topic."""
 
     def __init__(self) -> None:
+        # A dict as a set that keeps its order: readers get an event in the order in which they
+        # came.
         self._inboxes: dict[Inbox[T], None] = {}
 
     def __len__(self) -> int:

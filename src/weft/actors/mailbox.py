@@ -22,6 +22,8 @@ class Envelope(Generic[T]):
 
     def __init__(self, message: T) -> None:
         self.message = message
+        # An event and two slots instead of a future: cancelling the task that awaits a future
+        # cancels the future, and the actor could not answer it any more.
         self._done = anyio.Event()
         self._value: Any = None
         self._error: BaseException | None = None
@@ -62,6 +64,7 @@ class Mailbox(Generic[T]):
         self._refuse_if_closed()
         await self._room.acquire()
         try:
+            # Again: it may have been closed while this sender waited for room.
             self._refuse_if_closed()
         except WeftError:
             self._room.release()
@@ -87,6 +90,7 @@ class Mailbox(Generic[T]):
         """Take no more messages; those that wait, and all later ones, fail with `error`."""
         self._closed = error or SessionStopped(self._name, "it was closed")
         while self._waiting:
+            # Senders that wait for room wake up, find the mailbox closed, and fail as well.
             self._room.release()
             self._waiting.popleft().fail(self._closed)
 
