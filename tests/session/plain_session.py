@@ -14,7 +14,7 @@ Delivery: TypeAlias = Literal["steering", "follow_up"]
 Mode: TypeAlias = Literal["default", "plan", "bypass"]
 Situation: TypeAlias = Literal["idle", "model", "permission", "interrupted"]
 
-DENIED_BY_PLAN = "Denied: plan mode changes nothing; leave it to act."
+DENIED_BY_PLAN = "Denied: plan mode changes nothing; switch to another mode to act."
 DENIED_BY_PERSON = "Denied by the person."
 
 

@@ -1,6 +1,6 @@
 """Pure policy: an action, the mode, the rules and the grants in; allow, ask or deny out.
 
-Knows no tool, no session and no person: who is asked, and how, is decided above.
+Knows no tool, no session and no user: who is asked, and how, is decided above.
 """
 
 from weft.permissions.policy import (

@@ -1,7 +1,7 @@
 """One function decides: an action, the mode, the rules and the grants in; allow, ask or deny out.
 
-Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one that allows, but a grant, which a
-person gave after seeing the request, answers an ask.  There is no string matching on shell commands: a rule or grant with a
+Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one that allows, but a grant, which the
+user gave after seeing the request, answers an ask.  There is no string matching on shell commands: a rule or grant with a
 pattern covers a command only when it is the very same text.  Shell commands therefore ask until a parser can judge them.
 """
 
@@ -36,11 +36,11 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     sandboxed: bool = False
     """A command that runs where nothing it does reaches the project before it is judged."""
     escapes: bool = False
-    """A command that is to run outside the sandbox that there is: only a person can allow that."""
+    """A command that is to run outside the sandbox that there is: only the user can allow that."""
 
     @property
     def is_delicate(self) -> bool:
-        """True when leave has to be meant for exactly this."""
+        """True when a permission has to name exactly this."""
         return self.escapes or (self.protected and self.has_effect)
 
 
@@ -54,19 +54,21 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     source: str = ""
     """Where it was written: user, project, session."""
     is_exact: bool = False
-    """The pattern is the one target that is meant, and no pattern: what a person was shown and wanted kept."""
+    """The pattern is the one target that is meant, and no pattern: what the user was shown and chose to keep."""
 
     def covers(self, action: ToolAction) -> bool:
         """True when the rule speaks of this action."""
         if self.is_exact:
             return (action.tool, action.target) == (self.tool, self.pattern)
+        # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
+        # matches `/`, so `src/*` covers everything below `src`.
         return fnmatchcase(action.tool, self.tool) and (
             not self.pattern or _target_fits(action, self.pattern)
         )
 
 
 class PermissionGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """Leave that a person gave in this process, for the turn or the session."""
+    """A permission that the user gave in this process, for the turn or the session."""
 
     pattern: str
     """As `grant_pattern` makes it: `tool(target)`."""
@@ -79,7 +81,7 @@ class PolicyDecision(msgspec.Struct, frozen=True):
     verdict: Verdict
     reason: str = ""
     is_firm: bool = False
-    """Of an ask: only a person can answer it, because a rule of theirs asks, or the target is protected."""
+    """Of an ask: only the user can answer it, because a rule of theirs asks, or the target is protected."""
 
 
 def grant_pattern(action: ToolAction) -> str:
@@ -96,16 +98,20 @@ def decide(
 ) -> PolicyDecision:
     """Judge one action; the strictest voice wins."""
     rules = tuple(rules)
+    # The mode first: of equally strict voices `max` takes the first, and its reason is shown.
     voices = [_by_mode(action, mode)]
     voices += [
         PolicyDecision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)
     ]
     strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
+    # A deny ends here: no rule that allows and no grant is even looked at.
     if strictest.verdict != "ask":
         return strictest
+    # Not `covers`: a rule that allows many targets does not reach a delicate one.
     verdicts = {rule.verdict for rule in rules if _speaks_of(rule, action)}
     if "allow" in verdicts and "ask" not in verdicts:
         return PolicyDecision("allow", "a rule allows it")
+    # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
     if any(grant.pattern == grant_pattern(action) for grant in grants):
         return PolicyDecision("allow", "you allowed it before")
     is_firm = "ask" in verdicts or action.is_delicate
@@ -115,7 +121,7 @@ def decide(
 def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) -> PolicyDecision:
     """The decision when a hook has spoken too: it may be stricter, or answer what only the mode asks.
 
-    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the person to say.
+    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the user to decide.
     """
     if verdict is None:
         return decision
@@ -123,6 +129,7 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
         is_answered = decision.verdict == "ask" and not decision.is_firm
         return PolicyDecision("allow", reason) if is_answered else decision
     if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
+        # Firm: no hook that is heard after this one can lift it.
         return PolicyDecision(verdict, reason, is_firm=True)
     return decision
 
@@ -130,11 +137,12 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
 def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
     """What the mode alone says."""
     if mode == "plan" and action.has_effect:
-        return PolicyDecision("deny", "plan mode changes nothing; leave it to act")
+        return PolicyDecision("deny", "plan mode changes nothing; switch to another mode to act")
+    # The order of these checks is the policy. What leaves the sandbox comes before bypass, which
+    # would allow it, and a target outside before the reads, which change nothing but may show a key
+    # to the model.
     if mode == "bypass" and action.escapes:
-        return PolicyDecision(
-            "deny", "bypass mode asks nobody, so nothing is let out of the sandbox"
-        )
+        return PolicyDecision("deny", "bypass mode never asks, so no command may leave the sandbox")
     if mode == "bypass":
         return PolicyDecision("allow", "bypass mode asks nothing")
     if action.escapes:
@@ -165,6 +173,7 @@ def _because_of(rule: PermissionRule) -> str:
 
 
 def _target_fits(action: ToolAction, pattern: str) -> bool:
+    # A shell command has no safe pattern: `git *` would match `git log; curl …|sh`.
     if action.kind == "run":
         return action.target == pattern
     return fnmatchcase(action.target, pattern)

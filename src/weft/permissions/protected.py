@@ -14,10 +14,11 @@ _FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".weft", ".claude", ".vscode", ".idea", ".husky", ".devcontainer"}
 )
 _OURS = (".config", "weft")
-"""Where the person's own settings are, and whom they trust."""
+"""Where the user's own settings are, and which folders they trust."""
 _FILES = frozenset(
     {
         *(
+            # Start-up files: every new shell of the user runs them.
             ".bashrc",
             ".bash_profile",
             ".bash_login",
@@ -29,6 +30,7 @@ _FILES = frozenset(
             ".zlogin",
         ),
         *(
+            # Settings that name programs to run, or the servers that code and packages come from.
             ".gitconfig",
             ".gitmodules",
             ".ripgreprc",
@@ -38,6 +40,8 @@ _FILES = frozenset(
             ".yarnrc",
             ".yarnrc.yml",
         ),
+        # Passwords; hooks of git; and modules that Python imports at every start once they are on its
+        # path.
         *(".netrc", ".pypirc", ".pre-commit-config.yaml", "sitecustomize.py", "usercustomize.py"),
     }
 )
@@ -45,12 +49,16 @@ _FILES = frozenset(
 
 def is_protected(path: str) -> bool:
     """True when the path (with forward slashes) is such a file, or lies in such a folder."""
+    # On Linux a backslash is a letter like any other; to take it for a separator costs a question
+    # too many at worst.
     names = [_plain(name) for name in path.replace("\\", "/").split("/")]
     if names[-1] in _FILES or any(name in _FOLDERS for name in names):
         return True
     return _OURS in pairwise(names)
 
 
+# Not `config`, `hooks` or `info`: settings name programs (pagers, filters, fsmonitor), hooks are
+# programs, and attributes switch filters on.
 _RECORDS = frozenset(
     {
         *("objects", "refs", "logs", "index", "HEAD", "packed-refs", "shallow", "lfs", "rr-cache"),
@@ -81,9 +89,13 @@ def is_git_record(path: str) -> bool:
     inside = names[names.index(".git") + 1 :]
     while len(inside) > 2 and inside[0] in ("worktrees", "modules"):
         inside = inside[2:]  # each of them is laid out like the whole
+    # git writes a file under its name with `.lock` and renames it.
     return bool(inside) and inside[0].removesuffix(".lock") in _RECORDS
 
 
 def _plain(name: str) -> str:
+    # What file systems take for the same name: HFS+ and APFS ignore case and Unicode forms, HFS+
+    # also characters of no width (git's CVE-2014-9390), and Windows drops dots and spaces at the
+    # end.
     name = unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
     return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")

@@ -23,6 +23,7 @@ _PATHS: Final = frozenset({*_EDITS, *_READS})
 
 def split_rule(text: str) -> tuple[str, str]:
     """The tool and the pattern of a rule; no pattern is an empty one."""
+    # Only the first parenthesis opens and only the last one closes: patterns hold some, too.
     tool, _, rest = text.partition("(")
     return tool.strip(), rest.removesuffix(")")
 
@@ -38,6 +39,8 @@ def read_rule(
     tool, pattern = split_rule(text)
     written = PermissionRule(verdict=verdict, tool=tool, pattern=pattern, source=source)
     ours = our_tool_name(tool)
+    # A name of ours, or an unknown one: its pattern means what it says. Only the other spelling has
+    # to be translated.
     if ours == tool:
         return (written,)
     restricts = verdict != "allow"
@@ -48,9 +51,9 @@ def read_rule(
     return (
         written,
         *(
-            PermissionRule(verdict=verdict, tool=each, pattern=wanted, source=source)
+            PermissionRule(verdict=verdict, tool=each, pattern=form, source=source)
             for each in tools
-            for wanted in sorted(patterns)
+            for form in sorted(patterns)
         ),
     )
 
@@ -96,12 +99,15 @@ def _path_patterns(pattern: str, home: str, *, restricts: bool) -> Iterator[str]
         whole = f"{home}{pattern[1:]}"
     else:
         whole = pattern.removeprefix("./").removeprefix("/")
+        # There `/x` is in the project, but the writer may have meant the root of the disk: a
+        # restriction holds for both.
         if restricts and pattern.startswith("/"):
             yield from _wide(pattern)
     if not restricts:
         yield f"{whole}*" if whole.endswith("/") else whole
         return
     yield from _wide(whole)
+    # As in .gitignore: a name without a slash is meant at any depth.
     if "/" not in whole.rstrip("/"):
         yield from _wide(f"*/{whole}")
 
@@ -110,6 +116,7 @@ def _wide(pattern: str) -> Iterator[str]:
     """The pattern, what lies below the folders that it may name, and what `**` means when it stands
     for no folder at all."""
     plain = pattern.rstrip("/")
+    # For fnmatch `**/x` needs a slash before the x; in a glob it also means x itself.
     forms = {plain, plain.replace("/**/", "/"), plain.removeprefix("**/")}
     for form in forms:
         yield form

@@ -39,6 +39,7 @@ _LATER: Final = {
 }
 """Further names that its versions had or have for the same tools, in lower case."""
 
+# In lower case: settings write both `bash` and `Bash` for the same tool.
 _OURS: Final = {
     **{name: name for name in CLAUDE_NAMES},
     **{theirs.lower(): ours for ours, theirs in CLAUDE_NAMES.items()},

@@ -24,13 +24,14 @@ def redact(text: str) -> str:
 
 
 class Redactor:
-    """Masks what is shaped like a secret, and the very values it was told."""
+    """Masks what is shaped like a secret, and the very values it was given."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = _spellings(known)
 
     def __call__(self, text: str) -> str:
         """The text without secrets."""
+        # Known values first: a shape that masks a part of one would hide the rest from this search.
         for value in self._known:
             if value in text:
                 text = text.replace(value, "[redacted]")
@@ -66,6 +67,7 @@ class LiveRedactor:
     def _ready(self) -> int:
         """How much of what is held cannot be part of a secret that goes on."""
         ready = self._line_start(len(self._held))
+        # Bounded: a text that opens a key and never closes it is shown in the end.
         begin = self._held.rfind(KEY_BEGINS)
         if begin >= 0 and len(self._held) - begin < 3 * _HELD:
             end = key_end(self._held, begin)
@@ -85,9 +87,11 @@ def _spellings(known: Iterable[str]) -> tuple[str, ...]:
     """The values, longest first, also as they look in a URL and line by line."""
     found: set[str] = set()
     for value in known:
+        # Output shows a key of several lines line by line, with other text between them.
         for line in {value, value.strip(), *value.split("\n")}:
             if len(line.strip()) >= MIN_KNOWN:
                 found |= {line.strip(), _quoted(line.strip())}
+    # Longest first: a value that is part of another one would leave the rest of it readable.
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 

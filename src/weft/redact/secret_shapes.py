@@ -58,6 +58,8 @@ def _token(kind: str, prefix: str, body: str) -> SecretShape:
 
     The end of a colour code, of a backslash escape and of a percent escape are letters and digits too, but no part of the word.
     """
+    # A lookbehind in Python has one fixed width, so every way to begin is an alternative of its
+    # own. It stands behind the prefix because a pattern that opens with a literal is found fast.
     starts = (
         rf"(?:(?<![A-Za-z0-9_-]{prefix})|(?<=[\[;0-9]m{prefix})|(?<=\\[abfnrtv]{prefix})"
         rf"|(?<=\\u[0-9a-fA-F]{{4}}{prefix})|(?<=%[0-9A-F]{{2}}{prefix}))"
@@ -71,6 +73,7 @@ def _after(kind: str, pattern: str) -> SecretShape:
 
 def _behind(*words: str) -> str:
     """Stands right after one of the words."""
+    # One lookbehind for each word: their widths differ.
     return "(?:" + "|".join(f"(?<={word})" for word in words) + ")"
 
 
@@ -104,7 +107,10 @@ _WITH_DASH = (
 )
 _WITH_DOT = (
     _token(
-        "json web token", "eyJ", r"[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+"
+        # Base64 of `{"`, with which header and payload of every token begin.
+        "json web token",
+        "eyJ",
+        r"[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+",
     ),
     _token("google token", r"ya29\.", r"[A-Za-z0-9_-]{20,}+"),
     _token("sendgrid key", r"SG\.", r"[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{32,}+"),
@@ -141,12 +147,17 @@ _AFTER_EQUALS = (
 _HEADER = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
 GROUPS: tuple[ShapeGroup, ...] = (
+    # A gate may let too much through, never too little: every shape behind it contains what it asks
+    # for. A new shape needs a look at its gate.
     ShapeGroup(_has(r"_[A-Za-z0-9+/]{16}"), _WITH_UNDERSCORE),
     ShapeGroup(_has(r"-[A-Za-z0-9_-]{10}(?<!-{10})"), _WITH_DASH),
     ShapeGroup(_has(r"\.[A-Za-z0-9_-]{11}"), _WITH_DOT),
     ShapeGroup(_has(r"=[\"']?[^\s\"']{8}"), _AFTER_EQUALS),
+    # AKIA: keys that last; ASIA: temporary ones.
     ShapeGroup(_holds("AKIA", "ASIA"), (_token("aws key", "A[KS]IA", rf"[A-Z0-9]{{16}}{_END}"),)),
     ShapeGroup(
+        # Without the first letter, which may be upper or lower case: a literal is searched for many
+        # times faster than a pattern that ignores case.
         _holds("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
         (
             _after(
@@ -171,6 +182,7 @@ GROUPS: tuple[ShapeGroup, ...] = (
     ShapeGroup(_holds("dapi"), (_token("databricks token", "dapi", rf"[a-f0-9]{{32}}{_END}"),)),
     ShapeGroup(
         _holds(":AA"),
+        # The bot's number stands before the colon and is public.
         (_after("telegram token", rf"(?P<keep>:)AA(?<=[0-9]{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}"),),
     ),
     ShapeGroup(
@@ -208,6 +220,7 @@ GROUPS: tuple[ShapeGroup, ...] = (
 KEY_BEGINS = "-----BEGIN "
 _KEY = (
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    # Also as a string in code or JSON: quotes, commas and escaped line ends between the lines.
     r"(?P<body>(?:[A-Za-z0-9+/=\s\\\"',:.]|-(?!-)){0,20000}+)"
     r"(?:-----END [A-Z0-9 ]{1,80}-----)?"
 )
@@ -221,6 +234,7 @@ def mask_keys(text: str) -> str:
     """The text with every private key masked."""
 
     def masked(match: re.Match[str]) -> str:
+        # Documentation and code name the armour without a key in it.
         is_key = _compiled(_KEY_BODY).search(match["body"])
         return "[redacted private key]" if is_key else match[0]
 
