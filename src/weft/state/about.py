@@ -1,4 +1,4 @@
-"""What a list shows of a session: counts, times and the first words."""
+"""The summary of a session that a list shows: counts, times and the first words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST_PROMPT_LENGTH = 200
 
 
 class SessionSummary(msgspec.Struct, kw_only=True):
-    """The session's own story in numbers."""
+    """Counts and times of one session."""
 
     project_path: str = ""
     project_id: str = ""
@@ -36,9 +36,12 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 self.imported = fact.imported
             case NewMessage(node=node, at=at):
                 self.message_count += 1
+                # From the fact, not from a clock: a fold that reads the time would not replay to
+                # the same state.
                 self.last_message = at
                 if node.role == "user" and not self.first_prompt:
                     self.first_prompt = node.text[:FIRST_PROMPT_LENGTH]
+            # A turn that continues one that was interrupted or hit a limit is counted with it.
             case TurnStarted(continued=False):
                 self.turn_count += 1
             case _:

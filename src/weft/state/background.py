@@ -1,4 +1,4 @@
-"""Commands that go on beside the turns: which were started, and how they ended.
+"""Background commands: which were started, and how they ended.
 
 The result of the call that starts one names it in its data, `{"background": {"id", "command"}}`; a system note tells its end.
 """
@@ -17,18 +17,18 @@ REMEMBERED: Final = 16
 
 
 class BackgroundCommand(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One of them."""
+    """A command that runs in the background."""
 
     call_uid: CallUid
     """The call that started it; its changes are known under that name."""
     command: str = ""
-    """For people: the command line."""
+    """The command line, for display."""
     end: CommandEnd | None = None
     """None while it runs, as far as the log can tell."""
 
 
 class BackgroundCommandLog(msgspec.Struct):
-    """All of them by name, the one started first is first."""
+    """All background commands by name, the one started first is first."""
 
     known: dict[str, BackgroundCommand] = {}
     started: int = 0
@@ -59,6 +59,7 @@ class BackgroundCommandLog(msgspec.Struct):
             self.started += 1
 
     def _forget_old(self) -> None:
+        # Only ended ones are dropped: a command that runs must be found however many there were.
         ended = [name for name, each in self.known.items() if each.end is not None]
         for name in ended[:-REMEMBERED]:
             del self.known[name]

@@ -1,4 +1,4 @@
-"""The ranges of lines to which edits are held.
+"""Edit boundaries: the ranges of lines that edits must stay in.
 
 A boundary has a name: the number of the fact that set it.  A fact that only moves a range along names the boundary that it moves, and
 counts for no other: one that was lifted or set anew meanwhile is not brought back by what a call reports late.
@@ -44,5 +44,6 @@ class EditBoundaries(msgspec.Struct):
             first=fact.first,
             last=fact.last,
             base=fact.base,
+            # `seq` begins at 1, so 0 in `moves` can mean a boundary of its own.
             name=fact.moves or fact.seq,
         )

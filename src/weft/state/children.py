@@ -1,4 +1,4 @@
-"""The sessions that work for this one: sub-agents, candidates, steps of a plan."""
+"""Child sessions, which work for this one: sub-agents, candidates, steps of a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ChildPurpose: TypeAlias = Literal["agent", "candidate", "step"]
 
 
 class ChildSession(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One of them."""
+    """What is known of one child."""
 
     purpose: ChildPurpose = "agent"
     name: str = ""
@@ -52,6 +52,8 @@ class ChildSessions(msgspec.Struct):
             case ChildFinished(child=child):
                 if (known := self.known.get(child)) is not None:
                     known.reason = fact.reason
+                    # A child that goes on reports its descendants again, old ones included; of its
+                    # usage a second end reports only what is new.
                     known.descendants = max(known.descendants, fact.descendants)
                     _count(known, fact)
             case _:
@@ -87,6 +89,7 @@ class ChildSessions(msgspec.Struct):
 
 
 def _count(child: ChildSession, fact: ChildFinished) -> None:
+    # A fact may hold only the sum; it counts under no model.
     models = fact.models or ({"": fact.usage} if fact.usage is not None else {})
     for model, usage in models.items():
         child.counted[model] = child.counted.get(model, NOTHING_USED) + usage

@@ -1,4 +1,4 @@
-"""What tools of this session changed in the project: the net result, and where in the log each change is written down.
+"""Touched files: what tools of this session changed in the project, and where in the log each change is recorded.
 
 What files held is not here, only where it can be read (`places`), as with the words of the tree: a rewind reads exactly the changes
 that it takes back.
@@ -59,6 +59,8 @@ class TouchedFiles(msgspec.Struct):
             case Rewound():
                 self._rewind(fact)
             case RefMoved(name=name, ref="checkpoint"):
+                # A count, not a `seq`: in a fork the places come from several logs, each of which
+                # counts from 1.
                 self.checkpoints[name] = len(self.places)
             case SessionCreated():
                 self.logs.append(fact.session_id)
@@ -71,11 +73,14 @@ class TouchedFiles(msgspec.Struct):
 
     def places_after(self, place: LogPosition) -> list[LogPosition]:
         """Where the changes are written down that happened after the fact at `place`."""
+        # A `seq` orders facts of one log only; across the logs of a fork the age of the log
+        # decides.
         rank = {log: number for number, log in enumerate(self.logs)}
         start = (rank.get(place.log, -1), place.seq)
         return [each for each in self.places if (rank.get(each.log, -1), each.seq) > start]
 
     def _touch(self, fact: FileTouched) -> None:
+        # A folder is no file to show, but its fact stays in `places`: a rewind has to undo it.
         if stat.S_ISDIR(fact.mode_after or fact.mode_before):
             return
         exists = fact.action != "created"
@@ -89,6 +94,8 @@ class TouchedFiles(msgspec.Struct):
         for change in fact.files:
             if not stat.S_ISDIR(change.mode_after or change.mode_before):
                 self._put_back(change, fact.at)
+        # Two facts make one rewind: the intent, before files are written, and what came of it. A
+        # crash between the two leaves `unsettled`, and recovery does the rest.
         if fact.settles:
             self.unsettled = None
             return
@@ -113,7 +120,10 @@ class TouchedFiles(msgspec.Struct):
 
     def _net(self, path: str, before: OriginalFile, *, exists_now: bool, at: float) -> None:
         """What all changes of a path come to, seen from before the first."""
+        # Only the first change knows what was there before the session; later ones start from our
+        # own work.
         original = self.originals.setdefault(path, before)
+        # Out and in again, because a dict keeps the place of a key that is only set.
         self.touched.pop(path, None)
         action: FileAction
         if not exists_now:

@@ -1,4 +1,4 @@
-"""Which commands were carried out already, by their input id."""
+"""Idempotency: which commands were carried out already, by their input id."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class InputMemory(msgspec.Struct):
         if isinstance(fact, UnknownFact) or fact.cause is None:
             return
         self.causes[fact.cause.input_id] = fact.cause
+        # Bounded, because it is part of every snapshot. A repeat that comes later than so many
+        # other inputs is carried out again.
         if len(self.causes) > REMEMBERED:
             del self.causes[next(iter(self.causes))]
 
@@ -36,6 +38,8 @@ class InputMemory(msgspec.Struct):
         cause = self.causes.get(input_id) if input_id else None
         if cause is None:
             return False, None
+        # The same id with other arguments is a mistake of the caller; the first answer would hide
+        # it.
         if cause.digest != digest:
             raise StaleInput(cause.input_id)
         return True, cause.answer

@@ -1,4 +1,4 @@
-"""Tokens and money: every model call of the session is a row here, and nowhere else."""
+"""The usage ledger: tokens and cost of every model call of the session, and kept nowhere else."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A model call beside the answers of turns: a compaction, a summary."""
+    """A model call outside the answers of turns: a compaction, a summary."""
 
     model: str
     purpose: Purpose
     turn_id: TurnId | None = None
     input_tokens: int = 0
-    """About how much it is told."""
+    """About how many tokens it is sent."""
 
 
 class UsageLedger(msgspec.Struct):
@@ -42,12 +42,14 @@ class UsageLedger(msgspec.Struct):
     rows: list[UsageRow] = []
     total: Usage = NOTHING_USED
     asides: dict[NodeId, SideCall] = {}
-    """Calls beside the answers of turns that have begun, and whose use is not on record."""
+    """Side calls that have begun and whose usage is not recorded yet."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
             case ModelCallStarted(node=node, model=model, purpose=purpose) if purpose != "turn":
+                # A call of a turn is open in `OpenTurn.call`; these have no other place. What is
+                # left here after a crash was sent, and recovery books an estimate for it.
                 self.asides[node] = SideCall(
                     model=model,
                     purpose=purpose,
@@ -66,6 +68,7 @@ class UsageLedger(msgspec.Struct):
                     turn_id=fact.turn_id,
                     node=fact.node,
                 )
+            # A child keeps its own ledger; here it is a row for each model and has no purpose.
             case ChildFinished(usage=usage) if usage is not None:
                 for model, used in (fact.models or {"": usage}).items():
                     self._add(
@@ -78,6 +81,8 @@ class UsageLedger(msgspec.Struct):
 
     def _add(self, row: UsageRow) -> None:
         self.rows.append(row)
+        # Kept while folding: budgets are checked before every model call, and a sum over all rows
+        # would make a long session quadratic.
         self.total = self.total + row.usage
 
     def by_model(self) -> dict[str, Usage]:
@@ -94,10 +99,10 @@ class UsageLedger(msgspec.Struct):
 
     def on_line(self, nodes: Iterable[NodeId]) -> Usage:
         """Sum of the calls that made these nodes."""
-        wanted = set(nodes)
+        on_line = set(nodes)
         total = NOTHING_USED
         for row in self.rows:
-            if row.node in wanted:
+            if row.node in on_line:
                 total = total + row.usage
         return total
 

@@ -1,4 +1,4 @@
-"""The plan of architect mode: what is to be done, what the person said to it, and how far it has come."""
+"""The plan of architect mode: its steps, what the user decided, and how far it has come."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlanState(msgspec.Struct, kw_only=True):
     plan_id: str = ""
     plan: dict[str, Any] = {}
     approved: bool | None = None
-    """None: nobody has decided yet."""
+    """None: not decided yet."""
     reason: str = ""
     """Why it was turned down, where it was said."""
     steps: dict[int, StepState] = {}
@@ -51,13 +51,14 @@ class PlanState(msgspec.Struct, kw_only=True):
 
     @property
     def is_waiting(self) -> bool:
-        """True while a plan waits for somebody's word."""
+        """True while a plan waits for the user's decision."""
         return bool(self.plan_id) and self.approved is None
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:
             case TurnStarted(continued=continued):
+                # A turn that goes on keeps its plan; any other prompt is another task.
                 if continued and not self._is_over():
                     self._try_again()
                 else:
@@ -68,6 +69,8 @@ class PlanState(msgspec.Struct, kw_only=True):
                 if plan_id == self.plan_id:
                     self.plan = plan
             case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+                # A client may answer a plan that was replaced meanwhile; its word counts for that
+                # plan alone.
                 if plan_id == self.plan_id:
                     self.approved, self.reason = approved, reason
             case ArchitectStep(plan_id=plan_id):
@@ -87,11 +90,12 @@ class PlanState(msgspec.Struct, kw_only=True):
         return self.approved is False or (self.approved is True and passed == len(self._planned()))
 
     def _try_again(self) -> None:
-        """Somebody lets it go on: what had failed for good is begun anew."""
+        """The user continues the task: steps that had failed for good start again."""
         self.steps = {i: step for i, step in self.steps.items() if step.status != "failed"}
         self.replans = 0
 
     def _propose(self, plan_id: str, plan: dict[str, Any]) -> None:
+        # Before the plan is replaced: the numbers of the steps are those of the old one.
         self.done += self._passed()
         self.plan_id, self.plan, self.approved, self.reason = plan_id, plan, None, ""
         self.steps = {}
@@ -106,6 +110,8 @@ class PlanState(msgspec.Struct, kw_only=True):
         ]
 
     def _planned(self) -> Sequence[Any]:
+        # A plan is JSON that a model wrote and the user may have edited; a fold must not fail on
+        # it.
         planned = self.plan.get("steps")
         return planned if isinstance(planned, list | tuple) else ()
 

@@ -1,4 +1,4 @@
-"""What was said while a turn ran: the steering and follow-up queues."""
+"""The steering and follow-up queues: what the user sent while a turn ran."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class InputQueue(msgspec.Struct):
                 self.entries.pop(entry_id, None)
             case InputEdited(entry_id=entry_id, parts=parts):
                 if (old := self.entries.get(entry_id)) is not None:
+                    # Setting a key that is there keeps its place, and so the entry its turn.
                     self.entries[entry_id] = msgspec.structs.replace(old, parts=parts)
             case InputsReordered(entries=order):
                 self._reorder(order)
@@ -62,6 +63,8 @@ class InputQueue(msgspec.Struct):
                 pass
 
     def _reorder(self, order: tuple[EntryId, ...]) -> None:
+        # The order was made from what a client saw: entries delivered since are skipped, and those
+        # that were queued since follow at the end.
         first = {each: self.entries[each] for each in order if each in self.entries}
         self.entries = first | {k: v for k, v in self.entries.items() if k not in first}
 

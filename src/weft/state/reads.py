@@ -22,11 +22,14 @@ class FileReads(msgspec.Struct):
         """Take one more fact in."""
         if not isinstance(fact, ToolComplete):
             return
+        # `data` is open: a tool from elsewhere may use the name for something else.
         read = fact.result.data.get("read")
         for path, digest in read.items() if isinstance(read, dict) else ():
             self._saw(path, digest)
 
     def _saw(self, path: str, digest: BlobId) -> None:
+        # Out and in again: the order of a dict is that of the first insertion, and the oldest goes
+        # first.
         self.seen.pop(path, None)
         self.seen[path] = digest
         if len(self.seen) > REMEMBERED:

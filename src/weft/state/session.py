@@ -77,9 +77,13 @@ from weft.state.todos import TodoList
 from weft.state.turn import OpenTurnState
 from weft.tree import ConversationTree
 
+# A snapshot is only a cache of the fold. One that another fold made would be taken for the truth,
+# and no error would show it: raise this with every change of what a fold computes.
 FOLD_VERSION: Final = "9"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
+# By type, so that a fact costs two or three calls and not one for every fold: opening a long
+# session without a snapshot is this loop.
 _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SessionCreated: ("tree", "settings", "about", "files"),
     SettingChanged: ("settings",),
@@ -128,6 +132,8 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
 }
 """Which folds take in which kind; a kind that is not here is kept and means nothing to the state (yet)."""
 
+# What is owed stays behind: queue, requests, open turn, usage and background commands are still the
+# other session's own.
 _INHERITED = frozenset({"tree", "settings", "files", "todos", "skills", "boundaries"})
 
 
@@ -137,6 +143,8 @@ class SessionState(msgspec.Struct, kw_only=True):
     session_id: SessionId
     seq: int = 0
     """The last own fact that was taken in."""
+    # Factories: msgspec copies empty lists and maps for each instance, but it refuses other mutable
+    # defaults.
     tree: ConversationTree = msgspec.field(default_factory=ConversationTree)
     queue: InputQueue = msgspec.field(default_factory=InputQueue)
     ledger: UsageLedger = msgspec.field(default_factory=UsageLedger)
@@ -157,6 +165,7 @@ class SessionState(msgspec.Struct, kw_only=True):
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in.  No I/O, no clock: replaying and living through it agree."""
+        # Facts before the fork carry the id of their own log, and their `seq` counts there.
         own = fact.session_id == self.session_id
         if own:
             self.seq = fact.seq
@@ -165,6 +174,7 @@ class SessionState(msgspec.Struct, kw_only=True):
         for name in _FOLDED_BY.get(type(fact), ()):
             if own or name in _INHERITED:
                 getattr(self, name).apply(fact)
+        # Of any kind: a cause stands on the first fact of its append, whatever that is.
         if own and fact.cause is not None:
             self.inputs.apply(fact)
         if own and isinstance(fact, PrefixFrozen):
@@ -194,6 +204,8 @@ def restore(data: bytes) -> SessionState:
         msgspec.MsgspecError: they are no state; the log still is.
     """
     try:
+        # For bytes that we never wrote msgspec raises two errors of Python itself: broken UTF-8,
+        # and nesting that is too deep.
         return _decoder().decode(data)
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
@@ -209,4 +221,5 @@ def _decoder() -> msgspec.json.Decoder[SessionState]:
     return msgspec.json.Decoder(SessionState)
 
 
+# A class that left the union of facts would otherwise stay here unnoticed and never match.
 assert set(_FOLDED_BY) <= set(FACTS.values())

@@ -12,7 +12,7 @@ from weft.thinking import ThinkingLevel, thinking_level
 
 
 class SessionSettings(msgspec.Struct):
-    """What the session was told to be."""
+    """The settings in force, by name."""
 
     values: dict[str, Any] = {}
 
@@ -26,11 +26,13 @@ class SessionSettings(msgspec.Struct):
                 if fact.title:
                     self.values["title"] = fact.title
             case SettingChanged(name=name, value=value):
+                # None takes a setting away, so that the configured default counts again.
                 if value is None:
                     self.values.pop(name, None)
                 else:
                     self.values[name] = value
             case ModeChanged(mode=mode):
+                # Normal or architect; what may be done without asking is `permission_mode`.
                 self.values["mode"] = mode
             case _:
                 pass
@@ -57,6 +59,7 @@ class SessionSettings(msgspec.Struct):
     @property
     def permission_mode(self) -> Mode:
         """What was set; a value from a newer program counts as `default`."""
+        # Unknown words must not loosen anything: `default` asks before every effect.
         value = self.values.get("permission_mode", "default")
         return next((mode for mode in MODES if mode == value), "default")
 

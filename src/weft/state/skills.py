@@ -1,4 +1,4 @@
-"""Which skills are switched on."""
+"""Active skills."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from weft.events import AnyFact, SkillChanged
 class ActiveSkills(msgspec.Struct):
     """The names, in the order in which they were switched on."""
 
+    # A map for its order, in which the system prompt shows them: the order of a set differs from
+    # process to process.
     names: dict[str, bool] = {}
 
     def apply(self, fact: AnyFact) -> None:

@@ -1,4 +1,4 @@
-"""The task list that the model keeps."""
+"""The to-do list that the model keeps."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     intents: dict[CallUid, ToolExecuting] = {}
     """Effects that were intended and not settled."""
     requests: dict[RequestId, Request] = {}
-    """Permissions and questions that wait for a person."""
+    """Permission requests and questions that wait for the user."""
     answers: dict[CallUid, AnsweredRequest] = {}
     """Answers whose call has not been settled yet."""
     last_turn: TurnId | None = None
@@ -73,6 +73,7 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         """Take one more fact in."""
         match fact:
             case TurnStarted(turn_id=turn_id, node=node, options=options):
+                # Intents and requests stay: a turn that goes on has to settle them.
                 self.open = OpenTurn(turn_id=turn_id, tip=node, options=options)
                 self.last_reason = None
                 self.last_detail = ""
@@ -83,6 +84,7 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self._hold_call(turn_id)
             case Compacted():
                 self._hold_call(None)
+            # An import adds nodes without moving the head: they are no answers of this turn.
             case NewMessage(advance=True):
                 self._node_added(fact)
             case ToolExecuting(call_uid=call_uid):
@@ -94,6 +96,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             case (
                 PermissionResolved(request_id=request_id) | QuestionAnswered(request_id=request_id)
             ):
+                # An answer to a request that is not open approves nothing: it came twice, or too
+                # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
             case TurnFinished(turn_id=turn_id, reason=reason, detail=detail):
@@ -113,17 +117,21 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         self.open.tip = fact.node.id
         if fact.node.role == "assistant":
             self.open.call = None
+            # A partial answer is asked for again; counted, it would use up the limit of iterations
+            # twice.
             if not fact.node.is_partial:
                 self.open.iterations += 1
 
     def _settled(self, call_uid: CallUid) -> None:
         self.intents.pop(call_uid, None)
         self.answers.pop(call_uid, None)
+        # A call that was settled without its answer (aborted, recovered) has nothing left to ask.
         self.requests = {k: v for k, v in self.requests.items() if v.call_uid != call_uid}
 
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None
         self.intents = {}
+        # Background children ask on after the turn.
         self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
         self.answers = {}
         self.last_turn = turn_id
