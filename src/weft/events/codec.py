@@ -18,6 +18,8 @@ from weft.events.upcast import UPCASTERS, upcast
 from weft.ids import SessionId
 
 
+# To drop it, or to write only what we understood of it, would destroy what a newer program stored
+# as soon as this one exports or copies the log.
 class UnknownFact(msgspec.Struct, frozen=True, kw_only=True):
     """A fact of a kind that this program does not know, exactly as it was stored."""
 
@@ -32,6 +34,7 @@ AnyFact: TypeAlias = Fact | UnknownFact
 Event: TypeAlias = Fact | UnknownFact | Signal
 
 
+# msgspec skips fields that a struct does not have: this reads the head of any fact, of any version.
 class _Head(msgspec.Struct):
     kind: str
     seq: int
@@ -39,6 +42,7 @@ class _Head(msgspec.Struct):
     at: float = 0.0
 
 
+# Taken from the union, so that a class cannot be in the one and not in the other.
 FACTS: dict[str, type[Fact]] = {cls.__struct_config__.tag: cls for cls in get_args(Fact)}
 """Every kind of fact by its stored name."""
 SIGNALS: dict[str, type[Signal]] = {cls.__struct_config__.tag: cls for cls in get_args(Signal)}
@@ -81,6 +85,8 @@ def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyF
         Corrupt: the bytes are no fact, or a known kind has content that does not fit it.
     """
     try:
+        # Today's kinds first: opening a session comes through here for every fact, and the tag
+        # alone selects the type. Only what this refuses is looked at twice.
         return _facts().decode(body)
     except _DAMAGE as error:
         return _decode_old_or_unknown(body, error, stream, seq)
@@ -101,6 +107,7 @@ def _decode_old_or_unknown(
         head = _head.decode(body)
     except _DAMAGE:
         raise Corrupt(stream, f"not a fact: {error}", seq=seq) from error
+    # The order matters: a known kind that does not fit is damage, and must not pass as unknown.
     if head.kind in FACTS:
         raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error
     if head.kind in UPCASTERS:

@@ -1,4 +1,4 @@
-"""Live events: what is worth showing at once and not worth storing."""
+"""Signals: live events that are shown at once and never stored."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class TextDelta(SignalBase, frozen=True, tag="text_delta"):
     """More text of the answer in flight, from `offset` (in characters) on."""
 
     node_id: NodeId
+    # In characters as Python counts them. 0 begins the text anew: a second attempt at an answer
+    # keeps the node.
     offset: int
     text: str
 
@@ -38,6 +40,7 @@ class ToolArgsDelta(SignalBase, frozen=True, tag="tool_args_delta"):
     """More of a tool call's arguments, as the model writes them."""
 
     node_id: NodeId
+    # By place in the answer: a call gets its uid only when the answer is whole.
     index: int
     tool_name: str
     text: str
@@ -65,7 +68,7 @@ class AnswerRestarted(SignalBase, frozen=True, tag="answer_restarted"):
 
 
 class ArchitectPhase(SignalBase, frozen=True, tag="architect_phase"):
-    """Planning, waiting for the person, or doing step n."""
+    """Planning, waiting for the user, or doing step n."""
 
     phase: str
     step: int | None = None
