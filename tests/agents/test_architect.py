@@ -375,44 +375,33 @@ async def test_a_check_passes_the_gate_like_any_command(world: World) -> None:
         assert (world.project / "checked.txt").exists()
 
 
-async def test_a_check_is_not_run_when_the_answer_gives_it_another_command(world: World) -> None:
-    strong = planner(submit(step(1, check="touch checked.txt")), submit(summary="Unchecked, then."))
+async def test_the_answer_to_a_check_may_give_it_another_command(world: World) -> None:
+    strong = planner(submit(step(1, check="touch checked.txt")))
     async with world.open(strong, editor(), config=FAST) as app:
         session = await start(app, permission_mode="accept_edits")
         await session.send_prompt("make it")
         await until_status(session, "awaiting_permission")
         await session.approve_plan()
         asked = await until(session, PermissionRequest)
-        assert asked.args == {"command": "touch checked.txt"}
+        assert asked.args == {"command": "touch checked.txt", "timeout_seconds": 600.0}
         await session.respond_to_permission(
             "allow_once", meta={"input": {"command": "touch other.txt"}}
         )
-        await until(session, ArchitectPlan, after=asked.seq)
-        assert "edit the plan instead" in told(strong.last_request)[-1]
-        assert not {"checked.txt", "other.txt"} & {each.name for each in world.project.iterdir()}
+        await until_idle(session)
+        names = {each.name for each in world.project.iterdir()}
+        assert {"checked.txt", "other.txt"} & names == {"other.txt"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("echo hands off >&2; exit 2", "hands off"),
-        (
-            """echo '{"hookSpecificOutput": {"updatedInput": {"command": "touch other.txt"}}}'""",
-            "another input",
-        ),
-    ],
-    ids=["denied", "changed"],
-)
-async def test_a_hook_before_commands_judges_a_check_too(
-    world: World, answer: str, said: str
-) -> None:
+async def test_a_hook_before_commands_judges_a_check_too(world: World) -> None:
     strong = planner(submit(step(1, check="touch checked.txt")), submit(summary="Unchecked, then."))
-    config = {**FAST, "hooks": {"PreToolUse": [{"matcher": "Bash", "command": answer}]}}
-    async with world.open(strong, editor(), config=config) as app:
+    hook = {"matcher": "Bash", "command": "echo hands off >&2; exit 2"}
+    async with world.open(
+        strong, editor(), config={**FAST, "hooks": {"PreToolUse": [hook]}}
+    ) as app:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
-        assert said in told(strong.last_request)[-1]
-    assert not {"checked.txt", "other.txt"} & {each.name for each in world.project.iterdir()}
+        assert "hands off" in told(strong.last_request)[-1]
+    assert "checked.txt" not in {each.name for each in world.project.iterdir()}
 
 
 async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_done(
@@ -497,7 +486,7 @@ async def test_a_denied_check_counts_as_failed(world: World) -> None:
     async with world.open(strong, editor(), config={**FAST, "permissions.deny": ["shell"]}) as app:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
-        assert "was not run: denied" in told(strong.last_request)[-1]
+        assert "was not run. Denied" in told(strong.last_request)[-1]
 
 
 # --- money ---------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_
         talk.screen.typed("/review a b")
         await talk.screen.choice()
         talk.screen.answer(None)
-        await talk.screen.noted("it was not allowed")
+        await talk.screen.noted("Denied by the user")
         await talk.screen.until(lambda: talk.screen.line == "/review a b")
         assert not (Path(app.project_path) / "made").exists()
     assert await app.sessions.list_saved() == []
@@ -103,7 +103,8 @@ def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(
     done = weft.run("-p", "-m", weft.script("Never."), "/danger")
     assert done.returncode == 2
     assert done.stderr == (
-        "weft: /danger: `touch made` may not be run: it needs somebody's leave, and nobody is there to give it\n"
+        "weft: /danger: `touch made` was not run. "
+        "Denied: it needs the user's permission, and there is no one to ask.\n"
     )
     assert not (weft.project / "made").exists()
     assert weft.sessions() == []

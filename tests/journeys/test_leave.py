@@ -193,7 +193,7 @@ async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world
         assert complete.result.status == "denied"
         assert await facts(session, ToolExecuting) == []
     assert not (world.project / "made").exists()
-    assert told(model.last_request)[-1] == "result: Denied by the person. They said: too risky"
+    assert told(model.last_request)[-1] == "result: Denied by the user. They said: too risky"
 
 
 @pytest.mark.requirement("session:respond_to_permission:late")

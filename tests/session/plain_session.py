@@ -15,7 +15,7 @@ Mode: TypeAlias = Literal["default", "plan", "bypass"]
 Situation: TypeAlias = Literal["idle", "model", "permission", "interrupted"]
 
 DENIED_BY_PLAN = "Denied: plan mode changes nothing; switch to another mode to act."
-DENIED_BY_PERSON = "Denied by the person."
+DENIED_BY_PERSON = "Denied by the user."
 
 
 @dataclass

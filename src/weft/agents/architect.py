@@ -30,7 +30,7 @@ from weft.agents.plan import (
     report,
     step_prompt,
 )
-from weft.agents.step_check import CheckVerdict, StepCheck
+from weft.agents.step_check import SHELL, CheckVerdict, StepCheck
 from weft.agents.tool import depth_of
 from weft.errors import UsageError
 from weft.events import (
@@ -43,13 +43,11 @@ from weft.events import (
     FinishReason,
     NewMessage,
     PlanDecided,
-    ToolComplete,
     TurnFinished,
 )
 from weft.ids import (
     CallUid,
     InputId,
-    NodeId,
     SessionId,
     TurnId,
     new_id,
@@ -58,14 +56,17 @@ from weft.ids import (
 )
 from weft.loop import (
     Commit,
+    PendingFacts,
     SessionWork,
+    ToolCallEnvironment,
     Turn,
     TurnEnvironment,
     revision_of,
     settle_open_calls,
+    stopped,
     tip_after,
 )
-from weft.messages import ModelName, Node, Text, ToolResult
+from weft.messages import ModelName, Node, Text
 from weft.permissions import ToolAction
 from weft.session import SetBoundary
 from weft.state import PlanState, SessionState
@@ -87,12 +88,21 @@ class ArchitectRun(SessionWork):
     """A plan on its way."""
 
     def __init__(
-        self, environment: TurnEnvironment, turn_id: TurnId, home: AgentHost, editor: StepEditor
+        self,
+        environment: TurnEnvironment,
+        turn_id: TurnId,
+        home: AgentHost,
+        editor: StepEditor,
+        checks: ToolCallEnvironment,
     ) -> None:
-        """`environment` is the planner's: its model, its tools, and `submit` for the plan."""
+        """`environment` is the planner's: its model, its tools, and `submit` for the plan.  `checks` is
+        what the checks of steps pass, with the session's shell if it has one."""
         self._env = msgspec.structs.replace(environment, handed_in=self._proposed)
         self._home = home
         self._editor = editor
+        self._checks = checks
+        self._notebook = PendingFacts(environment.journal)
+        """What checks have noted, for the commit that ends their step."""
         self.turn_id = turn_id
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
@@ -137,13 +147,20 @@ class ArchitectRun(SessionWork):
             self._planner.abort_reason = self.abort_reason
             return self._planner.settled(state)
         reason = self.abort_reason or "the turn was stopped"
-        facts = settle_open_calls(state, (), by="abort", reason=reason)
-        facts += [
-            _stopped(call_uid, intent.node) for call_uid, intent in state.turn.intents.items()
-        ]
-        return Commit(
-            facts=(*facts, self._finished(state, "aborted", self.abort_reason)), drop_draft=True
-        )
+        stop_check = stopped(self._checks, self._notebook, self._is_check)
+
+        def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+            return [
+                *settle_open_calls(state, noted, by="abort", reason=reason),
+                *stop_check(state, noted),
+                self._finished(state, "aborted", self.abort_reason),
+            ]
+
+        return self._notebook.take(state, more, drop_draft=True)
+
+    def _is_check(self, call_uid: CallUid) -> bool:
+        # The shell line of a Markdown command may run beside the plan; it is not ours to settle.
+        return call_uid.startswith(f"{self._plan.plan_id}.")
 
     # -- planning
 
@@ -169,7 +186,7 @@ class ArchitectRun(SessionWork):
         """What is said to a plan by itself; None when a person has to."""
         if not value.get("steps"):
             return True, "there is nothing to do"
-        gate = self._env.gate
+        gate = self._env.calls.gate
         decision = gate.decide(ToolAction(tool="architect", kind="other", target="plan"))
         if decision.verdict == "allow" or gate.when_asking == "yes":
             return True, ""
@@ -200,11 +217,13 @@ class ArchitectRun(SessionWork):
         if end is not None:
             await self._commit(*self._closing(child, end))
         verdict = await self._checked(plan, index)
-        if not verdict.passed:
-            await self._failed(plan, index, "stop", verdict.text, verdict.facts)
-            return
-        said = end.text if end is not None else ""
-        await self._commit(*verdict.facts, self._step(index, "passed", said or verdict.text, child))
+        if verdict.passed:
+            text = (end.text if end is not None else "") or verdict.text
+            await self._commit(self._step(index, "passed", text, child))
+        if verdict.halted:
+            await self._finish("halted", verdict.halted)
+        elif not verdict.passed:
+            await self._failed(plan, index, "stop", verdict.text)
 
     async def _started(self, index: int) -> SessionId:
         """The child of a step; put on record when it is new, or goes on after it was stopped."""
@@ -268,11 +287,12 @@ class ArchitectRun(SessionWork):
         step, node = plan.steps[index], tip_after(self._state, ())
         if not step.check or node is None:
             return CheckVerdict(True, "")
-        if "shell" not in self._editor.tools:
+        if SHELL not in self._checks.tools:
             return CheckVerdict(True, "(not checked: this session has no shell)")
         self._phase("checking", index)
         call_uid = CallUid(f"{self._plan.plan_id}.{index}")
-        verdict = await StepCheck(self._env, step.check, call_uid, node).run()
+        check = StepCheck(self._checks, self._notebook, step.check, call_uid, node)
+        verdict = await check.run()
         if verdict.passed:
             return verdict
         return msgspec.structs.replace(
@@ -285,7 +305,7 @@ class ArchitectRun(SessionWork):
         index: int,
         reason: FinishReason,
         why: str,
-        facts: Sequence[Fact],
+        facts: Sequence[Fact] = (),
     ) -> None:
         """Back to the planner with the failure, unless another plan would not help, or enough were made."""
         if reason in ENDS_ALL:
@@ -322,7 +342,7 @@ class ArchitectRun(SessionWork):
             said = self._said("assistant", text, {"architect": "report"})
             settled = settle_open_calls(state, (), by="weft", reason=detail or reason)
             ended = self._finished(state, reason, detail, result)
-            return Commit(facts=(*settled, said, ended), drop_draft=True)
+            return self._notebook.take(state, lambda *_: [*settled, said, ended], drop_draft=True)
 
         self._phase("done")
         await self._env.journal.commit(build)
@@ -355,7 +375,10 @@ class ArchitectRun(SessionWork):
     # -- small things
 
     async def _commit(self, *facts: Fact) -> None:
-        await self._env.journal.commit(lambda state: Commit(facts=facts))
+        # What a check has noted goes along, so that a step and the result of its check are on record
+        # together or not at all.
+        self._notebook.note(*facts)
+        await self._env.journal.commit(lambda state: self._notebook.take(state, drop_draft=False))
 
     def _closing(self, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
         return finished(self._state, child, end)
@@ -368,7 +391,7 @@ class ArchitectRun(SessionWork):
             plan_id=self._plan.plan_id,
             index=index,
             status=status,
-            detail=self._env.redact(detail),
+            detail=self._env.calls.redact(detail),
             child=child or (known.child if known is not None else None),
         )
 
@@ -393,10 +416,3 @@ class ArchitectRun(SessionWork):
 def _why(end: ChildEnd) -> str:
     ended = f"It ended with {end.reason}" + (f": {end.detail}." if end.detail else ".")
     return f"{ended}\n{end.text}" if end.text else ended
-
-
-def _stopped(call_uid: CallUid, node: NodeId) -> ToolComplete:
-    """A check that was stopped while it ran."""
-    text = "Stopped while it ran."
-    result = ToolResult(call_uid=call_uid, text=text, is_error=True, status="aborted")
-    return ToolComplete(call_uid=call_uid, node=node, result=result, is_error=True)

@@ -8,11 +8,13 @@ from weft.context import LineEntry, as_message, pin_block, pinned
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import (
     Build,
+    CallJournal,
     Commit,
     ContextLine,
     PermissionGate,
     SessionWork,
     SharedBudget,
+    ToolCallEnvironment,
     TurnEnvironment,
     TurnJournal,
     TurnLimits,
@@ -21,6 +23,14 @@ from weft.loop.budget import refusal
 from weft.loop.compaction import CompactionWork
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
 from weft.loop.model_request import wait_before_retry
+from weft.loop.pending_facts import More, PendingFacts
+from weft.loop.permission_ask import (
+    UNANSWERED,
+    Approver,
+    PermissionAnswer,
+    ReadyCall,
+    within,
+)
 from weft.loop.recovery import (
     PartialDraft,
     RecoveredCall,
@@ -34,25 +44,36 @@ from weft.loop.recovery import (
     judge,
     settle_interrupted,
 )
+from weft.loop.tool_calls import DriverCall, ToolCallEnd, run_one, stopped
 from weft.loop.tool_results import touched_facts
 from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
 
 __all__ = [
+    "UNANSWERED",
     "AnswerBuilder",
+    "Approver",
     "Build",
+    "CallJournal",
     "Commit",
     "CompactionWork",
     "ContextLine",
+    "DriverCall",
     "HookRuling",
     "LineEntry",
     "ModelAnswer",
+    "More",
     "PartialDraft",
+    "PendingFacts",
+    "PermissionAnswer",
     "PermissionGate",
+    "ReadyCall",
     "RecoveredCall",
     "RecoveryEvidence",
     "SessionWork",
     "SharedBudget",
+    "ToolCallEnd",
+    "ToolCallEnvironment",
     "Trigger",
     "Turn",
     "TurnEnvironment",
@@ -73,9 +94,12 @@ __all__ = [
     "promote",
     "refusal",
     "revision_of",
+    "run_one",
     "settle_interrupted",
     "settle_open_calls",
+    "stopped",
     "tip_after",
     "touched_facts",
     "wait_before_retry",
+    "within",
 ]

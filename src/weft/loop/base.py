@@ -62,8 +62,8 @@ class SessionWork(Protocol):
         ...
 
 
-class TurnJournal(Protocol):
-    """The turn's way to the log, the readers and the people."""
+class CallJournal(Protocol):
+    """What a tool call needs of its session: the log, the subscribers, and answers to requests."""
 
     @property
     def state(self) -> SessionState:
@@ -85,6 +85,14 @@ class TurnJournal(Protocol):
         """Say what the turn is doing."""
         ...
 
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until the request is answered."""
+        ...
+
+
+class TurnJournal(CallJournal, Protocol):
+    """What a turn needs of its session besides: its line, drafts, and conditions to wait for."""
+
     def draft(
         self,
         node: NodeId,
@@ -98,10 +106,6 @@ class TurnJournal(Protocol):
 
     async def line(self) -> ContextLine:
         """The turn's line, oldest first, with all words; what was compacted as its summary."""
-        ...
-
-    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        """Wait until somebody answers the request."""
         ...
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
@@ -170,25 +174,38 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a request for leave stays open; then it counts as denied.  None: until it is answered."""
 
 
-class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a turn works with."""
+class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a tool call passes on its way, whoever makes it."""
 
-    journal: TurnJournal
-    model: Model
-    model_name: str
-    """`provider:model`, as the log has it."""
-    prefix: RenderedPrefix
+    journal: CallJournal
     tools: Mapping[str, Tool]
     tool_context: Callable[[CallUid], ToolContext]
     gate: PermissionGate
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
-    beside: Callable[[], Commit] = lambda: Commit(facts=())
-    """What the door has to record besides a result that was just obtained, such as ranges that moved with an edit."""
-    unclaimed: Callable[[], tuple[ChangedFile, ...]] = lambda: ()
-    """What commands changed that were cancelled before they could tell; told once."""
+    limits: TurnLimits = TurnLimits()
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
+    hooks: TurnHooks | None = None
+    """The user's own programs that have a say; None where there are none."""
+    moved_ranges: Callable[[], Commit] = lambda: Commit(facts=())
+    """What goes on record with a result that was just obtained: ranges that moved with an edit."""
+    unreported_changes: Callable[[], tuple[ChangedFile, ...]] = lambda: ()
+    """What commands changed that were cancelled before they could report it; given out once."""
+
+
+class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a turn works with."""
+
+    journal: TurnJournal
+    calls: ToolCallEnvironment
+    """What the tool calls of the model's answers pass."""
+    model: Model
+    model_name: str
+    """`provider:model`, as the log has it."""
+    prefix: RenderedPrefix
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
     limits: TurnLimits = TurnLimits()
     thinking: ThinkingLevel = "default"
     submit: SubmitTool | None = None

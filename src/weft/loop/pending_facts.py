@@ -12,7 +12,7 @@ from typing import TypeAlias
 from weft.events import Fact
 from weft.faults import FailPointPair
 from weft.ids import BlobId
-from weft.loop.base import Commit, TurnJournal
+from weft.loop.base import CallJournal, Commit
 from weft.state import SessionState
 
 More: TypeAlias = Callable[[SessionState, Sequence[Fact]], Sequence[Fact]]
@@ -22,7 +22,7 @@ More: TypeAlias = Callable[[SessionState, Sequence[Fact]], Sequence[Fact]]
 class PendingFacts:
     """What a turn has to say and has not committed yet."""
 
-    def __init__(self, journal: TurnJournal) -> None:
+    def __init__(self, journal: CallJournal) -> None:
         self._journal = journal
         self._facts: list[Fact] = []
         self._blobs: dict[BlobId, bytes] = {}

@@ -7,7 +7,8 @@ the same request after it, and an answer that is on record is not asked for agai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.abc
@@ -16,8 +17,9 @@ import msgspec
 from weft.events import Fact, PermissionRequest, PermissionResolved, QuestionAnswered
 from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId, new_id
-from weft.loop.base import TurnEnvironment
+from weft.loop.base import ToolCallEnvironment
 from weft.loop.pending_facts import PendingFacts
+from weft.loop.tool_results import denial
 from weft.messages import ToolCall
 from weft.permissions import PolicyDecision, grant_pattern
 from weft.state import AnsweredRequest, SessionState
@@ -25,26 +27,84 @@ from weft.tools import PreparedCall, Tool
 
 _ASK = FailPointPair("loop.ask")
 
+T = TypeVar("T")
+
+UNANSWERED = "it was not answered within {seconds:g} seconds"
+
 
 class ReadyCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call with leave to run."""
+    """A call that is prepared, on its way to permission or already permitted."""
 
     call: ToolCall
     tool: Tool
     prepared: PreparedCall
-    is_changed: bool = False
-    """The input is another than the model gave."""
+    shows_input: bool = False
+    """A request for permission carries the input: the log has no other copy of it, because it was
+    changed or because no answer of the model holds the call."""
 
 
-class PermissionAsk:
-    """Asks for permission to run the calls of one answer."""
+class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user answers to a request for permission."""
 
-    def __init__(self, environment: TurnEnvironment, notebook: PendingFacts, node: NodeId) -> None:
+    allowed: bool
+    text: str = ""
+    """Of a denial: what the caller reads."""
+    instead: dict[str, Any] | None = None
+    """Another input, which the user allows in place of the one shown."""
+
+
+class Approver(Protocol):
+    """Puts a request for permission to the user."""
+
+    async def ask(self, ready: ReadyCall, decision: PolicyDecision) -> PermissionAnswer:
+        """The answer to exactly this call; `decision.reason` says why it is asked about."""
+        ...
+
+
+async def within(
+    seconds: float,
+    sleep: Callable[[float], Awaitable[None]],
+    wait: Callable[[], Awaitable[T]],
+) -> T | None:
+    """What `wait` gives, or None when it takes longer; `sleep` measures the time."""
+    # Not `move_on_after`: tests and programs bring a clock of their own, which only `sleep` knows.
+    found: list[T] = []
+
+    async def take(group: anyio.abc.TaskGroup) -> None:
+        found.append(await wait())
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(take, group)
+        await sleep(seconds)
+        group.cancel_scope.cancel()
+    return found[0] if found else None
+
+
+class PermissionAsk(Approver):
+    """Asks by a request in the log, which every client of the session can see and answer."""
+
+    def __init__(
+        self,
+        environment: ToolCallEnvironment,
+        notebook: PendingFacts,
+        node: NodeId,
+        record_as: str = "",
+    ) -> None:
         self._env = environment
         self._notebook = notebook
         self._node = node
+        self._record_as = record_as
 
-    async def ask(
+    async def ask(self, ready: ReadyCall, decision: PolicyDecision) -> PermissionAnswer:
+        resolved = await self._resolved(ready, decision)
+        if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
+            return PermissionAnswer(allowed=True, instead=resolved.instead)
+        if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
+            return PermissionAnswer(allowed=True)
+        return PermissionAnswer(allowed=False, text=denial(resolved))
+
+    async def _resolved(
         self, ready: ReadyCall, decision: PolicyDecision
     ) -> PermissionResolved | QuestionAnswered:
         """An answer to exactly this request: one on record from before a crash, or a new one."""
@@ -61,13 +121,13 @@ class PermissionAsk:
                     request_id=request_id,
                     call_uid=ready.call.call_uid,
                     node=self._node,
-                    tool_name=ready.call.name,
+                    tool_name=self._record_as or ready.call.name,
                     tool_path=ready.prepared.action.target,
                     preview=ready.prepared.preview,
                     shown_hash=shown,
                     always_pattern=grant_pattern(ready.prepared.action),
                     reason=decision.reason,
-                    args=ready.call.args if ready.is_changed else None,
+                    args=ready.call.args if ready.shows_input else None,
                 )
             )
             await self._notebook.commit(_ASK)
@@ -83,34 +143,23 @@ class PermissionAsk:
         seconds = self._env.limits.ask_seconds
         if seconds is None:
             return await self._env.journal.resolution(request_id)
-        if (answer := await self._answer_within(seconds, request_id)) is not None:
+        journal = self._env.journal
+        answer = await within(seconds, self._env.sleep, lambda: journal.resolution(request_id))
+        if answer is not None:
             return answer
 
         def expired(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             if request_id not in state.turn.requests:
                 return []
-            reason = f"nobody answered within {seconds:g} seconds"
+            reason = UNANSWERED.format(seconds=seconds)
             return [
                 PermissionResolved(request_id=request_id, action="deny", by="weft", reason=reason)
             ]
 
+        # The user's answer may have arrived while the time ran out: the actor decides the order, and
+        # the resolution that is on record first is the one that counts.
         await self._notebook.commit(_ASK, expired)
         return await self._env.journal.resolution(request_id)
-
-    async def _answer_within(
-        self, seconds: float, request_id: RequestId
-    ) -> PermissionResolved | QuestionAnswered | None:
-        answers: list[PermissionResolved | QuestionAnswered] = []
-
-        async def wait(group: anyio.abc.TaskGroup) -> None:
-            answers.append(await self._env.journal.resolution(request_id))
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait, group)
-            await self._env.sleep(seconds)
-            group.cancel_scope.cancel()
-        return answers[0] if answers else None
 
     def _open_request(self, ready: ReadyCall, shown: str) -> RequestId | None:
         """The request that was open before a crash, if it showed the very same; another one is

@@ -16,7 +16,7 @@ Nothing here waits or reads a disk: the hashes that files have now are handed in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -146,14 +146,21 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
     return "unknown"
 
 
-def settle_interrupted(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
-    """The facts that close what the dead process left in doubt; the turn itself stays open, to go on."""
+def settle_interrupted(
+    state: SessionState, found: RecoveryEvidence, calls: Container[CallUid] | None = None
+) -> list[Fact]:
+    """The facts that close what the dead process left in doubt; the turn itself stays open, to go on.
+
+    With `calls`, only those: others are still at work in this process.
+    """
     facts: list[Fact] = [*_keep_draft(state, found)]
     unknown: CallUid | None = None
     for intent in state.turn.intents.values():
+        if calls is not None and intent.call_uid not in calls:
+            continue
         if state.children.for_call(intent.call_uid) is None:
             verdict = judge(intent, found.hashes)
-            facts += _settle_intent(intent, verdict, found.remains.get(intent.call_uid, ""))
+            facts += _settle_intent(state, intent, verdict, found.remains.get(intent.call_uid, ""))
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown
     if unknown is not None:
@@ -291,17 +298,25 @@ def _touched_by(
     return facts
 
 
-def _settle_intent(intent: ToolExecuting, verdict: Verdict, remains: str = "") -> list[Fact]:
+def _settle_intent(
+    state: SessionState, intent: ToolExecuting, verdict: Verdict, remains: str
+) -> list[Fact]:
     if verdict == "not_begun":
         return []
     if verdict == "done":
         result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION)
         return [ToolComplete(call_uid=intent.call_uid, node=intent.node, result=result)]
     doubt = remains or "Whether it took effect is unknown."
+    holder = state.tree.nodes.get(intent.node)
+    is_models = holder is not None and intent.call_uid in holder.calls
     note = SystemNote(
-        text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted, and was not run again. {doubt}",
+        text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted, "
+        f"and was not run again. {doubt}",
         level="warning",
-        node=intent.node,
+        node=intent.node or None,
+        # The model reads the result of a call of its own.  A call that no answer holds has no place
+        # in its context, and the note is all that it can learn of it.
+        to_model=not is_models,
     )
     text = f"{INTERRUPTED_INSIDE} {remains}" if remains else INTERRUPTED
     return [refused(intent.call_uid, intent.node, text, status="interrupted"), note]

@@ -1,4 +1,8 @@
-"""The tool calls of one answer: check, get leave, intend, run, record.
+"""Tool calls: checked, judged, permitted, intended, run and recorded.
+
+This is the only way to run a tool.  A turn runs the calls of an answer by a `ToolCallBatch`; a driver
+that has one call of its own (an architect's step check, the shell line of a Markdown command) uses
+`run_one`, so that hooks, rules, limits and records hold for it as well.
 
 Calls without an effect that stand next to each other run together; each one with an effect runs alone, in the model's order.  An
 effect is committed as intended before it starts; its result goes into the next append, which is the intent of the next
@@ -22,7 +26,6 @@ from weft.actors import no_strays
 from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
 from weft.events import (
     Fact,
-    PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
     SystemNote,
@@ -31,20 +34,22 @@ from weft.events import (
 )
 from weft.faults import FailPointPair
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
-from weft.loop.base import TurnEnvironment
+from weft.loop.base import ToolCallEnvironment
 from weft.loop.hooks import HookRuling, TurnHooks
-from weft.loop.pending_facts import PendingFacts
-from weft.loop.permission_ask import PermissionAsk, ReadyCall
+from weft.loop.pending_facts import More, PendingFacts
+from weft.loop.permission_ask import Approver, PermissionAsk, ReadyCall
 from weft.loop.tool_results import (
     NOT_RUN,
-    denial,
+    STOPPED_WHILE_RUNNING,
     refused,
     settled,
     sound_outcome,
     sound_preparation,
+    touched_facts,
 )
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import PolicyDecision, with_hook
+from weft.state import SessionState
 from weft.tools import DelegateTool, PreparedCall, Tool, ToolOutcome, UserQuestion
 
 logger = logging.getLogger(__name__)
@@ -63,6 +68,7 @@ CHANGES = 5
 an end."""
 A_HOOK = "A hook"
 THE_USER = "The user"
+NO_ONE_TO_ASK = "Denied: it needs the user's permission, and there is no one to ask."
 
 
 class ReplacedInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,18 +77,53 @@ class ReplacedInput(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any]
     by: str
     """Who wants it, as the model is told."""
-    is_leave: bool = False
-    """Whoever gives it may also allow it: it is judged, but not asked about."""
+    is_permitted: bool = False
+    """It comes from the user, who can also allow it: it is judged, but not asked about."""
+
+
+class DriverCall(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call that no answer of the model holds goes on record, and how it is asked about."""
+
+    record_as: str = ""
+    """The tool's name in the log and in requests for permission; empty: the tool's own."""
+    approver: Approver | None = None
+    """Asks the user; None: a request in the log, like those of a turn."""
+    intent_note: Callable[[str], str] = lambda target: ""
+    """A note for the user that is stored with the intent, made of what the call works on."""
+
+
+class ToolCallEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call came to."""
+
+    result: ToolResult
+    has_run: bool
+    """The tool ran and gave an outcome, be it a failure; false when it was refused or broke."""
+    halted: str
+    """Why a hook wants everything to end here; empty when none does."""
 
 
 class ToolCallBatch:
     """The calls of one answer."""
 
-    def __init__(self, environment: TurnEnvironment, notebook: PendingFacts, node: NodeId) -> None:
+    def __init__(
+        self,
+        environment: ToolCallEnvironment,
+        notebook: PendingFacts,
+        node: NodeId | None,
+        driver: DriverCall | None = None,
+    ) -> None:
+        """`driver` is given for a call of a driver's own; `node` may then be None, in a session in
+        which nothing has been said yet."""
         self._env = environment
         self._notebook = notebook
-        self._node = node
-        self._permission = PermissionAsk(environment, notebook, node)
+        # The log's format has a node for every call.  The empty id is no node: folds pass it over.
+        self._node = node or NodeId("")
+        self._driver = driver
+        self._own = driver or DriverCall()
+        self._permission = self._own.approver or PermissionAsk(
+            environment, notebook, self._node, self._own.record_as
+        )
+        self._gave_outcome: set[CallUid] = set()
         self.invalid = 0
         """Calls that could not be acted on: unknown tools, malformed arguments."""
         self.ran = 0
@@ -91,6 +132,14 @@ class ToolCallBatch:
         """What each call came to."""
         self.halted = ""
         """Why a hook wants the turn to end; empty when none does."""
+
+    def end_of(self, call_uid: CallUid) -> ToolCallEnd:
+        """What a call came to that `run` has settled."""
+        return ToolCallEnd(
+            result=self.results[call_uid],
+            has_run=call_uid in self._gave_outcome,
+            halted=self.halted,
+        )
 
     async def run(self, calls: tuple[ToolCall, ...]) -> None:
         """Settle every call; the results are in the notebook afterwards."""
@@ -131,27 +180,38 @@ class ToolCallBatch:
 
     async def _intend(self, *ready: ReadyCall) -> None:
         """Make the intents durable, together with all that is noted."""
+        # The append must be over before anything runs: an effect without an intent on record could
+        # not be told from a call that never started, and recovery would run it a second time.
         for each in ready:
             self._note_intent(each)
         await self._notebook.commit(_INTENT)
 
     def _note_intent(self, ready: ReadyCall) -> None:
-        earlier = self._env.journal.state.turn.intents.get(ready.call.call_uid)
+        if text := self._own.intent_note(ready.prepared.action.target):
+            self._notebook.note(SystemNote(text=clean_text(text), node=self._node or None))
         self._notebook.note(
             ToolExecuting(
                 call_uid=ready.call.call_uid,
                 node=self._node,
-                tool_name=ready.call.name,
+                tool_name=self._own.record_as or ready.call.name,
                 target=ready.prepared.action.target,
                 args=ready.call.args,
                 effect=ready.tool.effect,
-                attempt=1 if earlier is None else earlier.attempt + 1,
+                attempt=self._attempt(ready.call.call_uid),
                 pre_hashes=ready.prepared.pre_hashes,
                 post_hashes=ready.prepared.post_hashes,
             ),
             *ready.prepared.facts,
             blobs=ready.prepared.keeps,
         )
+
+    def _attempt(self, call_uid: CallUid) -> int:
+        """Which attempt at a call this is; a driver may repeat one that a crash cut short."""
+        state = self._env.journal.state
+        if (earlier := state.turn.intents.get(call_uid)) is not None:
+            return earlier.attempt + 1
+        holder = state.tree.nodes.get(self._node)
+        return 2 if holder is not None and call_uid in holder.results else 1
 
     # -- side by side
 
@@ -175,14 +235,15 @@ class ToolCallBatch:
             return
 
         async def run_one(each: ReadyCall) -> None:
-            # Noted the moment it ends: when the turn is aborted and another call does not let go, this one keeps its result.
+            # Noted the moment it ends: when the turn is aborted and another call does not let go,
+            # this one keeps its result.
             self._record(each.call, *await self._come_to_an_end(each))
 
         async with anyio.create_task_group() as group:
             for each in ready:
                 group.start_soon(run_one, each)
 
-    # -- checking and leave
+    # -- checking and permission
 
     async def _all_ready(self, calls: list[ToolCall]) -> list[ReadyCall]:
         """The calls that may run.  Once the turn is to end none may, also of those that had
@@ -215,11 +276,13 @@ class ToolCallBatch:
         prepared = await self._prepare(call, tool)
         if prepared is None:
             return None
-        return await self._with_leave(ReadyCall(call=call, tool=tool, prepared=prepared))
+        shows_input = self._driver is not None
+        ready = ReadyCall(call=call, tool=tool, prepared=prepared, shows_input=shows_input)
+        return await self._permitted(ready)
 
     async def _prepare(self, call: ToolCall, tool: Tool) -> PreparedCall | None:
         context = self._env.tool_context(call.call_uid)
-        context = msgspec.structs.replace(context, node=self._node)
+        context = msgspec.structs.replace(context, node=self._node or None)
         try:
             prepared = await self._contained(
                 tool, lambda: tool.prepare(call.args, context), sound_preparation
@@ -234,9 +297,9 @@ class ToolCallBatch:
         self.ran += 1
         return prepared
 
-    async def _with_leave(self, ready: ReadyCall) -> ReadyCall | None:
-        """Ask the gate, the hooks, and a person where one of them says so; None when there is no
-        leave.
+    async def _permitted(self, ready: ReadyCall) -> ReadyCall | None:
+        """Ask the gate, the hooks, and the user where one of them says so; None when the call is not
+        permitted.
 
         A call whose input is changed on the way is another call: it is prepared and judged from the
         beginning, so that neither a rule nor a hook is got round.
@@ -248,17 +311,17 @@ class ToolCallBatch:
                 return None
             ready, decision = judged
             if decision.verdict == "ask" and ready.call.args == given:
-                return ready  # the person gave this very input, so they need not be asked about it
+                return ready  # the user gave this very input, and need not be asked about it
             answer = await self._answered(ready, decision)
             if isinstance(answer, bool):
                 return ready if answer else None
             changed = await self._with_other_arguments(ready, answer.args, answer.by)
             if changed is None:
                 return None
-            ready, given = changed, answer.args if answer.is_leave else None
+            ready, given = changed, answer.args if answer.is_permitted else None
         self._refuse(
             ready.call,
-            "Denied: its input was changed again and again, so that nobody could judge it.",
+            f"Denied: its input was changed {CHANGES} times and never agreed on.",
             status="denied",
         )
         return None
@@ -285,22 +348,24 @@ class ToolCallBatch:
             if ruling.args is not None and ruling.args != ready.call.args:
                 return ReplacedInput(args=ruling.args, by=A_HOOK)
             decision = with_hook(decision, ruling.verdict, ruling.reason)
-        return await self._has_leave(ready, decision)
+        return await self._is_permitted(ready, decision)
 
     async def _with_other_arguments(
         self, ready: ReadyCall, args: dict[str, Any], by: str
     ) -> ReadyCall | None:
-        """The call as somebody else wants it, prepared anew; the model and the person are told what
-        is run in its place."""
+        """The call with another input, prepared anew; a note says to the model and to the user what is
+        run in its place."""
         call = msgspec.structs.replace(ready.call, args=args)
         shown = msgspec.json.encode(args).decode()
         self._say(f"{by} changed the input of the call of {call.name} to {shown}")
         prepared = await self._prepare(call, ready.tool)
         if prepared is None:
             return None
-        return ReadyCall(call=call, tool=ready.tool, prepared=prepared, is_changed=True)
+        return ReadyCall(call=call, tool=ready.tool, prepared=prepared, shows_input=True)
 
-    async def _has_leave(self, ready: ReadyCall, decision: PolicyDecision) -> bool | ReplacedInput:
+    async def _is_permitted(
+        self, ready: ReadyCall, decision: PolicyDecision
+    ) -> bool | ReplacedInput:
         if decision.verdict == "allow":
             return True
         if decision.verdict == "deny":
@@ -310,26 +375,23 @@ class ToolCallBatch:
                 # Yes to everything is meant for what the sandbox holds.
                 return self._denied(
                     ready,
-                    "Denied: only a person can let a command out of the sandbox, and nobody is asked.",
+                    "Denied: only the user can let a command out of the sandbox, "
+                    "and this session asks no one.",
                 )
             case "yes":
                 return True
             case "no":
-                return self._denied(
-                    ready, "Denied: this needs somebody's leave, and nobody is there to give it."
-                )
+                return self._denied(ready, NO_ONE_TO_ASK)
             case "wait":
-                return await self._person_allows(ready, decision)
+                return await self._user_allows(ready, decision)
 
-    async def _person_allows(
+    async def _user_allows(
         self, ready: ReadyCall, decision: PolicyDecision
     ) -> bool | ReplacedInput:
-        resolved = await self._permission.ask(ready, decision)
-        if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
-            return ReplacedInput(args=resolved.instead, by=THE_USER, is_leave=True)
-        if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
-            return True
-        return self._denied(ready, denial(resolved))
+        answer = await self._permission.ask(ready, decision)
+        if answer.instead is not None:
+            return ReplacedInput(args=answer.instead, by=THE_USER, is_permitted=True)
+        return answer.allowed or self._denied(ready, answer.text)
 
     def _denied(self, ready: ReadyCall, text: str) -> bool:
         self._refuse(ready.call, text, status="denied")
@@ -338,7 +400,7 @@ class ToolCallBatch:
     # -- asking questions
 
     async def _come_to_an_end(self, ready: ReadyCall) -> tuple[ToolOutcome, int]:
-        """Put the question to the person, or run the tool."""
+        """Put the question to the user, or run the tool."""
         question = ready.prepared.question
         if question is None or self._env.gate.when_asking != "wait":
             return await self._execute(ready)
@@ -347,7 +409,7 @@ class ToolCallBatch:
         return ToolOutcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
 
     async def _put(self, call: ToolCall, question: UserQuestion) -> str:
-        """The person's answer: one on record from before a crash, or a new one."""
+        """The user's answer: one on record from before a crash, or a new one."""
         journal = self._env.journal
         answered = journal.state.turn.answers.get(call.call_uid)
         if answered is not None and isinstance(answered.answer, QuestionAnswered):
@@ -410,8 +472,9 @@ class ToolCallBatch:
         return ruling
 
     def _say(self, text: str) -> None:
-        """Tell the model, behind the results of this answer, and the person."""
-        self._notebook.note(SystemNote(text=clean_text(text), to_model=True, node=self._node))
+        """Note something for the model, behind the results of this answer, and for the user."""
+        node = self._node or None
+        self._notebook.note(SystemNote(text=clean_text(text), to_model=True, node=node))
 
     # -- running and recording
 
@@ -423,9 +486,10 @@ class ToolCallBatch:
         _TOOL_STARTS.hit()
         try:
             outcome = await self._contained(ready.tool, ready.prepared.run, sound_outcome)
+            self._gave_outcome.add(ready.call.call_uid)
         except ToolError as error:
             outcome = ToolOutcome(text=str(error), is_error=True)
-        if left := self._env.unclaimed():
+        if left := self._env.unreported_changes():
             outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
         return outcome, int((clock.monotonic() - started) * 1000)
@@ -448,8 +512,8 @@ class ToolCallBatch:
         limit = self._env.limits.result_characters
         outcome = self._redacted(outcome)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
-        beside = self._env.beside()
-        self._settle([*facts, *beside.facts], {**blobs, **beside.blobs})
+        moved = self._env.moved_ranges()
+        self._settle([*facts, *moved.facts], {**blobs, **moved.blobs})
 
     def _redacted(self, outcome: ToolOutcome) -> ToolOutcome:
         full = outcome.full_text
@@ -474,3 +538,44 @@ class ToolCallBatch:
         hint = did_you_mean(name, self._env.tools)
         known = ", ".join(sorted(self._env.tools)) or "none"
         return f"There is no tool {name!r}{hint or '.'} The tools are: {known}."
+
+
+async def run_one(
+    environment: ToolCallEnvironment,
+    call: ToolCall,
+    node: NodeId | None,
+    driver: DriverCall,
+    notebook: PendingFacts,
+) -> ToolCallEnd:
+    """Run a call that a driver makes itself, and say what it came to.
+
+    The result is noted and not yet committed, so that it can go on record together with what the
+    driver makes of it.  Cancelled, the driver commits with `stopped`.
+    """
+    batch = ToolCallBatch(environment, notebook, node, driver)
+    await batch.run((call,))
+    return batch.end_of(call.call_uid)
+
+
+def stopped(
+    environment: ToolCallEnvironment, notebook: PendingFacts, calls: Callable[[CallUid], bool]
+) -> More:
+    """What a cancelled call leaves behind: the files that it had changed are noted at once, and the
+    commit that takes the notes settles the call as aborted."""
+    blobs: dict[BlobId, bytes] = {}
+    intents = environment.journal.state.turn.intents
+    last = next((uid for uid in reversed(intents) if calls(uid)), None)
+    changed = touched_facts(environment.unreported_changes(), last, blobs)
+    notebook.note(*changed, blobs=blobs)
+
+    def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
+        # Decided inside the commit: an append of the intent whose wait was cancelled is carried out
+        # all the same, and by now it is in the state.
+        done = {fact.call_uid for fact in noted if isinstance(fact, ToolComplete)}
+        return [
+            refused(uid, intent.node, STOPPED_WHILE_RUNNING, status="aborted")
+            for uid, intent in state.turn.intents.items()
+            if calls(uid) and uid not in done
+        ]
+
+    return more

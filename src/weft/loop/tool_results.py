@@ -125,7 +125,7 @@ def denial(resolved: PermissionResolved | QuestionAnswered) -> str:
     reason = resolved.reason if isinstance(resolved, PermissionResolved) else ""
     if resolved.by == "weft":
         return f"Denied: {reason}."
-    return "Denied by the person." + (f" They said: {reason}" if reason else "")
+    return "Denied by the user." + (f" They said: {reason}" if reason else "")
 
 
 def _within(text: str, limit: int) -> tuple[str, bytes | None]:

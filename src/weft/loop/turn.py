@@ -120,7 +120,7 @@ class Turn(ModelCaller, StructuredOutput):
     async def _run_calls(self, node: Node, calls: tuple[ToolCall, ...] | None = None) -> None:
         """Settle the calls of an answer; the results are noted, and in the line."""
         calls = node.calls if calls is None else calls
-        batch = ToolCallBatch(self._env, self._notebook, node.id)
+        batch = ToolCallBatch(self._env.calls, self._notebook, node.id)
         await batch.run(calls)
         self._take_results_into_line(node, batch.results)
         self._mistakes = 0 if batch.ran else self._mistakes + 1
@@ -183,5 +183,5 @@ class Turn(ModelCaller, StructuredOutput):
         """What a command changed before it was stopped can be taken back like anything else."""
         blobs: dict[BlobId, bytes] = {}
         call_uid = next(reversed(state.turn.intents), None)
-        facts = touched_facts(self._env.unclaimed(), call_uid, blobs)
+        facts = touched_facts(self._env.calls.unreported_changes(), call_uid, blobs)
         self._notebook.note(*facts, blobs=blobs)

@@ -8,12 +8,11 @@ import anyio
 import msgspec
 
 from weft.errors import UsageError
-from weft.ids import CallUid, SessionId, new_call_uid
+from weft.ids import SessionId
 from weft.runtime.port import LocalPort, SessionPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.session import AddNote
-from weft.tools import ToolOutcome
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.markdown_commands import (
@@ -85,7 +84,7 @@ class MarkdownCommands:
         self, port: SessionPort, command: MarkdownCommand, ask: Ask | None, client: str
     ) -> RunShell:
         """Runs the shell commands of a slash command, as far as they may be run."""
-        from weft.runtime.command_shell import CommandShell
+        from weft.runtime.command_shell import ActorJournal, CommandShell
 
         if not isinstance(port, LocalPort):
             return _refuse_elsewhere
@@ -94,24 +93,15 @@ class MarkdownCommands:
         wanted = port.state.settings.get("tools", "all")
         if "shell" not in table or (wanted != "all" and "shell" not in wanted):
             return _refuse_without_shell
-        actor, workshop = port.actor, self._registry.workshops[session_id]
-
-        async def record(call_uid: CallUid, outcome: ToolOutcome | None) -> None:
-            await actor.append(lambda state: workshop.changed_beside(call_uid, outcome))
-
+        actor, journal = port.actor, ActorJournal(port.actor)
+        factory = self._registry.workshops[session_id]
+        tools = {"shell": table["shell"]}
         return CommandShell(
             command.name,
-            tool=table["shell"],
-            context=lambda: workshop.context_beside(
-                new_call_uid(self._equipment.clock.now()), lambda: actor.state, actor.gate
-            ),
-            record=record,
-            gate=actor.gate,
-            hooks=self._registry.hooks_of(session_id),
-            ask=ask,
+            factory.command_environment(journal, actor.gate, tools),
+            ask,
             is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
-            note=lambda text: port.call(AddNote(text=text, client=client)),
-            redact=self._equipment.redact,
+            check_client=lambda: actor.clients.check(AddNote(text=command.name, client=client)),
         )
 
 

@@ -1,100 +1,184 @@
-"""Shell commands of slash commands: judged, asked about and run like any that a model asks for, through the same door, and put on record."""
+"""Shell lines of Markdown commands: run like a tool call of the model, and recorded like one.
+
+Hooks, rules, limits and records are those of `weft.loop.tool_calls`.  Three things differ, because no
+turn need be running: facts are appended by the session's actor itself, the user is asked by the
+client that expands the command and not by a request in the log, and a folder that is not trusted has
+each of its lines asked about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Literal
 
 import anyio
+import msgspec
 
-from weft.errors import ToolError, UsageError
-from weft.ids import CallUid
-from weft.loop import PermissionGate, TurnHooks
+from weft.errors import SessionStopped, UsageError
+from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
+from weft.ids import CallUid, RequestId, new_call_uid
+from weft.loop import (
+    UNANSWERED,
+    Approver,
+    Build,
+    CallJournal,
+    DriverCall,
+    More,
+    PendingFacts,
+    PermissionAnswer,
+    PermissionGate,
+    ReadyCall,
+    ToolCallEnd,
+    ToolCallEnvironment,
+    run_one,
+    stopped,
+    tip_after,
+    within,
+)
 from weft.messages import ToolCall
-from weft.permissions import PolicyDecision, with_hook
+from weft.permissions import PolicyDecision, ToolAction
 from weft.project.markdown_commands import Ask, ShellRequest
-from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome
+from weft.session import SessionActor
+from weft.state import SessionState
 
 RECORD_SECONDS = 5.0
-"""How long what a command changed may take to be put on record when the command was stopped."""
+"""How long the record of a command that was stopped may take: the caller waits for it, cancelled."""
+SHELL = "shell"
+
+
+class ActorJournal(CallJournal):
+    """The log of a session, for calls that no turn makes."""
+
+    def __init__(self, actor: SessionActor) -> None:
+        self._actor = actor
+
+    @property
+    def state(self) -> SessionState:
+        return self._actor.state
+
+    async def commit(self, build: Build) -> Sequence[Fact]:
+        return await self._actor.append(build)
+
+    def signal(self, signal: Signal) -> None:
+        self._actor.log.signal(signal)
+
+    def status(self, status: Status) -> None:
+        # The status is that of the turn.  A shell line may run beside one, and must not hide it.
+        pass
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        return await self._actor.resolution(request_id)
+
+
+class CommandGate(PermissionGate):
+    """The session's policy, for a command that may come from a folder the user does not trust."""
+
+    def __init__(self, gate: PermissionGate, *, is_trusted: bool, can_ask: bool) -> None:
+        self._gate = gate
+        self._is_trusted = is_trusted
+        self._can_ask = can_ask
+
+    def decide(self, action: ToolAction) -> PolicyDecision:
+        decision = self._gate.decide(action)
+        if self._is_trusted or decision.verdict == "deny":
+            return decision
+        # Whatever the mode: a folder that came from elsewhere starts no program unseen.  Firm, so
+        # that no hook can answer in the user's place.
+        return PolicyDecision("ask", "this folder is not trusted", is_firm=True)
+
+    @property
+    def when_asking(self) -> Literal["wait", "yes", "no"]:
+        if self._is_trusted and self._gate.when_asking == "yes":
+            return "yes"
+        return "wait" if self._can_ask else "no"
+
+
+class ClientApprover(Approver):
+    """Asks by the callback of the client that expands the command."""
+
+    def __init__(self, name: str, ask: Ask, environment: ToolCallEnvironment) -> None:
+        self._name = name
+        self._ask = ask
+        self._env = environment
+
+    async def ask(self, ready: ReadyCall, decision: PolicyDecision) -> PermissionAnswer:
+        command = ready.prepared.action.target
+        request = ShellRequest(name=self._name, command=command, reason=decision.reason)
+        seconds = self._env.limits.ask_seconds
+        if seconds is None:
+            allowed: bool | None = await self._ask(request)
+        else:
+            allowed = await within(seconds, self._env.sleep, lambda: self._ask(request))
+        if allowed is None and seconds is not None:
+            return PermissionAnswer(
+                allowed=False, text=f"Denied: {UNANSWERED.format(seconds=seconds)}."
+            )
+        return PermissionAnswer(allowed=bool(allowed), text="Denied by the user.")
 
 
 class CommandShell:
-    """Runs the shell commands of one slash command."""
+    """Runs the shell lines of one Markdown command."""
 
     def __init__(
         self,
         name: str,
-        *,
-        tool: Tool,
-        context: Callable[[], ToolContext],
-        record: Callable[[CallUid, ToolOutcome | None], Awaitable[None]],
-        gate: PermissionGate,
-        hooks: TurnHooks | None,
+        environment: ToolCallEnvironment,
         ask: Ask | None,
+        *,
         is_trusted: bool,
-        note: Callable[[str], Awaitable[object]],
-        redact: Callable[[str], str],
+        check_client: Callable[[], None],
     ) -> None:
+        """`environment` is the session's own, with its shell among the tools; `check_client` raises
+        where the client may only read."""
+        gate = CommandGate(environment.gate, is_trusted=is_trusted, can_ask=ask is not None)
         self._name = name
-        self._tool = tool
-        self._new_context = context
-        self._record = record
-        self._gate = gate
-        self._hooks = hooks
-        self._ask = ask
-        self._is_trusted = is_trusted
-        self._note = note
-        self._redact = redact
+        self._check_client = check_client
+        self._env = msgspec.structs.replace(environment, gate=gate)
+        self._driver = DriverCall(
+            approver=None if ask is None else ClientApprover(name, ask, self._env),
+            intent_note=lambda target: f"/{name} runs: {target}",
+        )
 
     async def __call__(self, command: str) -> str:
-        """Run a command line, and give what it printed.
+        """Run a command line, and give what it printed, as the model would read it.
+
+        All that it changed is on record when this returns, also when it is cancelled.
 
         Raises:
-            UsageError: it may not be run.
+            UsageError: it may not be run, or could not.
         """
-        context = self._new_context()
-        call = ToolCall(call_uid=context.call_uid, name=self._tool.name, args={"command": command})
+        self._check_client()
+        uid = new_call_uid(self._env.clock.now())
+        call = ToolCall(call_uid=uid, name=SHELL, args={"command": command})
+        notebook = PendingFacts(self._env.journal)
+        node = tip_after(self._env.journal.state, ())
         try:
-            prepared = await self._with_leave(call, context)
-            await self._note(f"/{self._name} runs: {prepared.action.target}")
-            outcome = await self._run(prepared, call.call_uid)
-        except ToolError as error:
-            raise UsageError(f"/{self._name}: `{command}` could not be run: {error}") from error
-        return self._redact(outcome.text)
+            end = await run_one(self._env, call, node, self._driver, notebook)
+        except BaseException:
+            await self._record_stopped(uid, notebook)
+            raise
+        await self._commit(notebook)
+        return self._text(command, end)
 
-    async def _run(self, prepared: PreparedCall, call_uid: CallUid) -> ToolOutcome:
-        """Run it; what it has changed is on record when this returns, also when it is stopped."""
-        outcome: ToolOutcome | None = None
-        try:
-            outcome = await prepared.run()
-            return outcome
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
-                await self._record(call_uid, outcome)
+    async def _record_stopped(self, uid: CallUid, notebook: PendingFacts) -> None:
+        # Shielded, because the command has taken effect, whatever became of the caller; and bounded,
+        # because a store that does not answer must not hold a cancelled task for ever.
+        more = stopped(self._env, notebook, lambda call_uid: call_uid == uid)
+        # A session that has stopped meanwhile takes nothing more: recovery will find the intent.
+        record = anyio.move_on_after(RECORD_SECONDS, shield=True)
+        with suppress(SessionStopped), record:
+            await self._commit(notebook, more)
 
-    async def _with_leave(self, call: ToolCall, context: ToolContext) -> PreparedCall:
-        prepared = await self._tool.prepare(call.args, context)
-        decision = self._gate.decide(prepared.action)
-        if self._hooks is not None and decision.verdict != "deny":
-            ruling = await self._hooks.before_tool(call)
-            if ruling.args is not None and ruling.args != call.args:
-                prepared = await self._tool.prepare(ruling.args, context)
-                decision = self._gate.decide(prepared.action)
-            decision = with_hook(decision, ruling.verdict, ruling.reason)
-        if not self._is_trusted:
-            # Whatever the mode: a folder that came from elsewhere starts no program unseen.
-            decision = with_hook(decision, "ask", "this folder is not trusted")
-        await self._check(decision, prepared.action.target)
-        return prepared
+    async def _commit(self, notebook: PendingFacts, more: More | None = None) -> None:
+        journal = self._env.journal
+        await journal.commit(lambda state: notebook.take(state, more, drop_draft=False))
 
-    async def _check(self, decision: PolicyDecision, command: str) -> None:
-        refused = f"/{self._name}: `{command}` may not be run: "
-        if decision.verdict == "deny":
-            raise UsageError(refused + decision.reason)
-        if decision.verdict == "allow" or (self._gate.when_asking == "yes" and self._is_trusted):
-            return
-        if self._ask is None:
-            raise UsageError(refused + "it needs somebody's leave, and nobody is there to give it")
-        request = ShellRequest(name=self._name, command=command, reason=decision.reason)
-        if not await self._ask(request):
-            raise UsageError(refused + "it was not allowed")
+    def _text(self, command: str, end: ToolCallEnd) -> str:
+        about = f"/{self._name}: `{command}`"
+        if end.halted:
+            raise UsageError(f"{about}: a hook says to stop: {end.halted}")
+        if end.has_run:
+            return end.result.text
+        refused = end.result.status in ("denied", "invalid", "aborted")
+        raise UsageError(f"{about} {'was not run' if refused else 'failed'}. {end.result.text}")

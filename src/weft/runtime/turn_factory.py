@@ -23,11 +23,13 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, SessionId, TurnId, new_node_id
 from weft.loop import (
+    CallJournal,
     Commit,
     CompactionWork,
     PermissionGate,
     RecoveredCall,
     SessionWork,
+    ToolCallEnvironment,
     Turn,
     TurnEnvironment,
     TurnHooks,
@@ -276,7 +278,12 @@ class SessionTurnFactory(TurnFactory):
             max_turns=self._config.get("agents.step_turns"),
             tools=tuple(self._own_tools(state, options)),
         )
-        return ArchitectRun(environment, turn_id, self._home, editor)
+        # The planner's own tools change nothing, so its checks need the shell from the session's.
+        own = self._own_tools(state, options)
+        checks = msgspec.structs.replace(
+            environment.calls, tools={name: own[name] for name in ("shell",) if name in own}
+        )
+        return ArchitectRun(environment, turn_id, self._home, editor, checks)
 
     def _plans_next(self, state: SessionState) -> bool:
         from weft.agents.plan import next_of  # as above
@@ -294,26 +301,46 @@ class SessionTurnFactory(TurnFactory):
     ) -> TurnEnvironment:
         model = self._model(state, options)
         tools = self._tools_of(state, options)
-        self._door.follow(lambda: journal.state, gate)
+        limits = self._limits(state, options)
         return TurnEnvironment(
             journal=journal,
+            calls=self._call_environment(
+                journal, gate, tools, limits, lambda uid: self._tool_context(uid, journal)
+            ),
             model=self._models.resolve(model.name),
             model_name=model.name,
             prefix=self.prefix(state, options),
-            tools=tools,
-            tool_context=lambda call_uid: self._tool_context(call_uid, journal),
-            gate=gate,
-            beside=self._door.beside,
             clock=self._clock,
             sleep=self._sleep,
-            redact=self._redact,
-            limits=self._limits(state, options),
+            limits=limits,
             thinking=model.effort or "default",
             submit=_submit_in(tools),
             hooks=self._hooks,
-            unclaimed=self._unclaimed,
             purse=self._home.family,
             renewed=lambda environment: self._renewed(environment, options),
+        )
+
+    def _call_environment(
+        self,
+        journal: CallJournal,
+        gate: PermissionGate,
+        tools: Mapping[str, Tool],
+        limits: TurnLimits,
+        tool_context: Callable[[CallUid], ToolContext],
+    ) -> ToolCallEnvironment:
+        self._door.follow(lambda: journal.state, gate)
+        return ToolCallEnvironment(
+            journal=journal,
+            tools=tools,
+            tool_context=tool_context,
+            gate=gate,
+            clock=self._clock,
+            sleep=self._sleep,
+            limits=limits,
+            redact=self._redact,
+            hooks=self._hooks,
+            moved_ranges=self._door.beside,
+            unreported_changes=self._unclaimed,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
@@ -325,7 +352,12 @@ class SessionTurnFactory(TurnFactory):
         if name == environment.model_name:
             if (thinking, limits) == (environment.thinking, environment.limits):
                 return environment
-            return msgspec.structs.replace(environment, thinking=thinking, limits=limits)
+            return msgspec.structs.replace(
+                environment,
+                thinking=thinking,
+                limits=limits,
+                calls=msgspec.structs.replace(environment.calls, limits=limits),
+            )
         model = self._models.resolve(name)
         self._system = None  # what it says depends on what the model can do
         tools = self._tools_of(state, options)
@@ -334,7 +366,7 @@ class SessionTurnFactory(TurnFactory):
             model=model,
             model_name=name,
             prefix=self.prefix(state, options),
-            tools=tools,
+            calls=msgspec.structs.replace(environment.calls, tools=tools, limits=limits),
             submit=_submit_in(tools),
             thinking=thinking,
             limits=limits,
@@ -374,19 +406,23 @@ class SessionTurnFactory(TurnFactory):
             self._home.shells = BackgroundShells(self._home, self._redact, self.changed_beside)
         return self._home.shells
 
-    # -- commands beside the turns
+    # -- commands outside of turns
 
-    def context_beside(
-        self, call_uid: CallUid, state: Callable[[], SessionState], gate: PermissionGate
-    ) -> ToolContext:
-        """What a command that no turn runs goes through: the same door as the turns' own."""
-        self._door.follow(state, gate)
-        return ToolContext(
-            workspace=self._door.workspace,
-            runner=self._door.runner,
-            reads=self._read_log(state()),
-            call_uid=call_uid,
-        )
+    def command_environment(
+        self, journal: CallJournal, gate: PermissionGate, tools: Mapping[str, Tool]
+    ) -> ToolCallEnvironment:
+        """What a tool call passes that no turn makes: the workspace, hooks and limits of the turns."""
+
+        def context(call_uid: CallUid) -> ToolContext:
+            return ToolContext(
+                workspace=self._door.workspace,
+                runner=self._door.runner,
+                reads=self._read_log(journal.state),
+                call_uid=call_uid,
+            )
+
+        limits = self._limits(journal.state, {})
+        return self._call_environment(journal, gate, tools, limits, context)
 
     def changed_beside(self, call_uid: CallUid, outcome: ToolOutcome | None) -> Commit:
         """What such a command has changed, for the log; None when it was stopped before it could tell."""

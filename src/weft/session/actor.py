@@ -336,6 +336,7 @@ class SessionActor:
                 if self._worker.turn is None:
                     await self._rewinds.finish()
                     await self._comeback.count_lost()
+                    await self._comeback.settle_lost_calls()
                     await self._comeback.end_lost_commands()
                 answer = await self._decide_and_commit(command, asked)
                 if isinstance(command, StopBackground):
@@ -431,6 +432,7 @@ class SessionActor:
         if command.preview:
             return await self._rewinds.preview(command)
         await self._rewinds.finish()
+        await self._comeback.settle_lost_calls()
         await self._comeback.end_lost_commands()
         if self.state.turn.open is not None:
             await self._comeback.end("something else came first")

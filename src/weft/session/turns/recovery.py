@@ -6,14 +6,14 @@ this gathers it and puts it on record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import msgspec
 
 from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
 from weft.faults import FailPointPair
-from weft.ids import NodeId
+from weft.ids import CallUid, NodeId
 from weft.loop import (
     Commit,
     PartialDraft,
@@ -47,6 +47,9 @@ class SessionRecovery:
 
         self._left = dict(log.state.background.running)
         """Commands in the background that no process runs any more, whatever the log says."""
+        is_in_turn = log.state.turn.open is not None
+        self._lost_calls = frozenset() if is_in_turn else frozenset(log.state.turn.intents)
+        """Tool calls outside of a turn that a dead process left; those of a turn are settled with it."""
 
     def lose_work(self) -> None:
         """What was at work here is gone; a summary that somebody asked for beside it is not."""
@@ -61,6 +64,17 @@ class SessionRecovery:
             return
         _RECOVER.before.hit()
         await self._log.commit(Commit(facts=tuple(facts)))
+        _RECOVER.after.hit()
+
+    async def settle_lost_calls(self) -> None:
+        """Put on record what became of tool calls that a dead process made outside of a turn."""
+        lost, self._lost_calls = self._lost_calls, frozenset()
+        if not lost:
+            return
+        found = await self._evidence(lost)
+        facts = settle_interrupted(self._log.state, found, lost)
+        _RECOVER.before.hit()
+        await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs))
         _RECOVER.after.hit()
 
     async def end_lost_commands(self) -> None:
@@ -116,13 +130,15 @@ class SessionRecovery:
         await self._log.commit(Commit(facts=(raised, *ending), blobs=found.blobs, drop_draft=True))
         _DOWN.after.hit()
 
-    async def _evidence(self) -> RecoveryEvidence:
+    async def _evidence(self, only: Container[CallUid] | None = None) -> RecoveryEvidence:
         state = self._log.state
         draft = await self._store.load_draft(state.session_id)
         files = self._env.files
         touched = Commit(facts=())
         intents = state.turn.intents.values()
         calls = [each.call_uid for each in intents if each.effect == "unknown"]
+        if only is not None:
+            calls = [call_uid for call_uid in calls if call_uid in only]
         if files is not None:
             # Before anything is judged: a command that still runs would go on changing what was looked at.
             await files.end_strays()
