@@ -14,7 +14,7 @@ from tests.cli.driver import ASKS, PRINT, Driver, SdkDriver, answer, user
 from tests.cli.person import talking
 from tests.support.image_samples import png
 from weft.app import App
-from weft.view.blocks import UserSaid
+from weft.view.blocks import UserBlock
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -203,7 +203,7 @@ async def test_the_chat_asks_before_it_reads_a_file_outside(app: App, said: str)
         assert question.picked == -1, "Enter alone allows nothing"
         talk.screen.answer(0)
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
-        (shown,) = talk.screen.of(UserSaid)
+        (shown,) = talk.screen.of(UserBlock)
         assert shown.attached == (str(outside),)
 
 
@@ -244,4 +244,4 @@ async def test_the_chat_attaches_files_and_images_of_the_project(app: App) -> No
     async with talking(app, "Fine.") as talk:
         talk.screen.typed("see @shot")
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
-        assert talk.screen.of(UserSaid) == [UserSaid(text="see @shot", attached=("shot",))]
+        assert talk.screen.of(UserBlock) == [UserBlock(text="see @shot", attached=("shot",))]

@@ -13,8 +13,8 @@ import pytest
 from tests.source import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
-    "session/log.py:SessionLog.commit": "the one append; whoever calls it has the points",
-    "session/turns.py:TurnScheduler.commit_for": "the turn's notebook has them",
+    "session/log/session_log.py:SessionLog.commit": "the one append; whoever calls it has the points",
+    "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",
 }
 """Functions that commit and have no points of their own, and why."""
 

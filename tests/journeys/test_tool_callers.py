@@ -20,9 +20,9 @@ import pytest
 
 from tests.agents.cast import cast
 from tests.hooks.hooking import decides, says
-from tests.journeys.test_sandbox import sandboxed
 from tests.journeys.world import World, crash, facts, told
 from tests.source import ROOT
+from tests.support.sandboxed_session import skip_without_sandbox
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import NoPendingRequest, UsageError
@@ -312,7 +312,7 @@ async def test_what_it_changes_is_known_and_goes_back_with_a_rewind(
     line = "echo changed > notes; echo made > new"
     async with caller(world, line, config, User(), ALLOWED) as attempt:
         if sandbox == "on":
-            await sandboxed(attempt.app, world)
+            await skip_without_sandbox(attempt.app, world)
         assert (world.read("notes"), world.read("new")) == ("changed\n", "made\n")
         touched = {(each.path, each.action) for each in await attempt.session.touched_files()}
         assert {("notes", "modified"), ("new", "created")} <= touched
@@ -486,7 +486,7 @@ async def test_yes_to_everything_lets_nothing_out_of_the_sandbox(
     wider = {"command": "touch made", "outside_sandbox": True}
     config = {**on("PreToolUse", decides("allow", updatedInput=wider)), "sandbox.mode": "on"}
     async with caller(plain_world, "touch made", config, User(), ALLOWED) as attempt:
-        await sandboxed(attempt.app, plain_world)
+        await skip_without_sandbox(attempt.app, plain_world)
         assert "out of the sandbox" in attempt.text
         assert "made" not in names(plain_world)
 

@@ -11,9 +11,9 @@ from weft.providers.scripted import ScriptedModel
 
 async def skip_without_sandbox(app: App, world: World) -> None:
     """Skip the test where the machine has no sandbox."""
-    confinement = app._confine()
-    assert confinement is not None
-    report = await confinement.probe(str(world.project))
+    sandbox = app.host.services.workspaces.sandbox()
+    assert sandbox is not None
+    report = await sandbox.probe(str(world.project))
     if not report.is_available:
         pytest.skip(f"this machine has no sandbox: {report.reason}")
 

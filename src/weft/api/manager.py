@@ -14,6 +14,7 @@ from weft.api.history import history
 from weft.api.options import SessionDefaults, ToolSelection
 from weft.api.session import Session, open_handle
 from weft.api.session_start import StartRequest, start
+from weft.config.paths import absolute
 from weft.errors import AmbiguousId, UsageError
 from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
@@ -203,7 +204,7 @@ class SessionManager:
 
         Those of the app's own store, and of every other store that a session is open from.
         """
-        path = self._host.services.resolve_path(str(project_path)) if project_path else None
+        path = absolute(str(project_path)) if project_path else None
         return await self._registry.stores.rows(
             project_path=path, query=query, limit=limit, archived=archived
         )

@@ -17,6 +17,7 @@ import msgspec
 
 from weft.api.options import SessionDefaults, StartOptions, ToolSelection, refuse_unknown
 from weft.api.seed_messages import seed_facts
+from weft.config.paths import absolute
 from weft.errors import UsageError
 from weft.events import CallOrigin, Fact, SessionCreated, SystemNote
 from weft.ids import SessionId, new_session_id
@@ -97,7 +98,7 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
     session_id = SessionId(request.session_id or new_session_id(host.now()))
     _check_id(session_id)
     services = host.services
-    path = services.resolve_path(str(request.project_path or services.project_path))
+    path = absolute(str(request.project_path or services.project_path))
     settings: dict[str, Any] = clean_value(defaults)
     _check_settings(host, settings, path, table, named)
     model = named or host.default_named()

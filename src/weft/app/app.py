@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,23 +29,20 @@ from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
 from weft.providers import Provider
 from weft.redact import Redactor
-from weft.runtime.file_history import FileHistoryRunner, HistoryPlaces
 from weft.runtime.port import HookProvider
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
+from weft.runtime.workspace_factory import WorkspaceFactory
 from weft.store import Store
-from weft.workspace import Runner, Workspace
-from weft.workspace.local import LocalWorkspace
+from weft.workspace import Runner
 from weft.workspace.process.environment import secret_values
-from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
     from weft.hooks.config import HookBook
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.hooked_port import HookSource
-    from weft.runtime.sandbox import SandboxFactory
     from weft.workspace.sandbox.runner import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
@@ -88,23 +84,20 @@ class App:
         self._wanted_store = self.places.database if store is None else store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
-        self._runner = runner
-        self._added = tuple(added)
         self._sleep = sleep
         self._listen_after = listen_after_seconds
-        self._workspaces: dict[str, Workspace] = {}
+        self._workspaces = WorkspaceFactory(
+            self.config, environ=self._environ, places=self.places, added=added, runner=runner
+        )
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._stores: StoreRegistry | None = None
-        self._store_files: list[Path] = []
-        """Where conversations are kept, as far as we know: commands do not see that."""
         self._redact = Redactor(secret_values(self._environ))
         self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
         self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None
         self._socket: AsyncCloseable | None = None
         self._models: ModelRegistry | None = None
-        self._confinement: SandboxFactory | None = None
 
     # -- what programs use
 
@@ -214,7 +207,7 @@ class App:
     def _mentions(self, ask: AskRead | None) -> MentionReader:
         from weft.project.mentions import MentionReader  # only where a prompt names files
 
-        workspace = self._workspace(self.project_path)
+        workspace = self._workspaces.workspace(self.project_path)
         home = str(self.places.user)
         return MentionReader(workspace, home=home, redact=self._redact, ask=ask)
 
@@ -274,9 +267,12 @@ class App:
 
         if self._hooks is None:
             # The person's own programs run as they are: the sandbox is for what a model asks for.
-            runner = self._runner or LocalRunner(self._environ)
             self._hooks = HookSource(
-                self.config, self._seen, runner=runner, redact=self._redact, more=self._more_hooks
+                self.config,
+                self._seen,
+                runner=self._workspaces.runner,
+                redact=self._redact,
+                more=self._more_hooks,
             )
         return self._hooks.of(session_id, project)
 
@@ -320,8 +316,7 @@ class App:
                 await self._stores.aclose()
         finally:
             await self._supervisor.aclose()
-            if self._confinement is not None:
-                await self._confinement.aclose()
+            await self._workspaces.aclose()
             if self._models is not None:
                 await self._models.aclose()
             if self._store is not None:
@@ -329,16 +324,17 @@ class App:
 
     async def _open(self) -> None:
         wanted, place = self._wanted_store, place_of(self._wanted_store, self.places)
-        self._hide([] if place is None else place.files)
+        # Commands must not see where conversations are stored.
+        self._workspaces.hide([] if place is None else place.files)
         if isinstance(wanted, str | os.PathLike):
             assert place is not None
             self._store = await open_place(place)
         else:
             self._store = wanted
         if self._store.run_folder is not None:
-            self._hide([self._store.run_folder])
+            self._workspaces.hide([self._store.run_folder])
         self._stores = StoreRegistry(
-            self._store, place, places=self.places, listen=self._listen, hide=self._hide
+            self._store, place, places=self.places, listen=self._listen, hide=self._workspaces.hide
         )
         self._models = ModelRegistry(
             self._providers or default_providers(self._environ, self.config, self._clock)
@@ -352,20 +348,14 @@ class App:
                 models=self._models,
                 clock=self._clock,
                 sleep=self._sleep,
-                workspace=self._workspace,
-                files=self._files,
-                runner=self._runner or LocalRunner(self._environ),
-                confinement=self._confine,
+                workspaces=self._workspaces,
                 prompter=self._prompter,
                 redact=self._redact,
-                handovers=self.places.home / "handovers",
+                places=self.places,
+                saved_rules=SavedRules(self.places.config),
                 hooks=self._session_hooks,
                 is_trusted=self.is_trusted,
-                worktrees=self.places.home / "worktrees",
-                saved_rules=SavedRules(self.places.config),
-                home=str(self.places.user),
                 project_path=self.project_path,
-                resolve_path=absolute,
             )
         )
         self._sessions = SessionManager(self._host)
@@ -403,53 +393,6 @@ class App:
         while True:
             await anyio.sleep(UNLOAD_EVERY_SECONDS)
             await self.host.unload_idle(self.config.get("session.idle_unload"))
-
-    # -- picking parts
-
-    def _workspace(self, path: str) -> Workspace:
-        if path not in self._workspaces:
-            kept = int(self.config.get("history.max_file"))
-            self._workspaces[path] = LocalWorkspace(path, self._added, kept_bytes=kept)
-        return self._workspaces[path]
-
-    def _confine(self) -> SandboxFactory | None:
-        """The sandbox of this application; None where it is switched off, or a runner was handed in."""
-        if self._runner is not None or self.config.get("sandbox.mode") == "off":
-            return None
-        if self._confinement is None:
-            from weft.runtime.sandbox import SandboxFactory  # with the first command
-
-            self._confinement = SandboxFactory(
-                self.config,
-                environ=self._environ,
-                places=self.places,
-                store=self._store_files,
-                added=self._added,
-            )
-        return self._confinement
-
-    def _hide(self, files: list[Path]) -> None:
-        """Commands must not see these; those that are given later than the sandbox was made are hidden from then on."""
-        self._store_files += files
-        if self._confinement is not None:
-            self._confinement.hide(files)
-
-    def _files(self, path: str, runner: Runner, store: Store) -> FileHistoryRunner:
-        is_lasting = store.run_folder is not None
-        places = HistoryPlaces(
-            quota=max(0, int(self.config.get("history.quota"))),
-            max_file=max(0, int(self.config.get("history.max_file"))),
-            folder=self.places.home / "files" if is_lasting else None,
-            skip=(str(self.places.home),),
-            # Nobody means a whole home folder, and nobody has the room for it.
-            unwatched=f"{path} is no project" if _holds_a_home(path, self.places.user) else "",
-        )
-        return FileHistoryRunner(path, self._added, runner, places)
-
-
-def _holds_a_home(path: str, home: Path) -> bool:
-    real = os.path.realpath(home)
-    return real == path or real.startswith(f"{path.rstrip('/')}/")
 
 
 def open_app(

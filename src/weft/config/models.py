@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from weft.config.providers import ProviderTable, default_providers
 from weft.errors import UsageError, WeftError, did_you_mean
-from weft.messages import ModelName, parse_model_name
+from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
 from weft.thinking import KnownLevels
 
@@ -58,6 +58,14 @@ class ModelRegistry:
         except WeftError:
             return None
         return (info.levels or None) if info.thinks else ()
+
+    def cost(self, name: str, usage: Usage) -> float | None:
+        """What so much use of a model costs in US dollars; None when its price is unknown."""
+        try:
+            return self.resolve(name).info.cost(usage)
+        except WeftError:
+            # A log may name a model whose provider is gone; its use is still counted, in tokens.
+            return None
 
     def default(self) -> str:
         """The model to take where none is configured: of the provider that has a key here, else the embedded one."""

@@ -22,6 +22,16 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
     def database(self) -> Path:
         return self.home / "weft.db"
 
+    @property
+    def handovers(self) -> Path:
+        """Where handover documents are saved."""
+        return self.home / "handovers"
+
+    @property
+    def worktrees(self) -> Path:
+        """Where copies of projects for isolated agents are made."""
+        return self.home / "worktrees"
+
 
 def places(environ: Mapping[str, str]) -> WeftPaths:
     """Where this environment keeps things."""

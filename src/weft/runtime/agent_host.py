@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from weft.actors import Supervisor
 from weft.agents.lazy_tool import AgentEntry
 from weft.agents.limits import AgentLimits, AgentTree
-from weft.clock import Clock
-from weft.config.models import ModelRegistry
-from weft.config.settings import Config
 from weft.errors import SessionStopped
 from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
-from weft.ids import RequestId, SessionId
+from weft.ids import CallUid, RequestId, SessionId
 from weft.loop import Build, Commit, TurnLimits, child_finished
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
-from weft.project.system_prompt import SystemPromptWriter
+from weft.redact import Redactor
+from weft.runtime.output_types import OutputTypes
 from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.services import Services
+from weft.runtime.tool_table import AGENT, SessionTools
+from weft.runtime.turn_settings import TurnSettings
 from weft.session import AbortTurn, SessionActor
 from weft.state import SessionState
-from weft.workspace import Runner
+from weft.tools import ToolOutcome
 
 if TYPE_CHECKING:
     from weft.agents.host import ChildRequest
@@ -42,103 +42,86 @@ STOP_SECONDS = 3.0
 """How long background agents may take to end when their session stops."""
 
 
-class TurnInfo(Protocol):
-    """What a desk asks the session's workshop."""
+class SessionOpener(Protocol):
+    """The sessions of this process, as agents open and close them."""
 
-    def tool_names(self, state: SessionState) -> list[str]:
-        """The tools of the turn that runs."""
+    @property
+    def ports(self) -> Mapping[SessionId, SessionPort]:
+        """Those that are open."""
         ...
 
-    def model_now(self, state: SessionState) -> ModelName:
-        """The model of the turn that runs, and the effort with which it thinks."""
+    @property
+    def output_types(self) -> OutputTypes: ...
+
+    async def port(self, session_id: SessionId) -> SessionPort:
+        """The port of a session; opens one that is stored."""
         ...
 
-    def limits_now(self, state: SessionState) -> TurnLimits:
-        """The limits of the turn that runs, or of the session."""
-        ...
+    async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort: ...
+
+    async def unload(self, session_id: SessionId) -> None: ...
 
 
 class AgentTrees:
     """The families of all sessions of an application."""
 
-    def __init__(
-        self,
-        *,
-        config: Config,
-        models: ModelRegistry,
-        clock: Clock,
-        supervisor: Supervisor,
-        runner: Runner,
-        prompter: SystemPromptWriter,
-        worktrees: Path,
-        is_trusted: Callable[[str], Awaitable[bool]],
-        ports: Mapping[SessionId, SessionPort],
-        open_port: Callable[[SessionId], Awaitable[SessionPort]],
-        open_child: Callable[[SessionId, ChildRequest], Awaitable[SessionPort]],
-        close: Callable[[SessionId], Awaitable[None]],
-    ) -> None:
-        self.models = models
-        self.clock = clock
-        self.supervisor = supervisor
-        self.runner = runner
-        self.worktrees = worktrees
-        self.is_trusted = is_trusted
-        self.ports = ports
-        self.open_port = open_port
-        self.open_child = open_child
-        self.close = close
-        self.prompter = prompter
-        self._config = config
-        self._desks: dict[SessionId, SessionAgentHost] = {}
+    def __init__(self, services: Services, sessions: SessionOpener) -> None:
+        self.services = services
+        self.sessions = sessions
+        self.ports = sessions.ports
+        self._hosts: dict[SessionId, SessionAgentHost] = {}
 
-    # -- desks
+    # -- hosts
 
-    def desk(self, session_id: SessionId, parent: CallOrigin | None) -> SessionAgentHost:
-        """The desk of a session that is about to open."""
-        family = None
-        if parent is not None and parent.session_id in self._desks:
-            family = self._desks[parent.session_id].family
-        if family is None:
-            family = AgentTree(session_id, self._bounds, lambda: self._limits_of(session_id))
-        desk = self._desks[session_id] = SessionAgentHost(self, session_id, family)
-        return desk
+    def host(
+        self, session_id: SessionId, parent: CallOrigin | None, tools: SessionTools
+    ) -> SessionAgentHost:
+        """The host of a session that is about to open."""
+        tree = None
+        if parent is not None and parent.session_id in self._hosts:
+            tree = self._hosts[parent.session_id].family
+        if tree is None:
+            tree = AgentTree(session_id, self._bounds, lambda: self._limits_of(session_id))
+        host = self._hosts[session_id] = SessionAgentHost(self, session_id, tree, tools)
+        return host
 
-    def unseated(self) -> SessionAgentHost:
-        """A desk that belongs to no session, where one only looks at what a session would have."""
-        nobody = SessionId("")
-        return SessionAgentHost(self, nobody, AgentTree(nobody, self._bounds, TurnLimits))
+    def settings(self, tools: SessionTools) -> TurnSettings:
+        """The settings that the turns of a session with these tools would have."""
+        none = SessionId("")
+        tree = AgentTree(none, self._bounds, TurnLimits)
+        return SessionAgentHost(self, none, tree, tools).settings
 
     def joined(self, actor: SessionActor) -> None:
         """The session is open."""
-        desk = self._desks.get(actor.session_id)
-        if desk is not None:
-            desk.family.join(actor.session_id, lambda: actor.state)
+        host = self._hosts.get(actor.session_id)
+        if host is not None:
+            host.family.join(actor.session_id, lambda: actor.state)
 
     def adopt(self, child: SessionId, parent: SessionId) -> None:
         """A child that was opened by itself belongs to its parent's family from now on."""
-        desk, family = self._desks[child], self._desks[parent].family
-        if desk.family is not family:
-            desk.family = family
+        host, family = self._hosts[child], self._hosts[parent].family
+        if host.family is not family:
+            host.family = family
             family.join(child, lambda: self.ports[child].state)
 
     def left(self, session_id: SessionId) -> None:
         """The session is closed."""
-        desk = self._desks.pop(session_id, None)
-        if desk is not None:
-            desk.family.leave(session_id)
+        host = self._hosts.pop(session_id, None)
+        if host is not None:
+            host.family.leave(session_id)
 
     def _bounds(self) -> AgentLimits:
         return AgentLimits(
-            depth=self._config.get("agents.max_depth"),
-            at_once=self._config.get("agents.max_parallel"),
-            in_all=self._config.get("agents.max_total"),
+            depth=self.services.config.get("agents.max_depth"),
+            at_once=self.services.config.get("agents.max_parallel"),
+            in_all=self.services.config.get("agents.max_total"),
         )
 
     def _limits_of(self, root: SessionId) -> TurnLimits:
-        desk, port = self._desks.get(root), self.ports.get(root)
-        if desk is None or desk.turns is None or port is None:
+        host, port = self._hosts.get(root), self.ports.get(root)
+        if host is None or port is None:
             return TurnLimits()
-        return desk.turns.limits_now(port.state)
+        return host.settings.limits_now(port.state)
 
     # -- privileges
 
@@ -158,7 +141,9 @@ class AgentTrees:
     def original(self, session_id: SessionId) -> str:
         """The project of a session; of one that works in a copy, the project that was copied."""
         about = self.ports[session_id].state.about
-        while about.parent is not None and Path(about.project_path).is_relative_to(self.worktrees):
+        while about.parent is not None and Path(about.project_path).is_relative_to(
+            self.services.places.worktrees
+        ):
             parent = self.ports.get(about.parent.session_id)
             if parent is None:
                 break  # not open here: the copy stands for itself, and nobody has trusted that
@@ -169,31 +154,31 @@ class AgentTrees:
 
     def has_work(self, session_id: SessionId) -> bool:
         """True while an agent of the session is at work, or a command of it runs in the background."""
-        desk, port = self._desks.get(session_id), self.ports.get(session_id)
-        if desk is None or port is None:
+        host, port = self._hosts.get(session_id), self.ports.get(session_id)
+        if host is None or port is None:
             return False
-        if desk.shells is not None and desk.shells.is_running:
+        if host.shells is not None and host.shells.is_running:
             return True
-        return any(desk.family.is_at_work(child) for child in port.state.children.known)
+        return any(host.family.is_at_work(child) for child in port.state.children.known)
 
     def runs_command(self, session_id: SessionId, name: str) -> bool:
         """True while a background command of this name runs here."""
-        desk = self._desks.get(session_id)
-        return desk is not None and desk.shells is not None and desk.shells.has(name)
+        host = self._hosts.get(session_id)
+        return host is not None and host.shells is not None and host.shells.has(name)
 
     async def end_background(self, session_id: SessionId) -> None:
         """Stop what a session has in the background, and wait until the ends are on its record."""
-        desk, port = self._desks.get(session_id), self.ports.get(session_id)
-        if desk is None or not isinstance(port, LocalPort):
+        host, port = self._hosts.get(session_id), self.ports.get(session_id)
+        if host is None or not isinstance(port, LocalPort):
             return
-        if desk.shells is not None:
-            await desk.shells.aclose()
+        if host.shells is not None:
+            await host.shells.aclose()
         if not port.is_open:
             return
         beside = [
             child
             for child in port.state.children.at_work(background=True)
-            if desk.family.is_at_work(child) and child in self.ports
+            if host.family.is_at_work(child) and child in self.ports
         ]
         with anyio.move_on_after(STOP_SECONDS):
             for child in beside:
@@ -208,8 +193,8 @@ class AgentTrees:
         self, session_id: SessionId, child: SessionId, used: Mapping[str, Usage]
     ) -> None:
         """Put the end of a child on record that nobody here sees to its end: another process left it behind."""
-        desk, port = self._desks.get(session_id), self.ports.get(session_id)
-        if desk is None or not isinstance(port, LocalPort) or desk.family.is_at_work(child):
+        host, port = self._hosts.get(session_id), self.ports.get(session_id)
+        if host is None or not isinstance(port, LocalPort) or host.family.is_at_work(child):
             return
         await port.actor.append(
             lambda state: (
@@ -223,28 +208,32 @@ class AgentTrees:
 class SessionAgentHost:
     """One session, as its agents see it."""
 
-    def __init__(self, families: AgentTrees, session_id: SessionId, family: AgentTree) -> None:
-        self._families = families
+    def __init__(
+        self, trees: AgentTrees, session_id: SessionId, family: AgentTree, tools: SessionTools
+    ) -> None:
+        services = trees.services
+        self._trees = trees
+        self._services = services
         self.session_id = session_id
         self.family = family
-        self.runner = families.runner
-        self.worktrees = families.worktrees
-        self.turns: TurnInfo | None = None
+        self.runner = services.workspaces.runner
+        self.worktrees = services.places.worktrees
+        self.entry = AgentEntry(self)
+        # The tool that starts agents needs this host, and the settings need all tools: both are made here.
+        table = tools.table if AGENT in tools.table else {**tools.table, AGENT: self.entry}
+        output_types = trees.sessions.output_types
+        self.settings = TurnSettings(
+            services, tools=table, lent=tools.lent, output_types=output_types
+        )
         self.shells: BackgroundShells | None = None
         """Its background commands, once there was one."""
-        self.entry = AgentEntry(self)
 
     @property
     def _port(self) -> SessionPort:
-        port = self._families.ports.get(self.session_id)
+        port = self._trees.ports.get(self.session_id)
         if port is None:
             raise SessionStopped(self.session_id, "it is not open")
         return port
-
-    @property
-    def _turns(self) -> TurnInfo:
-        assert self.turns is not None  # set where both are made
-        return self.turns
 
     @property
     def state(self) -> SessionState:
@@ -252,11 +241,11 @@ class SessionAgentHost:
 
     @property
     def tools(self) -> Sequence[str]:
-        return self._turns.tool_names(self.state)
+        return self.settings.tool_names(self.state)
 
     @property
     def model(self) -> ModelName:
-        return self._turns.model_now(self.state)
+        return self.settings.model_now(self.state)
 
     @property
     def mode(self) -> Mode:
@@ -264,25 +253,25 @@ class SessionAgentHost:
 
     @property
     def is_aborting(self) -> bool:
-        port = self._families.ports.get(self.session_id)
+        port = self._trees.ports.get(self.session_id)
         return isinstance(port, LocalPort) and port.actor.is_aborting
 
     def now(self) -> float:
-        return self._families.clock.now()
+        return self._services.clock.now()
 
     async def is_trusted(self) -> bool:
-        return await self._families.is_trusted(self._families.original(self.session_id))
+        return await self._services.is_trusted(self._trees.original(self.session_id))
 
     def definitions(self) -> AgentDefinitions:
-        prompter = self._families.prompter
+        prompter = self._services.prompter
         return prompter.agents(self.state.about.project_path).masked(prompter.redact)
 
     def told(self, state: SessionState) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        return self._families.prompter.agents_told(state.about.project_path)
+        return self._services.prompter.agents_told(state.about.project_path)
 
     def model_named(self, name: str) -> ModelName:
-        return self._families.models.named(name)
+        return self._services.models.named(name)
 
     def inherited(self) -> tuple[Fact, ...]:
         return tuple(
@@ -291,23 +280,23 @@ class SessionAgentHost:
         )
 
     async def open_child(self, wanted: ChildRequest) -> SessionPort:
-        port = await self._families.open_child(self.session_id, wanted)
-        self._families.adopt(wanted.child, self.session_id)
+        port = await self._trees.sessions.open_child(self.session_id, wanted)
+        self._trees.adopt(wanted.child, self.session_id)
         return port
 
     async def close_child(self, child: SessionId) -> None:
-        port = self._families.ports.get(child)
+        port = self._trees.ports.get(child)
         if isinstance(port, LocalPort) and not port.actor.is_busy and not port.actor.is_watched:
-            await self._families.close(child)
+            await self._trees.sessions.unload(child)
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
-        port = await self._families.open_port(self.session_id)
+        port = await self._trees.sessions.port(self.session_id)
         if not isinstance(port, LocalPort):
             raise SessionStopped(self.session_id, "another process has taken it over")
         await port.actor.append(build, wake=wake)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        port = await self._families.open_port(self.session_id)
+        port = await self._trees.sessions.port(self.session_id)
         if not isinstance(port, LocalPort):
             raise SessionStopped(self.session_id, "another process has taken it over")
         return await port.actor.resolution(request_id)
@@ -331,13 +320,23 @@ class SessionAgentHost:
         """Wait until the session's life in this process is over."""
         await self._port.ended()
 
+    def background_shells(
+        self, redact: Redactor, changes_of: Callable[[CallUid, ToolOutcome | None], Commit]
+    ) -> BackgroundShells:
+        """The session's background commands; `changes_of` makes the facts of what one has changed."""
+        if self.shells is None:
+            from weft.runtime.background_commands import BackgroundShells  # only with the first one
+
+            self.shells = BackgroundShells(self, redact, changes_of)
+        return self.shells
+
     def stop_command(self, name: str) -> None:
         """Have a background command of the session end."""
         if self.shells is not None:
             self.shells.stop_soon(name)
 
     def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        self._families.supervisor.start(run, name)
+        self._services.supervisor.start(run, name)
 
     def wake_background(self, state: SessionState) -> None:
         """Go on with the background agents that another process left at work."""

@@ -71,8 +71,8 @@ class MarkdownCommands:
             command,
             line[1],
             files=MentionReader(
-                self._equipment.workspace(project),
-                home=self._equipment.home,
+                self._equipment.workspaces.workspace(project),
+                home=str(self._equipment.places.user),
                 redact=self._equipment.redact,
                 ask=ask_read,
             ),
@@ -94,7 +94,7 @@ class MarkdownCommands:
         if "shell" not in table or (wanted != "all" and "shell" not in wanted):
             return _refuse_without_shell
         actor, journal = port.actor, ActorJournal(port.actor)
-        factory = self._registry.workshops[session_id]
+        factory = self._registry.factories[session_id]
         tools = {"shell": table["shell"]}
         return CommandShell(
             command.name,

@@ -245,13 +245,18 @@ class OwnerLost(WeftError):
 class SocketClient:
     """A connection to another process's `CommandSocket`."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        on_signal: Callable[[bytes], None],
+        on_condition: Callable[[OwnerStatus], None],
+    ) -> None:
         self._stream = stream
+        self._on_signal = on_signal
+        self._on_condition = on_condition
         self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
         self._next = 0
         self.lost = anyio.Event()
-        self.on_signal: Callable[[bytes], None] = lambda raw: None
-        self.on_condition: Callable[[OwnerStatus], None] = lambda condition: None
 
     async def read(self) -> None:
         """Take answers and signals until the connection ends."""
@@ -275,9 +280,9 @@ class SocketClient:
 
     def _take(self, line: SocketReply) -> None:
         if line.condition is not None:
-            self.on_condition(line.condition)
+            self._on_condition(line.condition)
         if bytes(line.signal):
-            self.on_signal(bytes(line.signal))
+            self._on_signal(bytes(line.signal))
             return
         if line.gone:
             raise anyio.EndOfStream

@@ -19,12 +19,14 @@ from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
 from weft.permissions import PermissionRule, Verdict, read_rule
-from weft.runtime.agent_host import AgentTrees, SessionAgentHost
-from weft.runtime.file_history import FileHistoryRunner
+from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.port import UNLOADED, HookProvider, LocalPort, SessionPort
+from weft.runtime.recovery_probe import SessionRecoveryProbe
 from weft.runtime.services import Services
-from weft.runtime.tool_table import AGENT, tool_table
+from weft.runtime.session_workspace import SessionWorkspace
+from weft.runtime.tool_contexts import ToolContexts
+from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turn_factory import SessionTurnFactory
 from weft.session import (
     GrantedPermissions,
@@ -47,9 +49,9 @@ TITLE_LENGTH = 60
 class SessionRegistry:
     """Every session that is open here."""
 
-    def __init__(self, equipment: Services) -> None:
-        self._equipment = equipment
-        self.stores = equipment.stores
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.stores = services.stores
         self.ports: dict[SessionId, SessionPort] = {}
         self._opening: dict[SessionId, anyio.Lock] = {}
         self.tools: dict[SessionId, Mapping[str, Tool]] = {}
@@ -59,24 +61,11 @@ class SessionRegistry:
         self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self.leave: dict[SessionId, GrantedPermissions] = {}
         """What a session finds granted when it is opened the next time."""
-        self.workshops: dict[SessionId, SessionTurnFactory] = {}
-        """Where the turns of each session that is open come from."""
+        self.factories: dict[SessionId, SessionTurnFactory] = {}
+        """What makes the turns, and the calls outside of turns, of each session that is open."""
         self._hooks: dict[SessionId, HookProvider] = {}
-        self.shapes = OutputTypes()
-        self.families = AgentTrees(
-            config=equipment.config,
-            models=equipment.models,
-            clock=equipment.clock,
-            supervisor=equipment.supervisor,
-            runner=equipment.runner,
-            prompter=equipment.prompter,
-            worktrees=equipment.worktrees,
-            is_trusted=equipment.is_trusted,
-            ports=self.ports,
-            open_port=self.port,
-            open_child=self.open_child,
-            close=self.unload,
-        )
+        self.output_types = OutputTypes()
+        self.agents = AgentTrees(services, self)
 
     # -- the way to a session
 
@@ -132,7 +121,7 @@ class SessionRegistry:
             return await self._open_in(store, session_id)
 
     async def _open_in(self, store: Store, session_id: SessionId) -> SessionPort:
-        supervisor = self._equipment.supervisor
+        supervisor = self._services.supervisor
         try:
             lease = await store.take_lease(session_id)
         except Owned as owner:
@@ -156,22 +145,22 @@ class SessionRegistry:
             snapshot_seq=snapshot_seq,
         )
         actor.start()
-        self.families.joined(actor)
+        self.agents.joined(actor)
         return self._way_to(actor)
 
     def forget(self, session_id: SessionId) -> SessionPort | None:
         """Take a session out of those that are open; returns the way that led there."""
-        self.workshops.pop(session_id, None)
+        self.factories.pop(session_id, None)
         return self.ports.pop(session_id, None)
 
     async def unload(self, session_id: SessionId) -> None:
         """Let go of a session that nobody uses; what was granted to it in this process is kept, what it left running is ended."""
-        await self.families.end_background(session_id)
+        await self.agents.end_background(session_id)
         port = self.forget(session_id)
         if isinstance(port, LocalPort):
             self.leave[session_id] = port.actor.gate.leave
             await port.actor.stop(UNLOADED)
-        self.families.left(session_id)
+        self.agents.left(session_id)
         await self.stores.leave(session_id)
 
     async def unload_unused(self, port: LocalPort) -> bool:
@@ -184,7 +173,7 @@ class SessionRegistry:
                 return False
             self.forget(session_id)
             self.leave[session_id] = port.actor.gate.leave
-        self.families.left(session_id)
+        self.agents.left(session_id)
         return True
 
     # -- new ones
@@ -225,7 +214,7 @@ class SessionRegistry:
             lease,
             store=store,
             environment=environment,
-            supervisor=self._equipment.supervisor,
+            supervisor=self._services.supervisor,
         )
         try:
             await actor.create(facts, blobs)
@@ -233,7 +222,7 @@ class SessionRegistry:
             await store.release_lease(lease)
             raise
         actor.start()
-        self.families.joined(actor)
+        self.agents.joined(actor)
         return self._keep(self._way_to(actor))
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
@@ -281,15 +270,14 @@ class SessionRegistry:
 
     # -- what they are handed
 
-    def check(self, path: str, tools: Mapping[str, Tool], wishes: Mapping[str, Any]) -> None:
+    def check(self, path: str, tools: Mapping[str, Tool], options: Mapping[str, Any]) -> None:
         """Refuse settings that no turn of a session on this project could work with.
 
         Raises:
             UsageError: it could not.
         """
-        home = self.families.unseated()
-        workshop = self._workshop(path, _with_agent(tools, home), {}, home, self.stores.own)
-        workshop.check(SessionState(session_id=SessionId("")), wishes)
+        settings = self.agents.settings(SessionTools(tools, {}))
+        settings.check(SessionState(session_id=SessionId("")), options)
 
     def table_of(self, session_id: SessionId) -> Mapping[str, Tool]:
         """The tools that a session was started with."""
@@ -303,79 +291,47 @@ class SessionRegistry:
     def _find_hooks(self, session_id: SessionId, project_path: str) -> HookProvider | None:
         """The hooks of a session; the same ones when it comes back, for they know what they have told."""
         if session_id not in self._hooks:
-            found = self._equipment.hooks(session_id, project_path)
+            found = self._services.hooks(session_id, project_path)
             if found is None:
                 return None
             self._hooks[session_id] = found
         return self._hooks[session_id]
 
-    def _workshop(
-        self,
-        project_path: str,
-        tools: Mapping[str, Tool],
-        lent: Mapping[str, Tool],
-        home: SessionAgentHost,
-        store: Store,
-        hooks: TurnHooks | None = None,
-        files: FileHistoryRunner | None = None,
-    ) -> SessionTurnFactory:
-        equipment = self._equipment
-        return SessionTurnFactory(
-            config=equipment.config,
-            models=equipment.models,
-            clock=equipment.clock,
-            sleep=equipment.sleep,
-            workspace=equipment.workspace(project_path),
-            runner=equipment.runner if files is None else files,
-            confinement=equipment.confinement,
-            load=store.blob,
-            tools=tools,
-            lent=lent,
-            prompter=equipment.prompter,
-            shapes=self.shapes,
-            redact=equipment.redact,
-            usage_of=self.usage_of,
-            hooks=hooks,
-            unclaimed=(lambda: ()) if files is None else files.unclaimed,
-            home=home,
-        )
-
     def _environment(
         self, session_id: SessionId, project_path: str, parent: CallOrigin | None, store: Store
     ) -> SessionEnvironment:
-        equipment = self._equipment
-        home = self.families.desk(session_id, parent)
-        table = _with_agent(self.table_of(session_id), home)
+        services = self._services
         lent = self.lent.setdefault(session_id, {})
+        host = self.agents.host(session_id, parent, SessionTools(self.table_of(session_id), lent))
         hooks = self._find_hooks(session_id, project_path)
-        files = equipment.files(project_path, equipment.runner, store)
-        workshop = self._workshop(
-            project_path,
-            table,
-            lent,
-            home,
-            store,
-            None if hooks is None else hooks.of_turns,
-            files,
+        plain = services.workspaces.workspace(project_path)
+        files = services.workspaces.file_history(project_path, store)
+        workspace = SessionWorkspace(plain, files, store.blob, services.workspaces.sandbox)
+        contexts = ToolContexts(workspace, files, host, services.redact)
+        factory = SessionTurnFactory(
+            services, host, contexts, None if hooks is None else hooks.of_turns
         )
-        self.workshops[session_id] = workshop
+        self.factories[session_id] = factory
         return SessionEnvironment(
-            workshop=workshop,
+            turns=factory,
+            probe=SessionRecoveryProbe(plain, workspace, self.usage_of),
+            prices=services.models,
+            finder=workspace,
             files=files,
             history_bytes=files.kept_bytes,
-            clock=equipment.clock,
+            clock=services.clock,
             rules=(
-                *rules_of(equipment.config, equipment.home),
-                *equipment.saved_rules.of(project_path),
+                *rules_of(services.config, str(services.places.user)),
+                *services.saved_rules.of(project_path),
             ),
             keep_rule=lambda text: anyio.to_thread.run_sync(
-                equipment.saved_rules.add, project_path, text
+                services.saved_rules.add, project_path, text
             ),
             asking=self.asking.get(session_id, "wait"),
-            ceiling=self.families.ceiling(parent),
+            ceiling=self.agents.ceiling(parent),
             inherited=lambda: self._restrictions_of(parent),
             leave=self.leave.pop(session_id, GrantedPermissions()),
-            stop_command=home.stop_command,
+            stop_command=host.stop_command,
             title=title_of,
         )
 
@@ -425,11 +381,6 @@ class SessionRegistry:
             return (await self.state_of(session_id)).ledger.by_model()
         except WeftError:
             return {}
-
-
-def _with_agent(table: Mapping[str, Tool], home: SessionAgentHost) -> Mapping[str, Tool]:
-    """The tools and, unless one of them has the name, the one that starts agents."""
-    return table if AGENT in table else {**table, AGENT: home.entry}
 
 
 def rules_of(config: Config, home: str) -> tuple[PermissionRule, ...]:

@@ -119,8 +119,6 @@ class RemotePort(SessionPort):
         client = await self._connect()
         if client is None:
             return
-        client.on_signal = self._take_signal
-        client.on_condition = self._take_condition
         self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
@@ -136,7 +134,8 @@ class RemotePort(SessionPort):
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
                 with short_path(self._owner.socket) as path:
-                    return SocketClient(await anyio.connect_unix(path))
+                    stream = await anyio.connect_unix(path)
+                    return SocketClient(stream, self._take_signal, self._take_condition)
         except (OSError, TimeoutError):
             return None
 

@@ -76,7 +76,7 @@ class SandboxFactory:
             kept_bytes=self._kept_bytes,
         )
 
-    async def remains(self, label: str) -> RecoveredCommand | None:
+    async def recovered(self, label: str) -> RecoveredCommand | None:
         """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Told once."""
         return await DiskThreads().run(lambda: settle(self._folder, label))
 

@@ -73,7 +73,7 @@ class SessionHost:
 
     def runs_command(self, session_id: SessionId, name: str) -> bool:
         """True while a background command of this name runs in this process."""
-        return self.registry.families.runs_command(session_id, name)
+        return self.registry.agents.runs_command(session_id, name)
 
     # -- the end of sessions
 
@@ -82,13 +82,13 @@ class SessionHost:
 
         A turn that runs is aborted; the record stays.
         """
-        await self.registry.families.end_background(session_id)
+        await self.registry.agents.end_background(session_id)
         # Out of the registry first: a call that comes while it stops opens it anew, after us.
         port = self.registry.forget(session_id)
         children = [] if port is None else list(port.state.children.known)
         if port is not None:
             await port.leave("stopped")
-        self.registry.families.left(session_id)
+        self.registry.agents.left(session_id)
         for child in children:
             if child in self.registry.ports:
                 await self.stop(child)
@@ -99,7 +99,7 @@ class SessionHost:
         """Stop a session that works for another, and record its end there."""
         await (await self.port(child)).abort(AbortTurn(reason="it was stopped"))
         used = await self.registry.usage_of(child)
-        await self.registry.families.end_left_behind(session_id, child, used)
+        await self.registry.agents.end_left_behind(session_id, child, used)
 
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session for good, with all that worked for it; one that forks share is hidden."""
@@ -134,7 +134,7 @@ class SessionHost:
         unloaded = 0
         for port in idle:
             # Each takes a while, and meanwhile one of those further down may have been used.
-            if port.actor.last_used > limit or self.registry.families.has_work(port.session_id):
+            if port.actor.last_used > limit or self.registry.agents.has_work(port.session_id):
                 continue
             unloaded += await self.registry.unload_unused(port)
         return unloaded
@@ -275,7 +275,7 @@ class SessionHost:
 
     async def save_handover(self, session_id: SessionId, text: str) -> str:
         """Save a handover document with our data, under the session's id; returns its path."""
-        path = self.services.handovers / f"{session_id}.md"
+        path = self.services.places.handovers / f"{session_id}.md"
         await anyio.to_thread.run_sync(write_private, path, text)
         return str(path)
 
@@ -289,7 +289,7 @@ class SessionHost:
         Raises:
             UsageError: it is neither.
         """
-        return self.registry.shapes.add(wanted)
+        return self.registry.output_types.add(wanted)
 
 
 def write_private(path: Path, text: str) -> None:

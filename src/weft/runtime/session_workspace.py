@@ -15,7 +15,7 @@ from weft.ids import BlobId, CallUid
 from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
 from weft.permissions import ToolAction, is_git_record, is_protected
 from weft.runtime.violation_report import ViolationReportingRunner
-from weft.session import FoundFile
+from weft.session import FileFinder, FoundFile
 from weft.state import SessionState
 from weft.workspace import (
     BoundaryRange,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.sandbox import SandboxFactory
 
 
-class SessionWorkspace:
+class SessionWorkspace(FileFinder):
     """What one session goes through to the machine."""
 
     def __init__(
@@ -43,20 +43,20 @@ class SessionWorkspace:
         workspace: Workspace,
         runner: Runner,
         load: Callable[[BlobId], Awaitable[bytes | None]],
-        confinement: Callable[[], SandboxFactory | None] = lambda: None,
+        sandbox: Callable[[], SandboxFactory | None] = lambda: None,
     ) -> None:
-        """`confinement` gives the sandbox that commands run in; None where they run as they are."""
+        """`sandbox` gives the one that commands run in; None where they run as they are."""
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
         self._versions = SeenVersions()
-        self._confinement = confinement
+        self._sandbox = sandbox
         self.boundaries = SessionBoundaries(self._in_force, load)
         self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
         self._plain_runner = ViolationReportingRunner(
             runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
         )
-        self.runner: Runner = _LateRunner(self._plain_runner, self._confined)
+        self.runner: Runner = _LateRunner(self._plain_runner, self._sandboxed)
 
     def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
         """Hold to the boundaries of this state and to what this gate allows, from now on."""
@@ -97,11 +97,6 @@ class SessionWorkspace:
         return Commit(facts=tuple(facts), blobs={each.bound.base: each.data for each in moved})
 
     async def find_file(self, path: str) -> FoundFile:
-        """A file that is to be bounded, by the path that somebody wrote.
-
-        Raises:
-            UsageError: it is no file of the project, or too large.
-        """
         try:
             real = await self._inner.resolve(path)
             if self._inner.is_outside(real):
@@ -115,24 +110,24 @@ class SessionWorkspace:
             raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
         return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
+    async def recovered_calls(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
         """What a dead process left of these calls in the sandbox, finished as far as it can be."""
-        confinement = self._confinement()
-        if confinement is None:
+        sandbox = self._sandbox()
+        if sandbox is None:
             return {}
         found: dict[CallUid, RecoveredCall] = {}
         for call in calls:
-            if (left := await confinement.remains(call)) is not None:
+            if (left := await sandbox.recovered(call)) is not None:
                 blobs: dict[BlobId, bytes] = {}
                 facts = touched_facts(left.changes, call, blobs)
                 found[call] = RecoveredCall(text=str(left), touched=tuple(facts), blobs=blobs)
         return found
 
-    def _confined(self) -> Runner | None:
-        confinement = self._confinement()
-        if confinement is None:
+    def _sandboxed(self) -> Runner | None:
+        sandbox = self._sandbox()
+        if sandbox is None:
             return None
-        return confinement.runner(
+        return sandbox.runner(
             self._plain_runner,
             root=self._inner.root,
             judge=self,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.errors import UsageError
 from weft.tools import FunctionTool, Tool, builtin_tools
 
 AGENT = "agent"
 """The tool that every session makes for itself."""
+
+
+class SessionTools(NamedTuple):
+    """The tools of one session, by name."""
+
+    table: Mapping[str, Tool]
+    """Those that it was started with."""
+    lent: Mapping[str, Tool]
+    """Those that only messages that name them have."""
 
 
 def tool_table(

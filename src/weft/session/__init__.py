@@ -59,7 +59,14 @@ from weft.session.commands import (
     digest,
 )
 from weft.session.decide.branches import branches, current_branch, node_at
-from weft.session.environment import FoundFile, SessionEnvironment, TurnFactory
+from weft.session.environment import (
+    FileFinder,
+    FoundFile,
+    PriceList,
+    RecoveryProbe,
+    SessionEnvironment,
+    TurnFactory,
+)
 from weft.session.log.line import load_line, load_revisions, unspill_entries
 from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
@@ -94,14 +101,17 @@ __all__ = [
     "EditNode",
     "EditPlan",
     "EditQueued",
+    "FileFinder",
     "FileNow",
     "FileRestorer",
     "FoundFile",
     "GrantedPermissions",
     "MarkNode",
+    "PriceList",
     "QueuedMessages",
     "RecallQueues",
     "RecordUsage",
+    "RecoveryProbe",
     "RemoveQueued",
     "RenameBranch",
     "ReorderQueue",

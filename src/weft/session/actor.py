@@ -202,8 +202,8 @@ class SessionActor:
 
     async def _handle(self, envelope: Envelope[Message]) -> Any:
         match envelope.message:
-            case TurnWrites(turn=turn, build=build):
-                return await self._turns.commit_for(turn, build)
+            case TurnWrites(journal=journal, build=build):
+                return await self._turns.commit_for(journal, build)
             case ChildAppend(build=build, wake=wake):
                 return await self._turns.append(build, wake=wake)
             case TurnEnded(turn=turn, error=error):
@@ -351,7 +351,7 @@ class SessionActor:
         self._check_wishes(command)
         moment = self._turns.moment(await self._file_of(command))
         if (model := model_after(command, self.state)) is not None:
-            levels = self._env.workshop.levels(self.state, model)
+            levels = self._env.turns.levels(self.state, model)
             moment = msgspec.structs.replace(moment, levels=levels)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
@@ -390,12 +390,12 @@ class SessionActor:
         """Refuse what could not be carried out later, when nobody would hear of it."""
         match command:
             case SendPrompt(options=options) | ContinueTurn(options=options):
-                self._env.workshop.check(self.state, options)
+                self._env.turns.check(self.state, options)
             case ChangeSetting(name=name, value=value) if value is not None:
-                self._env.workshop.check(self.state, value if name == "budget" else {name: value})
+                self._env.turns.check(self.state, value if name == "budget" else {name: value})
             case CycleModel(rotation=rotation):
                 following = next_model(rotation, self.state.settings)
-                self._env.workshop.check(self.state, {"model": following.name})
+                self._env.turns.check(self.state, {"model": following.name})
             case _:
                 pass
 
@@ -403,7 +403,7 @@ class SessionActor:
         """The file that a command names, looked at before it is decided."""
         match command:
             case SetBoundary(path=path) | ClearBoundary(path=str(path)):
-                return await self._env.workshop.find_file(path)
+                return await self._env.finder.find_file(path)
             case _:
                 return None
 

@@ -40,7 +40,7 @@ class TurnFactory(Protocol):
         """
         ...
 
-    def check(self, state: SessionState, wishes: Mapping[str, Any]) -> None:
+    def check(self, state: SessionState, options: Mapping[str, Any]) -> None:
         """Look at options or settings before they are accepted: model, tools, limits, thinking.
 
         Raises:
@@ -64,23 +64,38 @@ class TurnFactory(Protocol):
         """A compaction that is ready to run."""
         ...
 
+
+class PriceList(Protocol):
+    """What models cost."""
+
     def cost(self, model: str, usage: Usage) -> float | None:
         """What so much use of a model costs in US dollars; None when its price is unknown."""
         ...
+
+
+class FileFinder(Protocol):
+    """Finds files of the project for commands that name them."""
+
+    async def find_file(self, path: str) -> FoundFile:
+        """A file by the path that the caller wrote.
+
+        Raises:
+            UsageError: it is no path of the project, no text file, or too large to be bounded.
+        """
+        ...
+
+
+class RecoveryProbe(Protocol):
+    """Finds out, after a crash, what became of what the log left open."""
 
     async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
         """The SHA-256 that each file has now, "" where there is none."""
         ...
 
-    async def remains(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
-        """What a dead process left of calls that ran in the sandbox, finished as far as it can be; told once."""
-        ...
+    async def recovered_calls(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
+        """What a dead process left of calls that ran in the sandbox, finished as far as it can be.
 
-    async def find_file(self, path: str) -> FoundFile:
-        """A file by the path that somebody wrote.
-
-        Raises:
-            UsageError: it is no path of the project, no text file, or too large to be bounded.
+        It is handed out once: what is on the disk of it is gone afterwards.
         """
         ...
 
@@ -94,7 +109,10 @@ class TurnFactory(Protocol):
 class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a session is handed."""
 
-    workshop: TurnFactory
+    turns: TurnFactory
+    probe: RecoveryProbe
+    prices: PriceList
+    finder: FileFinder
     clock: Clock
     rules: tuple[PermissionRule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"

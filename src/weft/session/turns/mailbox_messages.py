@@ -6,14 +6,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.loop import Build, SessionWork
+from weft.loop import Build, SessionWork, TurnJournal
 from weft.session.commands import Command
 
 
 class TurnWrites(msgspec.Struct, frozen=True):
     """The running turn has something to commit."""
 
-    turn: SessionWork
+    journal: TurnJournal
     build: Build
 
 

@@ -59,7 +59,7 @@ class SessionRecovery:
     async def count_lost(self) -> None:
         """Put on record what calls used that nobody works on any more."""
         lost, self._lost = self._lost, set()
-        facts = count_lost(self._log.state, lost, self._env.workshop.cost)
+        facts = count_lost(self._log.state, lost, self._env.prices.cost)
         if not facts:
             return
         _RECOVER.before.hit()
@@ -98,7 +98,7 @@ class SessionRecovery:
         facts = settle_interrupted(state, found)
         started = state.turn.open
         if started is not None and started.call is not None:
-            opening = self._env.workshop.opening(
+            opening = self._env.turns.opening(
                 state, TurnStarted(turn_id=started.turn_id, options=started.options)
             )
             facts += promote(state, facts, self._env.clock.now())
@@ -144,7 +144,7 @@ class SessionRecovery:
             await files.end_strays()
             if calls:
                 touched = await files.interrupted(calls)
-        remains = await self._env.workshop.remains(calls) if calls else {}
+        remains = await self._env.probe.recovered_calls(calls) if calls else {}
         wanted = hashes_wanted(state)
         found = tuple(fact for fact in touched.facts if isinstance(fact, FileTouched))
         blobs = dict(touched.blobs)
@@ -153,9 +153,9 @@ class SessionRecovery:
             blobs |= each.blobs
         return RecoveryEvidence(
             leftover=PartialDraft(node=draft.node, text=draft.text) if draft is not None else None,
-            hashes=await self._env.workshop.file_hashes(wanted),
-            cost=self._env.workshop.cost,
-            children=await self._env.workshop.children_used(children_wanted(state)),
+            hashes=await self._env.probe.file_hashes(wanted),
+            cost=self._env.prices.cost,
+            children=await self._env.probe.children_used(children_wanted(state)),
             modes=await self._modes(wanted),
             touched=found,
             blobs=blobs,

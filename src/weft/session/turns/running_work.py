@@ -11,7 +11,7 @@ import anyio
 from weft.actors import Mailbox, Supervisor, no_strays
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
-from weft.loop import SessionWork
+from weft.loop import SessionWork, TurnJournal
 from weft.session.turns.mailbox_messages import AbortOverdue, Message, TurnEnded
 from weft.state import SessionState
 
@@ -26,6 +26,7 @@ class RunningWork:
         self._supervisor = supervisor
         self._abort_seconds = abort_seconds
         self.turn: SessionWork | None = None
+        self._journal: TurnJournal | None = None
         self.is_aborting = False
         """The work that runs, or ran last, was told to stop."""
         self.abort_reason = ""
@@ -34,13 +35,18 @@ class RunningWork:
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
 
-    def start(self, work: SessionWork, state: SessionState) -> None:
-        """Set something to work."""
+    def start(self, work: SessionWork, journal: TurnJournal, state: SessionState) -> None:
+        """Set something to work that writes through this journal."""
         self.turn = work
+        self._journal = journal
         self.is_aborting = False
         self.queued_before = frozenset(state.queue.entries)
         self.settled = anyio.Event()
         self._supervisor.start(lambda: self._run(work), f"turn {work.turn_id}")
+
+    def is_written_by(self, journal: TurnJournal) -> bool:
+        """True while the work that runs is the one that this journal belongs to."""
+        return self.turn is not None and journal is self._journal
 
     async def _run(self, turn: SessionWork) -> None:
         error: BaseException | None = None

@@ -31,7 +31,7 @@ from weft.events import (
 )
 from weft.faults import FailPointPair
 from weft.ids import RequestId
-from weft.loop import Build, Commit, CompactionWork, SessionWork
+from weft.loop import Build, Commit, CompactionWork, SessionWork, TurnJournal
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.log.session_log import SessionLog
@@ -108,9 +108,9 @@ class TurnScheduler:
             self._shown = self.status
             self._log.signal(SessionStatus(status=self.status))
 
-    def status_of(self, turn: SessionWork, status: Status) -> None:
+    def status_of(self, journal: TurnJournal, status: Status) -> None:
         """A turn does something else now."""
-        if turn is self._worker.turn and status != self._turn_status:
+        if self._worker.is_written_by(journal) and status != self._turn_status:
             self._set_status(status)
 
     def react(self, fact: Fact) -> None:
@@ -176,7 +176,7 @@ class TurnScheduler:
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
         started = next(fact for fact in facts if isinstance(fact, TurnStarted))
-        opening = self._env.workshop.opening(self._log.state, started)
+        opening = self._env.turns.opening(self._log.state, started)
         return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
 
     def _start_turn(self) -> None:
@@ -186,34 +186,34 @@ class TurnScheduler:
         if open_turn is None:
             return
         journal = SessionTurnJournal(self._log, self)
-        turn = self._env.workshop.turn(state, open_turn.turn_id, journal, self._gate)
+        turn = self._env.turns.turn(state, open_turn.turn_id, journal, self._gate)
         self._set_to_work(turn, journal)
 
     def _start_compaction(self, focus: str, cause: CommandCause | None) -> None:
         journal = SessionTurnJournal(self._log, self)
-        work = self._env.workshop.compaction(self._log.state, focus, journal, self._gate)
+        work = self._env.turns.compaction(self._log.state, focus, journal, self._gate)
         self._owed = cause
         self._set_to_work(work, journal)
 
     def _set_to_work(self, work: SessionWork, journal: SessionTurnJournal) -> None:
-        journal.turn = work
-        self._worker.start(work, self._log.state)
+        self._worker.start(work, journal, self._log.state)
         self._set_status("thinking")
 
     # -- writing
 
-    async def write_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
-        """Commit what a turn has to say, through the mailbox.  For the turn; a cancel ends the wait only."""
-        stored: Sequence[Fact] = await self._mailbox.call(TurnWrites(turn, build))
+    async def write_for(self, journal: TurnJournal, build: Build) -> Sequence[Fact]:
+        """Commit what a turn writes, through the mailbox.  A cancel ends only the wait."""
+        stored: Sequence[Fact] = await self._mailbox.call(TurnWrites(journal, build))
         return stored
 
-    async def commit_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
-        """Commit what a turn has to say.
+    async def commit_for(self, journal: TurnJournal, build: Build) -> Sequence[Fact]:
+        """Commit what a turn writes.
 
         Raises:
             SessionStopped: that turn is over.
         """
-        if turn is not self._worker.turn:
+        turn = self._worker.turn
+        if turn is None or not self._worker.is_written_by(journal):
             raise SessionStopped(self._log.session_id, "this turn was ended")
         commit = self._titled(build(self._log.state))
         owed, is_last = None, _may_be_last(turn, commit)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import NodeId, RequestId
-from weft.loop import Build, ContextLine, SessionWork, TurnJournal
+from weft.loop import Build, ContextLine, TurnJournal
 from weft.session.log.session_log import SessionLog
 from weft.state import SessionState
 
@@ -15,12 +15,12 @@ from weft.state import SessionState
 class TurnOwner(Protocol):
     """What a turn needs of the actor besides the log."""
 
-    async def write_for(self, turn: SessionWork, build: Build) -> Sequence[Fact]:
-        """Commit what a turn has to say, in the mailbox's order."""
+    async def write_for(self, journal: TurnJournal, build: Build) -> Sequence[Fact]:
+        """Commit what the turn of this journal writes, in the mailbox's order."""
         ...
 
-    def status_of(self, turn: SessionWork, status: Status) -> None:
-        """A turn does something else now."""
+    def status_of(self, journal: TurnJournal, status: Status) -> None:
+        """The turn of this journal does something else now."""
         ...
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered: ...
@@ -29,27 +29,27 @@ class TurnOwner(Protocol):
 
 
 class SessionTurnJournal(TurnJournal):
-    """The journal of one turn; `turn` is set before it begins."""
+    """The journal of one turn.
 
-    def __init__(self, log: SessionLog, office: TurnOwner) -> None:
+    It stands for its turn in the mailbox: what it writes after another turn has begun is refused.
+    """
+
+    def __init__(self, log: SessionLog, owner: TurnOwner) -> None:
         self._log = log
-        self._office = office
-        self.turn: SessionWork | None = None
+        self._owner = owner
 
     @property
     def state(self) -> SessionState:
         return self._log.state
 
     async def commit(self, build: Build) -> Sequence[Fact]:
-        assert self.turn is not None
-        return await self._office.write_for(self.turn, build)
+        return await self._owner.write_for(self, build)
 
     def signal(self, signal: Signal) -> None:
         self._log.signal(signal)
 
     def status(self, status: Status) -> None:
-        if self.turn is not None:
-            self._office.status_of(self.turn, status)
+        self._owner.status_of(self, status)
 
     def draft(
         self,
@@ -66,7 +66,7 @@ class SessionTurnJournal(TurnJournal):
         return await self._log.context_line(turn.tip if turn is not None else None)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        return await self._office.resolution(request_id)
+        return await self._owner.resolution(request_id)
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
-        await self._office.until(holds)
+        await self._owner.until(holds)

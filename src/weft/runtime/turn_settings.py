@@ -1,0 +1,164 @@
+"""Turn settings: the model, the tools and the limits that options, session and config name.
+
+A message's own options come first, then what the session has set, then the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.loop import TurnLimits
+from weft.messages import ModelName
+from weft.project.skills import SkillTool
+from weft.runtime.output_types import OutputTypes
+from weft.runtime.services import Services
+from weft.runtime.tool_table import named_tools
+from weft.state import SessionState
+from weft.thinking import THINKING_LEVELS, KnownLevels, thinking_level
+from weft.tools import COMPANIONS, SubmitTool, Tool
+
+
+class TurnSettings:
+    """What the turns of one session work with."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        tools: Mapping[str, Tool],
+        lent: Mapping[str, Tool],
+        output_types: OutputTypes,
+    ) -> None:
+        """`lent` are tools that only messages that name them have."""
+        self._config = services.config
+        self._models = services.models
+        self._prompter = services.prompter
+        self._tools = tools
+        self._lent = lent
+        self._output_types = output_types
+
+    # -- models and tools
+
+    def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
+        """The model of a turn: its own option, the session's, or the configured default; the planner's, where a plan is made."""
+        return self.model(state, options).name
+
+    def model(self, state: SessionState, options: Mapping[str, Any]) -> ModelName:
+        """The model of a turn, and the effort with which it thinks."""
+        if is_planned(options):
+            return self.role_model("plan_model", "model.architect", state, options)
+        name = options.get("model") or state.settings.model or self._models.default()
+        effort = thinking_level(options.get("thinking")) or state.settings.thinking
+        return self._models.named(str(name))._replace(effort=effort)
+
+    def role_model(
+        self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]
+    ) -> ModelName:
+        """The model of the planner or of the editor, as message, session or config name it.
+
+        Where none of them does, it is the session's own.  Without an effort of its own it thinks as
+        hard as the session.
+        """
+        given = options.get(setting) or state.settings.get(setting) or self._config.get(key)
+        own = self.model(state, {**options, "mode": "normal"})
+        if not given:
+            return own
+        named = self._models.named(str(given))
+        return named._replace(effort=named.effort or own.effort)
+
+    def tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
+        if not self.can_call_tools(state, options):
+            return {}
+        table = self.own_tools(state, options)
+        if is_planned(options):
+            table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
+        if "shell" not in table:
+            table = {name: tool for name, tool in table.items() if name not in COMPANIONS}
+        if (submit := self._submit_tool(options)) is not None:
+            table[submit.name] = submit
+        return table
+
+    def own_tools(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
+        wanted = options.get("tools", state.settings.get("tools", "all"))
+        if wanted == "all":
+            table = dict(self._tools)
+        else:
+            plain = [name for name in wanted if name != "skill"] if "skill" in wanted else wanted
+            table = named_tools(plain, {**self._tools, **self._lent})
+            if "shell" in table:
+                table |= {name: self._tools[name] for name in COMPANIONS if name in self._tools}
+        skills = self._prompter.skills(state.about.project_path)
+        if (wanted == "all" or "skill" in wanted) and skills.found:
+            table["skill"] = SkillTool(skills)
+        return table
+
+    def can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:
+        return self._models.resolve(self.model_name(state, options)).info.calls_tools
+
+    def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
+        """The tool that takes the result, where the message asks for a structured one."""
+        name = "submit" if "submit" not in self._tools else "submit_result"
+        if is_planned(options):
+            from weft.agents.submit_plan import SubmitPlan  # only there: it costs start-up time
+
+            return SubmitPlan(name)
+        if "schema" not in options:
+            return None
+        return SubmitTool(self._output_types.of(options["schema"]), name)
+
+    # -- what agents ask
+
+    def tool_names(self, state: SessionState) -> list[str]:
+        """The tools of the turn that runs, as its agents may have them."""
+        return list(self.own_tools(state, open_options(state)))
+
+    def model_now(self, state: SessionState) -> ModelName:
+        """The model of the turn that runs, and the effort with which it thinks."""
+        return self.model(state, {**open_options(state), "mode": "normal"})
+
+    def limits_now(self, state: SessionState) -> TurnLimits:
+        """The limits of the turn that runs, or of the session."""
+        return self.limits(state, open_options(state))
+
+    def check(self, state: SessionState, options: Mapping[str, Any]) -> None:
+        if not isinstance(options, Mapping):
+            raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {options!r}")
+        if "model" in options:
+            self._models.check(self.model_name(state, options))
+        if "tools" in options:
+            self.tools_of(state, options)
+        if options.get("thinking", "default") not in THINKING_LEVELS:
+            known = ", ".join(THINKING_LEVELS)
+            raise UsageError(f"no thinking level {options['thinking']!r}; there are {known}")
+        self.limits(state, options)
+        if is_planned(options) and "schema" in options:
+            raise UsageError("in architect mode the result is the plan; leave out the schema")
+
+    def levels(self, state: SessionState, model: str) -> KnownLevels:
+        return self._models.levels(self.model_name(state, {"model": model}))
+
+    def limits(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
+        given = {
+            "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
+            "ask_seconds": self._config.get("permissions.ask_timeout") or None,
+            **(state.settings.get("budget") or {}),
+            **{key: options[key] for key in TurnLimits.__struct_fields__ if key in options},
+        }
+        try:
+            return msgspec.convert(given, TurnLimits)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"this cannot be a limit: {error}") from error
+
+
+def open_options(state: SessionState) -> Mapping[str, Any]:
+    """The options of the open turn."""
+    return state.turn.open.options if state.turn.open is not None else {}
+
+
+def is_planned(options: Mapping[str, Any]) -> bool:
+    """True for a turn in architect mode."""
+    return options.get("mode") == "architect"

@@ -1,0 +1,100 @@
+"""Workspaces, runners, the sandbox and file history, as the settings of one application want them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.config.paths import WeftPaths
+from weft.config.settings import Config
+from weft.runtime.file_history import FileHistoryRunner, HistoryPlaces
+from weft.store import Store
+from weft.workspace import Runner, Workspace
+from weft.workspace.local import LocalWorkspace
+from weft.workspace.process.runner import LocalRunner
+
+if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.runtime.sandbox import SandboxFactory
+
+
+class WorkspaceFactory:
+    """What all sessions of an application reach the machine through."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        environ: Mapping[str, str],
+        places: WeftPaths,
+        added: Sequence[str] = (),
+        runner: Runner | None = None,
+    ) -> None:
+        """`added` names further folders that sessions may work in.
+
+        A `runner` that is handed in runs all commands as they are: there is no sandbox then.
+        """
+        self._config = config
+        self._environ = environ
+        self._places = places
+        self._added = tuple(added)
+        self._has_own_runner = runner is not None
+        self.runner: Runner = runner or LocalRunner(environ)
+        self._workspaces: dict[str, Workspace] = {}
+        self._hidden: list[Path] = []
+        self._sandbox: SandboxFactory | None = None
+
+    def workspace(self, project: str) -> Workspace:
+        """The files of a project."""
+        if project not in self._workspaces:
+            kept = int(self._config.get("history.max_file"))
+            self._workspaces[project] = LocalWorkspace(project, self._added, kept_bytes=kept)
+        return self._workspaces[project]
+
+    def file_history(self, project: str, store: Store) -> FileHistoryRunner:
+        """What a session of a store needs to know what its commands changed, and to take it back."""
+        # History on disk is found again through the log; with a store in memory there is no log later.
+        is_lasting = store.run_folder is not None
+        is_home = _holds_home(project, self._places.user)
+        places = HistoryPlaces(
+            quota=max(0, int(self._config.get("history.quota"))),
+            max_file=max(0, int(self._config.get("history.max_file"))),
+            folder=self._places.home / "files" if is_lasting else None,
+            skip=(str(self._places.home),),
+            # To watch a whole home folder would take more inotify watches and room than there are.
+            unwatched=f"{project} is no project" if is_home else "",
+        )
+        return FileHistoryRunner(project, self._added, self.runner, places)
+
+    def sandbox(self) -> SandboxFactory | None:
+        """The sandbox that commands run in; None where they run as they are."""
+        if self._has_own_runner or self._config.get("sandbox.mode") == "off":
+            return None
+        if self._sandbox is None:
+            from weft.runtime.sandbox import SandboxFactory  # with the first command
+
+            self._sandbox = SandboxFactory(
+                self._config,
+                environ=self._environ,
+                places=self._places,
+                store=self._hidden,
+                added=self._added,
+            )
+        return self._sandbox
+
+    def hide(self, files: Sequence[Path]) -> None:
+        """Keep commands from seeing these files and folders, from now on."""
+        self._hidden += files
+        if self._sandbox is not None:
+            self._sandbox.hide(files)
+
+    async def aclose(self) -> None:
+        """End the sandbox, with every command in it."""
+        if self._sandbox is not None:
+            await self._sandbox.aclose()
+
+
+def _holds_home(path: str, home: Path) -> bool:
+    real = os.path.realpath(home)
+    return real == path or real.startswith(f"{path.rstrip('/')}/")
