@@ -11,7 +11,6 @@ from weft.errors import SessionError, UsageError
 from weft.ids import InputId, SessionId
 from weft.messages import Text
 from weft.providers.scripted import ScriptedModel
-from weft.runtime.port import SessionPort
 from weft.session import (
     AbortTurn,
     Accepted,
@@ -25,6 +24,7 @@ from weft.session import (
     RecallQueues,
     RewindTo,
     SendPrompt,
+    SessionPort,
     SetCheckpoint,
     StopSession,
     UndoRewind,

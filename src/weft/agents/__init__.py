@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.agents.architect import ArchitectRun, StepEditor
-    from weft.agents.host import AgentHost, ChildHandle, ChildRequest
+    from weft.agents.host import AgentHost, ChildRequest
     from weft.agents.lazy_tool import AgentEntry
     from weft.agents.limits import AgentLimits, AgentTree
     from weft.agents.plan import (
@@ -35,7 +35,6 @@ __all__ = [
     "AgentTool",
     "AgentTree",
     "ArchitectRun",
-    "ChildHandle",
     "ChildRequest",
     "PlanStep",
     "StepBoundary",
@@ -57,7 +56,6 @@ _HOMES = {
     "AgentLimits": "limits",
     "StepEditor": "architect",
     "AgentTree": "limits",
-    "ChildHandle": "host",
     "AgentHost": "host",
     "WorkPlan": "plan",
     "PlanStep": "plan",

@@ -17,7 +17,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from weft.agents.host import AgentHost, ChildHandle, ChildRequest
+from weft.agents.host import AgentHost, ChildRequest
 from weft.errors import NoPendingRequest, WeftError
 from weft.events import (
     Fact,
@@ -41,6 +41,7 @@ from weft.session import (
     ContinueTurn,
     RespondToPermission,
     SendPrompt,
+    SessionPort,
 )
 from weft.state import SessionState
 
@@ -88,7 +89,7 @@ class ChildRun:
         self._outlives_turn = outlives_turn
         self._goes_on = goes_on
         self._emit = emit
-        self._begun: tuple[ChildHandle, TurnId | None] | None = None
+        self._begun: tuple[SessionPort, TurnId | None] | None = None
         self._forwarded: set[str] = set()
         self._text = ""
         self._files: list[FileTouched] = []
@@ -130,7 +131,7 @@ class ChildRun:
         await self._home.close_child(self.child)
         return end
 
-    async def _follow(self, handle: ChildHandle, turn_id: TurnId | None) -> ChildEnd:
+    async def _follow(self, handle: SessionPort, turn_id: TurnId | None) -> ChildEnd:
         try:
             async with anyio.create_task_group() as group:
                 end = await self._read(handle, turn_id, group)
@@ -142,7 +143,7 @@ class ChildRun:
                     await self._stop(handle)
             raise
 
-    async def _stop(self, handle: ChildHandle) -> None:
+    async def _stop(self, handle: SessionPort) -> None:
         """Stop the child, and put on record what it had used until then."""
         try:
             await handle.abort(AbortTurn(reason="the session it works for was stopped"))
@@ -153,7 +154,7 @@ class ChildRun:
 
     # -- setting to work
 
-    async def _set_to_work(self, handle: ChildHandle) -> TurnId | None:
+    async def _set_to_work(self, handle: SessionPort) -> TurnId | None:
         """Start, continue or find the child's turn."""
         turn = handle.state.turn
         if turn.open is not None and handle.status not in ("interrupted", "error"):
@@ -174,7 +175,7 @@ class ChildRun:
     # -- following
 
     async def _read(
-        self, handle: ChildHandle, turn_id: TurnId | None, group: TaskGroup
+        self, handle: SessionPort, turn_id: TurnId | None, group: TaskGroup
     ) -> ChildEnd:
         try:
             async with handle.subscribe(after=0, live="status") as events:
@@ -194,7 +195,7 @@ class ChildRun:
             return self._end(handle, "halted", str(error))
         return self._end(handle, "halted", "its session was closed")
 
-    async def _take(self, event: object, handle: ChildHandle, group: TaskGroup) -> None:
+    async def _take(self, event: object, handle: SessionPort, group: TaskGroup) -> None:
         match event:
             case TurnStarted(continued=False):
                 self._text = ""
@@ -215,7 +216,7 @@ class ChildRun:
             case _:
                 pass
 
-    def _end(self, handle: ChildHandle, reason: FinishReason, detail: str) -> ChildEnd:
+    def _end(self, handle: SessionPort, reason: FinishReason, detail: str) -> ChildEnd:
         state = handle.state
         return ChildEnd(
             reason=reason,
@@ -228,7 +229,7 @@ class ChildRun:
 
     # -- requests
 
-    async def _forward(self, request: _Request, handle: ChildHandle) -> None:
+    async def _forward(self, request: _Request, handle: SessionPort) -> None:
         """Put a request of the child on the parent's record, and hand the answer on."""
         try:
             await self._home.append(lambda state: Commit(facts=self._reissued(state, request)))
@@ -295,7 +296,7 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
     return (*end.files, ended)
 
 
-def _is_stuck(handle: ChildHandle, status: str) -> bool:
+def _is_stuck(handle: SessionPort, status: str) -> bool:
     return status in ("interrupted", "error") and handle.state.turn.open is not None
 
 

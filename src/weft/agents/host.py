@@ -4,53 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from weft.agents.limits import AgentTree
-from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered, Status
+from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
 from weft.loop import Build
 from weft.messages import ModelName
 from weft.permissions import Mode
 from weft.project import AgentDefinitions
-from weft.session import AbortReceipt, AbortTurn, Command, Subscription
+from weft.session import Command, SessionPort
 from weft.state import SessionState
 from weft.workspace import Runner
 
 T = TypeVar("T")
-
-
-class ChildHandle(Protocol):
-    """A session, as one who drives it needs it."""
-
-    @property
-    def state(self) -> SessionState:
-        """The state as it is now; only to be read."""
-        ...
-
-    @property
-    def status(self) -> Status: ...
-
-    @property
-    def error(self) -> str:
-        """Why the session is down; empty when it is not."""
-        ...
-
-    async def call(self, command: Command[T]) -> T:
-        """Have a command carried out."""
-        ...
-
-    async def abort(self, command: AbortTurn) -> AbortReceipt:
-        """Stop the turn, and wait until everything is settled."""
-        ...
-
-    def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
-    ) -> Subscription:
-        """Read events."""
-        ...
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +103,7 @@ class AgentHost(Protocol):
         """The facts by which what holds for the session's files holds for a child's too."""
         ...
 
-    async def open_child(self, wanted: ChildRequest) -> ChildHandle:
+    async def open_child(self, wanted: ChildRequest) -> SessionPort:
         """The child session: made if it is not there yet, else opened as it is."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weft.api.handle import SessionHandle, input_id_of
+from weft.api.handle import SessionBase, input_id_of
 from weft.errors import UsageError
 from weft.ids import NodeId
 from weft.messages import Text
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # as below
     from weft.view.tree import TreeView
 
 
-class BranchCalls(SessionHandle):
+class BranchCalls(SessionBase):
     """Branches, checkpoints, rewinds and revisions."""
 
     async def tree(self) -> TreeView:

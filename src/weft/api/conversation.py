@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import anyio
 import msgspec
 
-from weft.api.handle import SessionHandle, input_id_of
+from weft.api.handle import SessionBase, input_id_of
 from weft.api.options import MessageOptions
 from weft.api.reports import BackgroundWork, child_info
 from weft.api.results import Reply
@@ -20,7 +20,7 @@ from weft.errors import UsageError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
 from weft.messages import Content, as_parts
-from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.port import LocalPort
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -40,6 +40,7 @@ from weft.session import (
     ReorderQueue,
     RespondToPermission,
     SendPrompt,
+    SessionPort,
     StopBackground,
 )
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
@@ -53,7 +54,7 @@ KILL_SECONDS = 15.0
 """How long the end of a command that is killed is waited for."""
 
 
-class ConversationCalls(SessionHandle):
+class ConversationCalls(SessionBase):
     """What is said to a session, and answered."""
 
     async def send_message(

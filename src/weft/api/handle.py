@@ -12,15 +12,15 @@ from typing import Any, Literal, TypeVar
 from weft.api.options import MessageOptions, refuse_unknown
 from weft.errors import SessionStopped
 from weft.ids import InputId, SessionId
-from weft.runtime.port import UNLOADED, SessionPort
+from weft.runtime.port import UNLOADED
 from weft.runtime.session_host import SessionHost
-from weft.session import AttachClient, ChangeSetting, Command, Subscription
+from weft.session import AttachClient, ChangeSetting, Command, SessionPort, Subscription
 
 T = TypeVar("T")
 
 
-class SessionHandle:
-    """An id, and the way to the session that has it."""
+class SessionBase:
+    """What the sections of `Session` share: an id, and the port of the session that has it."""
 
     def __init__(
         self, session_id: SessionId, host: SessionHost, port: SessionPort | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from weft.api.handle import SessionHandle
+from weft.api.handle import SessionBase
 from weft.api.history import history
 from weft.api.reports import (
     SessionMetadata,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.mentions import AskRead
 
 
-class InspectionCalls(SessionHandle):
+class InspectionCalls(SessionBase):
     """What a session tells of itself."""
 
     async def messages(self) -> list[HistoryMessage]:

@@ -19,11 +19,11 @@ from weft.errors import AmbiguousId, UsageError
 from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
 from weft.providers import Model
-from weft.runtime.port import SessionPort
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import WantedStore
 from weft.session import (
     ChangeSetting,
+    SessionPort,
     load_line,
     load_state,
     node_at,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import anyio
 import msgspec
 
-from weft.api.handle import SessionHandle
+from weft.api.handle import SessionBase
 from weft.api.model_query import Answer, CountedUsage, ask
 from weft.api.reports import CompactionReport
 from weft.api.summaries import SummaryQuestion, branch_summary, handover
@@ -19,7 +19,6 @@ from weft.ids import NodeId
 from weft.loop import TurnLimits, refusal
 from weft.messages import Usage
 from weft.project.skills import SkillFile
-from weft.runtime.port import SessionPort
 from weft.session import (
     BeginCall,
     BringOver,
@@ -29,6 +28,7 @@ from weft.session import (
     CycleModel,
     CycleThinking,
     RecordUsage,
+    SessionPort,
     SetBoundary,
     SetMode,
     SwitchSkill,
@@ -43,7 +43,7 @@ RECORD_SECONDS = 5.0
 """How long a summary that was given up may take to be counted."""
 
 
-class SettingsCalls(SessionHandle):
+class SettingsCalls(SessionBase):
     """Which model works, how, within what, and with what in mind."""
 
     async def update_model(self, model: Any, *, input_id: str | None = None) -> None:

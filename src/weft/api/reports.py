@@ -9,8 +9,7 @@ import msgspec
 from weft.events import PermissionRequest, Status
 from weft.ids import NodeId, SessionId
 from weft.messages import Usage
-from weft.runtime.port import SessionPort
-from weft.session import branches
+from weft.session import SessionPort, branches
 from weft.state import ChildSession, PlanState, SessionState
 from weft.store import SessionRow
 from weft.view.snapshot import ChildInfo, EditorSnapshot, PlanProgress

@@ -4,7 +4,7 @@ It may be held for as long as one likes.  If the session was unloaded it comes b
 call, and if another process owns it, that process is asked.
 
 The class is the four sections of the API, each in a file of its own: `conversation`, `inspection`,
-`model_settings` and `branches`.  They know `SessionHandle`, and not each other.
+`model_settings` and `branches`.  They know `SessionBase`, and not each other.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from weft.api.session_start import StartRequest, start
 from weft.errors import UsageError
 from weft.events import PermissionAction, Replaced
 from weft.ids import SessionId
-from weft.runtime.port import SessionPort
 from weft.runtime.session_host import SessionHost
+from weft.session import SessionPort
 
 _REQUEST: Final = frozenset(field.name for field in fields(StartRequest))
 

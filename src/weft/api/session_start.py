@@ -24,11 +24,10 @@ from weft.ids import SessionId, new_session_id
 from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
-from weft.runtime.port import SessionPort
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import WantedStore
 from weft.runtime.tool_table import tool_table
-from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions
+from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions, SessionPort
 from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage

@@ -17,7 +17,7 @@ from weft.tree import NodeSkeleton
 from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
 
 if TYPE_CHECKING:
-    from weft.runtime.port import SessionPort
+    from weft.session import SessionPort
 
 BEGINNING: Final = 200
 """Characters of a message that the tree shows."""

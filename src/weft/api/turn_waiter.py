@@ -8,8 +8,7 @@ from weft.api.history import history, whole
 from weft.api.results import Reply, TurnTally
 from weft.errors import SessionInterrupted, SessionStopped, UsageError
 from weft.events import Event, FactBase, SessionStatus, Status, UnknownFact
-from weft.runtime.port import SessionPort
-from weft.session import Accepted, Subscription
+from weft.session import Accepted, SessionPort, Subscription
 
 
 async def reply_to(

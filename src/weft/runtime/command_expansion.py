@@ -9,10 +9,10 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.ids import SessionId
-from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.port import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
-from weft.session import AddNote
+from weft.session import AddNote, SessionPort
 
 if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
     from weft.project.markdown_commands import (

@@ -25,8 +25,7 @@ from weft.errors import UsageError, WeftError
 from weft.events import FactBase, Status, UnknownFact
 from weft.ids import SessionId
 from weft.permissions import Mode
-from weft.runtime.port import SessionPort
-from weft.session import AbortTurn, AnyCommand, Command, answer_of
+from weft.session import AbortTurn, AnyCommand, Command, SessionPort, answer_of
 
 T = TypeVar("T")
 CommandT = TypeVar("CommandT", bound=Command[Any])

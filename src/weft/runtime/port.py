@@ -1,4 +1,4 @@
-"""The way to a session: the actor in this process, or the one in another."""
+"""Ports to sessions of this process: straight to the actor, or through its hooks."""
 
 from __future__ import annotations
 
@@ -8,85 +8,25 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from weft.events import Status
-from weft.ids import NodeId, SessionId
+from weft.ids import NodeId
 from weft.loop import LineEntry, TurnHooks
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.session import AbortReceipt, AbortTurn, Command, SessionActor, Subscription, checked
+from weft.session import (
+    AbortReceipt,
+    AbortTurn,
+    Command,
+    SessionActor,
+    SessionPort,
+    Subscription,
+    checked,
+)
 from weft.state import QueueEntry, SessionState
 
 T = TypeVar("T")
 
 UNLOADED: Final = "unloaded"
 """Why a session stopped that only nobody used; the next call brings it back."""
-
-
-class SessionPort(Protocol):
-    """What a handle needs of a session, wherever it lives."""
-
-    session_id: SessionId
-
-    @property
-    def state(self) -> SessionState:
-        """The state as it is now; only to be read."""
-        ...
-
-    @property
-    def status(self) -> Status: ...
-
-    @property
-    def error(self) -> str:
-        """Why the session is down; empty when it is not."""
-        ...
-
-    @property
-    def draft(self) -> tuple[NodeId, str] | None:
-        """The text in flight, and the node it will become."""
-        ...
-
-    @property
-    def permission_mode(self) -> Mode:
-        """The mode that is in force."""
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """False once the session has stopped or the way to it is gone."""
-        ...
-
-    async def call(self, command: Command[T]) -> T:
-        """Have a command carried out; the answer has the type that the command names."""
-        ...
-
-    async def abort(self, command: AbortTurn) -> AbortReceipt:
-        """Stop the turn, and wait until everything is settled."""
-        ...
-
-    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
-        """A line with all its words."""
-        ...
-
-    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
-        """Queued entries with all their words."""
-        ...
-
-    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
-        """What a node said in each revision, oldest first."""
-        ...
-
-    def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
-    ) -> Subscription:
-        """Read events."""
-        ...
-
-    async def leave(self, why: str) -> None:
-        """End the session's life in this process, or the way to another's."""
-        ...
-
-    async def ended(self) -> str:
-        """Wait until the session stops, and say why."""
-        ...
 
 
 class LocalPort(SessionPort):

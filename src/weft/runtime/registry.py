@@ -21,7 +21,7 @@ from weft.messages import Usage
 from weft.permissions import PermissionRule, Verdict, read_rule
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
-from weft.runtime.port import UNLOADED, HookProvider, LocalPort, SessionPort
+from weft.runtime.port import UNLOADED, HookProvider, LocalPort
 from weft.runtime.recovery_probe import SessionRecoveryProbe
 from weft.runtime.services import Services
 from weft.runtime.session_workspace import SessionWorkspace
@@ -32,6 +32,7 @@ from weft.session import (
     GrantedPermissions,
     SessionActor,
     SessionEnvironment,
+    SessionPort,
     load_state,
     load_with_snapshot,
 )

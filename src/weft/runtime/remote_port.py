@@ -22,11 +22,11 @@ from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.runtime.command_socket import OwnerLost, OwnerStatus, SocketClient, short_path
-from weft.runtime.port import SessionPort
 from weft.session import (
     AbortReceipt,
     AbortTurn,
     Command,
+    SessionPort,
     Subscription,
     checked,
     load_line,

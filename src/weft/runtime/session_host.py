@@ -20,11 +20,11 @@ from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
 from weft.runtime.command_expansion import MarkdownCommands
-from weft.runtime.port import LocalPort, SessionPort
+from weft.runtime.port import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.runtime.tool_table import as_tool
-from weft.session import AbortTurn
+from weft.session import AbortTurn, SessionPort
 from weft.store import SessionRow, Store
 from weft.thinking import KnownLevels, ThinkingLevel
 from weft.tools import OutputSchema

@@ -70,6 +70,7 @@ from weft.session.environment import (
 from weft.session.log.line import load_line, load_revisions, unspill_entries
 from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
+from weft.session.port import SessionPort
 from weft.session.rewind.files import FileRestorer
 from weft.session.rewind.plan import FileNow
 from weft.session.subscription import Subscription
@@ -122,6 +123,7 @@ __all__ = [
     "SendPrompt",
     "SessionActor",
     "SessionEnvironment",
+    "SessionPort",
     "SetBoundary",
     "SetCheckpoint",
     "SetMode",

@@ -1,0 +1,90 @@
+"""The port of a session: the one interface by which it is driven and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Protocol, TypeVar
+
+from weft.events import Status
+from weft.ids import NodeId, SessionId
+from weft.loop import LineEntry
+from weft.messages import Part
+from weft.permissions import Mode
+from weft.session.answers import AbortReceipt
+from weft.session.commands import AbortTurn, Command
+from weft.session.subscription import Subscription
+from weft.state import QueueEntry, SessionState
+
+T = TypeVar("T")
+
+
+class SessionPort(Protocol):
+    """A session as its users and agents drive it, wherever it lives.
+
+    `LocalPort` leads to an actor of this process, `HookedPort` there through its hooks, and
+    `RemotePort` to the process that owns the session.
+    """
+
+    session_id: SessionId
+
+    @property
+    def state(self) -> SessionState:
+        """The state as it is now; only to be read."""
+        ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def error(self) -> str:
+        """Why the session is down; empty when it is not."""
+        ...
+
+    @property
+    def draft(self) -> tuple[NodeId, str] | None:
+        """The text in flight, and the node it will become."""
+        ...
+
+    @property
+    def permission_mode(self) -> Mode:
+        """The mode that is in force."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """False once the session has stopped or its owner cannot be reached."""
+        ...
+
+    async def call(self, command: Command[T]) -> T:
+        """Have a command carried out; the answer has the type that the command names."""
+        ...
+
+    async def abort(self, command: AbortTurn) -> AbortReceipt:
+        """Stop the turn, and wait until everything is settled."""
+        ...
+
+    async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
+        """A line with all its words."""
+        ...
+
+    async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
+        """Queued entries with all their words."""
+        ...
+
+    async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
+        """What a node said in each revision, oldest first."""
+        ...
+
+    def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
+        """Read events."""
+        ...
+
+    async def leave(self, why: str) -> None:
+        """End the session's life in this process, or the way to another's."""
+        ...
+
+    async def ended(self) -> str:
+        """Wait until the session stops, and say why."""
+        ...
