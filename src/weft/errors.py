@@ -164,7 +164,7 @@ class Fenced(StoreError):
     def __init__(self, stream: str, fence: int, current: int) -> None:
         super().__init__(
             f"another process has taken over {stream!r} (fence {current}, ours is {fence}); "
-            "open it again to go on"
+            "open it again to continue"
         )
         self.stream = stream
         self.fence = fence
@@ -246,7 +246,7 @@ class SessionInterrupted(SessionError):
         super().__init__(
             f"the turn of session {session_id!r} was interrupted"
             + (f": {why}" if why else "")
-            + "; continue_turn() goes on from what is stored"
+            + "; continue_turn() continues from what is stored"
         )
         self.session_id = session_id
         self.why = why

@@ -45,7 +45,9 @@ def level_note(model: str, wanted: ThinkingLevel, levels: KnownLevels) -> str:
     if wanted == "default" or levels is None or wanted in levels:
         return ""
     if not levels:
-        says = f"{model} has no thinking to set; it counts with a model that has."
+        says = (
+            f"{model} has no thinking levels; the setting takes effect with a model that has them."
+        )
         return "" if wanted == "off" else says
     used = nearest_level(wanted, levels)
     if wanted == "off":

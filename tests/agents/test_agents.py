@@ -179,7 +179,7 @@ async def test_an_unknown_agent_and_a_wrong_model_are_told_to_the_model(world: W
         await session.send_message("ask")
         first, second = [fact.result.text for fact in await facts(session, ToolComplete)]
         assert "no agent 'nobody'; there are general" in first
-        assert "names no model" in second
+        assert "unknown model" in second
         assert await session.children() == []
 
 

@@ -318,7 +318,7 @@ async def test_where_nobody_is_there_a_plan_counts_as_turned_down(world: World) 
         session = await start(app, asking="no")
         reply = await session.send_message("make it")
         assert reply.finish_reason == "halted"
-        assert "nobody is there" in reply.text
+        assert "there is no user to approve it" in reply.text
 
 
 async def test_there_is_no_plan_to_decide_on_where_none_waits(world: World) -> None:

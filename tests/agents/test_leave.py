@@ -172,7 +172,7 @@ async def test_where_nobody_is_there_a_child_is_told_no_at_once(world: World) ->
         reply = await session.send_message("ask")
         assert reply.finish_reason == "stop"
         [complete] = await facts(await child_of(app, session), ToolComplete)
-        assert "nobody is there" in complete.result.text
+        assert "there is no one to ask" in complete.result.text
         assert await facts(session, PermissionRequest) == []
 
 

@@ -76,8 +76,8 @@ async def test_a_request_that_nobody_answers_expires_as_a_denial_with_its_reason
             await session.respond_to_permission("allow_once", request_id=request.request_id)
     assert patience.asked == [30.0]
     assert (resolved.action, resolved.by) == ("deny", "weft")
-    assert resolved.reason == "nobody answered within 30 seconds"
-    assert results(model) == ["Denied: nobody answered within 30 seconds."]
+    assert resolved.reason == "it was not answered within 30 seconds"
+    assert results(model) == ["Denied: it was not answered within 30 seconds."]
     assert not (place.project / "made").exists()
 
 
@@ -184,4 +184,4 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_at_once(place: Place) 
         await session.send_message("go")
         assert await facts(session, PermissionRequest) == []
     assert patience.asked == []
-    assert "nobody is there" in results(model)[0]
+    assert "there is no one to ask" in results(model)[0]

@@ -82,7 +82,7 @@ async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -
         assert talk.screen.live.is_architect
         talk.screen.typed("make them")
         question = await talk.screen.choice()
-        assert [row.label for row in question.rows] == ["Yes", "Change it first", "No, and say why"]
+        assert [row.label for row in question.rows] == ["Yes", "Edit it first", "No, and say why"]
         assert question.picked == -1, "Enter alone approves nothing"
         (shown,) = talk.screen.of(PlanBlock)
         assert [each["details"] for each in shown.plan["steps"]] == ["It holds 1.", "It holds 2."]
@@ -100,14 +100,14 @@ async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
     async with talking(app, PLAN, "Done.", flags=flags) as talk:
         talk.screen.typed("make them")
-        await talk.screen.pick("Change it first")
+        await talk.screen.pick("Edit it first")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         written = str(talk.screen.question)
         assert 'description = "make file 2"' in written
         first_only = written[: written.rindex("[[steps]]")]
         talk.screen.answer("summary = ")
         await talk.screen.noted("the plan cannot be read")
-        await talk.screen.pick("Write on")
+        await talk.screen.pick("Keep editing")
         await talk.screen.until(lambda: talk.screen.question == "summary = ")
         talk.screen.answer(first_only)
         await talk.screen.until(lambda: len(talk.screen.of(PlanBlock)) == 2)
@@ -158,7 +158,7 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
     await session.stop()
     async with talking(app, PLAN, "Done.") as talk:
         talk.screen.typed(f"/resume {session.id}")
-        await talk.screen.pick("Go on with it")
+        await talk.screen.pick("Continue it")
         await talk.screen.pick("Yes")
         await talk.screen.noted("step 2 of 2 done")
         await talk.screen.idle()
@@ -177,10 +177,10 @@ async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(
         assert session is not None
     async with talking(app, PLAN, "Done.") as talk:
         talk.screen.typed(f"/resume {session.id}")
-        question = await talk.screen.pick("Leave it")
-        assert question.title == "The plan was not carried out to its end."
+        question = await talk.screen.pick("Don't continue")
+        assert question.title == "The plan was not finished."
         talk.screen.typed("/todo")
-        await talk.screen.noted("the model keeps no list")
+        await talk.screen.noted("no to-do list yet")
         assert talk.screen.question is None, "what nobody goes on with is not asked about"
         talk.screen.typed("/continue")
         await talk.screen.pick("Yes")

@@ -33,7 +33,7 @@ def refused(weft: Weft, *arguments: str, stdin: str | bytes = b"", **env: str) -
         (["-p", "-c", "hi"], 2, "no session in this folder"),
         (["-p", "--fork", "hi"], 2, "--fork needs a session"),
         (["-p", "-c", "-r", "x", "hi"], 2, "not both"),
-        (["-p", "-r"], 2, "nobody to pick"),
+        (["-p", "-r"], 2, "no terminal to pick"),
         (["-p", ""], 2, "there is no prompt"),
         (["-p", "  \n"], 2, "there is no prompt"),
         (["-p"], 2, "there is no prompt"),
@@ -56,7 +56,7 @@ def refused(weft: Weft, *arguments: str, stdin: str | bytes = b"", **env: str) -
         (["session", "import", "/nowhere"], 2, "cannot read"),
         (["help", "nonsense"], 2, "there is no command 'nonsense'"),
         (["completion", "tcsh"], 2, "bash, zsh, fish"),
-        (["auth", "logout", "anthropic"], 2, "no key of 'anthropic' is kept"),
+        (["auth", "logout", "anthropic"], 2, "no key of 'anthropic' is saved"),
         (["auth", "login", "a/b"], 2, "cannot be a provider's name"),
         (["config", "model.defualt"], 2, "'model.default'"),
         (["models", "pull", "nope"], 2, "no model 'nope' to pull"),
@@ -163,7 +163,7 @@ def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_leave(weft:
 
 
 def test_an_error_inside_is_one_sentence_too_and_its_trace_is_in_the_log(weft: Weft) -> None:
-    """Planted: a script that is no JSON object where one is taken apart."""
+    """Planted: a script that is not a JSON object where one is taken apart."""
     done = weft.run("-p", "-m", weft.script([text("x")]), "hi", env={"WEFT_LOG": "NONSENSE"})
     assert "Traceback" not in done.stderr
     assert done.returncode == 1

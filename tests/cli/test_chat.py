@@ -244,10 +244,10 @@ async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
         ("/model nonsense", "write provider:model"),
         ("/resume ses_nope", "there is no session 'ses_nope'"),
         ("/fork", "nothing to fork"),
-        ("/rename x", "say something first"),
+        ("/rename x", "send a message first"),
         ("/export", "nothing to export"),
         ("/compact", "nothing to compact"),
-        ("/continue", "nothing to go on with"),
+        ("/continue", "nothing to continue"),
     ],
 )
 async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told: str) -> None:
@@ -270,7 +270,7 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         for typed, title in [
             ("/help", "Keys"),
             ("/context", "Context"),
-            ("/cost", "Tokens and money"),
+            ("/cost", "Tokens and cost"),
             ("/files", "Files"),
             ("/todo", ""),
         ]:

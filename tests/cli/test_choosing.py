@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.cli.chat.picker import VISIBLE_ROWS, ListPicker
-from weft.cli.chat.questions import leave_question
+from weft.cli.chat.questions import permission_question
 from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
@@ -15,7 +15,7 @@ def question(count: int = 4, **fields: object) -> ChoiceQuestion:
 
 
 def test_enter_allows_nothing_before_something_was_picked() -> None:
-    choosing = ListPicker(leave_question(request("shell(ls)")))
+    choosing = ListPicker(permission_question(request("shell(ls)")))
     assert choosing.picked() is None
     choosing.move(1)
     assert choosing.picked() == 0
@@ -70,8 +70,8 @@ def request(pattern: str) -> PermissionRequest:
 
 
 def test_always_says_exactly_what_it_grants() -> None:
-    short = leave_question(request("edit(src/a.py)"))
-    assert short.rows[2] == ChoiceRow("Yes, always in this session", "edit(src/a.py)")
+    short = permission_question(request("edit(src/a.py)"))
+    assert short.rows[2] == ChoiceRow("Yes, for the rest of this session", "edit(src/a.py)")
     for pattern in ("shell(" + "x" * 100 + ")", "shell(a\nb)", "shell(\u202ea)"):
-        long = leave_question(request(pattern))
+        long = permission_question(request(pattern))
         assert long.rows[2].detail == "exactly what is shown above"

@@ -77,7 +77,7 @@ def levelled(weft: Weft, *levels: str, **known: object) -> str:
         (("low", "high"), ("--effort", "low"), ""),
         (("low", "high"), ("--effort", "off"), "cannot be switched off: it thinks at low"),
         (("low", "high"), ("--set", "model.effort=max"), "has no level max: it thinks at high"),
-        ((), ("--effort", "high"), "has no thinking to set"),
+        ((), ("--effort", "high"), "has no thinking levels"),
         ((), ("--set", "model.effort=high"), ""),
     ],
 )
@@ -103,7 +103,7 @@ async def test_the_chat_offers_the_levels_that_the_model_has(app: App) -> None:
     async with talking(app, "Hello.", info=info) as talk:
         talk.screen.typed("/thinking")
         question = await talk.screen.choice()
-        assert question.title == "How hard should it think? (now default)"
+        assert question.title == "Thinking level? (now default)"
         assert [row.label for row in question.rows] == ["default", "low", "high"]
         assert question.rows[0].detail == "the vendor's own: high"
         talk.screen.answer(1)
@@ -111,7 +111,7 @@ async def test_the_chat_offers_the_levels_that_the_model_has(app: App) -> None:
         await talk.say("hi")
         talk.screen.typed("/effort")
         question = await talk.screen.choice()
-        assert question.title == "How hard should it think? (now low)"
+        assert question.title == "Thinking level? (now low)"
         talk.screen.answer(0)
         await talk.screen.until(lambda: talk.screen.live.effort == "default")
 

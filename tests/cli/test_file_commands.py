@@ -191,7 +191,7 @@ async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_say
         assert "Do you trust" in question.title
         assert question.picked == -1, "Enter alone trusts nothing"
         (shown,) = talk.screen.of(TableBlock)
-        assert shown.title == "Nothing in this folder acts by itself"
+        assert shown.title == "This folder has no hooks and settings"
         assert shown.rows == (("allows", "git worktrees for isolated agents"),)
         talk.screen.answer(1)
         await talk.screen.noted("trusted, as it is now")
@@ -205,5 +205,5 @@ def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(weft: 
     done = weft.run("-p", "--yolo", "-m", weft.script("Hello."), "hi")
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
     assert done.stderr.count("\n") == 1
-    assert "this folder is not trusted, so its hooks do not count" in done.stderr
+    assert "this folder is not trusted, so its hooks are ignored" in done.stderr
     assert not (weft.project / "hooked").exists()

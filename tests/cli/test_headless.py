@@ -90,7 +90,7 @@ def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: Weft) ->
     model = weft.script([call("shell", command="touch made")], "I could not.")
     done = weft.run("-p", "-m", model, "hi")
     assert (done.returncode, done.stdout) == (0, "I could not.\n")
-    assert "1 tool call needed leave" in done.stderr
+    assert "1 tool call was denied: no one to approve it in -p mode" in done.stderr
     assert not (weft.project / "made").exists()
 
 

@@ -244,4 +244,5 @@ async def test_the_chat_attaches_files_and_images_of_the_project(app: App) -> No
     async with talking(app, "Fine.") as talk:
         talk.screen.typed("see @shot")
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
-        assert talk.screen.of(UserBlock) == [UserBlock(text="see @shot", attached=("shot",))]
+        (shown,) = talk.screen.of(UserBlock)
+        assert (shown.text, shown.attached) == ("see @shot", ("shot",))

@@ -57,7 +57,7 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
         assert [row.label for row in question.rows] == ["› first", "[here, main] › second"]
         assert question.picked == 1
         talk.screen.answer(0)
-        await talk.screen.pick("Go on from here")
+        await talk.screen.pick("Continue from here")
         await talk.screen.noted("now on branch-1, 2 messages")
         assert await said(talk) == ["first", "One."]
         await talk.say("third")
@@ -69,7 +69,7 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
             "└ [here, branch-1] › third",
         ]
         talk.screen.answer(1)
-        await talk.screen.pick("Go on from here")
+        await talk.screen.pick("Continue from here")
         await talk.screen.noted("now on main, 4 messages")
         assert await said(talk) == ["first", "One.", "second", "Two."]
 
@@ -83,9 +83,9 @@ async def test_files_go_along_with_a_move_only_if_the_person_says_so(
         await talk.say("make b")
         talk.screen.typed("/tree")
         await talk.screen.pick("make a")
-        await talk.screen.pick("Go on from here")
+        await talk.screen.pick("Continue from here")
         question = await talk.screen.choice()
-        assert question.title == "The files, too?"
+        assert question.title == "Restore files too?"
         assert question.rows[1].detail == "restore 1 file, delete 1 file"
         (shown,) = talk.screen.of(TableBlock)
         assert [row[:2] for row in shown.rows] == [("a.txt", "restore"), ("b.txt", "delete")]
@@ -101,7 +101,7 @@ async def test_saying_it_differently_goes_to_before_it_with_its_words_in_the_lin
         await talk.say("second")
         talk.screen.typed("/tree")
         await talk.screen.pick("second")
-        await talk.screen.pick("Say it differently")
+        await talk.screen.pick("Edit and resend")
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "second"
         assert await said(talk) == ["first", "One."]
@@ -115,8 +115,8 @@ async def test_what_was_learned_on_another_line_is_brought_over(app: App) -> Non
         await session_of(talk).branch_at(first, "other")
         talk.screen.typed("/tree")
         await talk.screen.pick("second")
-        await talk.screen.pick("Bring what was learned")
-        await talk.screen.noted("the model knows now")
+        await talk.screen.pick("Summarize that branch")
+        await talk.screen.noted("added to the conversation")
         history = await session_of(talk).messages()
         assert history[-1].role == "system"
         assert "What was learned" in history[-1].content
@@ -127,7 +127,7 @@ async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/branch left")
-        await talk.screen.noted("on left")
+        await talk.screen.noted("new branch left")
         await talk.say("third")
         talk.screen.typed("/tree")
         await talk.screen.pick("[main]")
@@ -137,7 +137,7 @@ async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None
         await talk.screen.noted("is right now")
         talk.screen.typed("/tree")
         await talk.screen.pick("[right]")
-        await talk.screen.pick("Forget")
+        await talk.screen.pick("Delete the branch name")
         await talk.screen.until(lambda: talk.screen.question is None)
         talk.screen.typed("/switch right")
         await talk.screen.noted("no branch 'right'")
@@ -168,7 +168,7 @@ async def test_going_back_takes_what_was_chosen_and_can_be_undone(
         assert question.picked == 1
         talk.screen.answer(1)
         await talk.screen.pick(what)
-        await talk.screen.noted("/undo takes it back")
+        await talk.screen.noted("/undo reverts it")
         assert files(app) == there
         if what == "Files only":
             assert len(await said(talk)) == before
@@ -190,7 +190,7 @@ async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> Non
         talk.screen.typed("/rewind")
         await talk.screen.pick("make a")
         question = await talk.screen.choice()
-        assert question.title.startswith("What goes back?")
+        assert question.title.startswith("Rewind what?")
         talk.screen.answer(None)
         talk.screen.typed("/undo")
         await talk.screen.noted("there is no rewind or compaction to undo")
@@ -210,9 +210,9 @@ async def test_what_somebody_else_changed_goes_back_only_when_that_is_said(
         await talk.screen.pick("make b")
         await talk.screen.pick("Conversation and files")
         question = await talk.screen.choice()
-        assert "Somebody else has changed one of them" in question.title
+        assert question.title == "1 file changed outside the session since."
         talk.screen.answer(int(overwrite))
-        await talk.screen.noted("/undo takes it back")
+        await talk.screen.noted("/undo reverts it")
         assert files(app) == {"a.txt": "one\n", **({} if overwrite else {"b.txt": "mine\n"})}
 
 
@@ -220,7 +220,7 @@ async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
     async with talking(app, "One.", "Two.") as talk:
         await talk.say("first")
         talk.screen.typed("/checkpoint safe")
-        await talk.screen.noted("this place is called safe")
+        await talk.screen.noted("checkpoint 'safe' saved")
         await talk.say("second")
         talk.screen.typed("/rewind safe")
         await talk.screen.pick("Conversation only")
@@ -234,9 +234,9 @@ async def test_a_compaction_is_undone(app: App) -> None:
         for number in range(6):
             await talk.say(f"question {number}")
         talk.screen.typed("/compact")
-        await talk.screen.noted("tokens became")
+        await talk.screen.noted("tokens reduced to")
         talk.screen.typed("/undo")
-        await talk.screen.noted("told everything in full again")
+        await talk.screen.noted("the model sees all messages again")
         assert (await session_of(talk).tree()).summarized_to is None
 
 
@@ -247,7 +247,7 @@ async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
     async with talking(app, "One.", "Two.") as talk:
         await talk.say("first")
         talk.screen.typed("/branch")
-        await talk.screen.noted("on branch-1")
+        await talk.screen.noted("new branch branch-1")
         await talk.say("second")
         talk.screen.typed("/switch")
         question = await talk.screen.choice()
@@ -299,7 +299,7 @@ async def test_before_the_first_word_there_is_nothing_to_move_in(
         ("/rewind nowhere", "there is no message 'nowhere'"),
         ("/undo everything", "not 'everything'"),
         ("/undo compaction", "there is no compaction to undo"),
-        ("/switch", "there is only one line"),
+        ("/switch", "there is only one branch"),
         ("/switch nowhere", "no branch 'nowhere'; there are main"),
         ("/branch main", "the name 'main' is taken"),
     ],
@@ -323,14 +323,14 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
         await talk.screen.until(lambda: talk.screen.live.is_busy)
         talk.screen.typed("/effort")
         question = await talk.screen.choice()
-        assert question.title == "How hard should it think? (now default)"
+        assert question.title == "Thinking level? (now default)"
         await talk.screen.until(lambda: talk.screen.live.requests)
         assert talk.screen.question is question
         talk.screen.answer(THINKING_LEVELS.index("high"))
         await talk.screen.until(
             lambda: (
                 isinstance(talk.screen.question, ChoiceQuestion)
-                and talk.screen.question.title == "May it?"
+                and talk.screen.question.title == "Allow this command?"
             )
         )
         talk.screen.answer(0)

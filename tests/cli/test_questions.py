@@ -12,7 +12,7 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 
-from weft.cli.chat.questions import leave_question
+from weft.cli.chat.questions import permission_question
 from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.terminal_screen import CALM_SECONDS, TerminalScreen
 from weft.clock import ManualClock
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 def leave() -> ChoiceQuestion:
-    return leave_question(
+    return permission_question(
         PermissionRequest(
             request_id=RequestId("r"), call_uid=CallUid("c"), node=NodeId("n"), tool_name="shell"
         )
@@ -119,3 +119,25 @@ async def test_a_cancelled_question_is_gone(tmp_path: Path) -> None:
     async with asked(leave(), tmp_path) as state:
         assert state.screen._choosing is not None
     assert state.screen._choosing is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "title"),
+    [
+        ("shell", "ls", "Allow this command?"),
+        ("reviewer ▸ shell", "ls", "Allow this command?"),
+        ("edit", "calc.py", "Allow edit to calc.py?"),
+        ("read", "/etc/hosts", "Allow read of /etc/hosts?"),
+        ("fetch", "", "Allow fetch?"),
+        ("edit", "a\x1b[31m.py", "Allow edit to a.py?"),
+    ],
+)
+def test_the_question_names_what_would_be_done(tool: str, path: str, title: str) -> None:
+    request = PermissionRequest(
+        request_id=RequestId("r"),
+        call_uid=CallUid("c"),
+        node=NodeId("n"),
+        tool_name=tool,
+        tool_path=path,
+    )
+    assert permission_question(request).title == title

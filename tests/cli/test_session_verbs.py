@@ -118,7 +118,7 @@ def test_a_session_is_compacted_summarised_and_the_compaction_undone(weft: Weft)
     session = str(weft.sessions()[0]["id"])
     done = weft.run("session", "compact", session, "the", "numbers")
     assert done.returncode == 0, done.stderr
-    assert "tokens became" in done.stderr
+    assert "tokens reduced to" in done.stderr
     assert json.loads(weft.run("session", "tree", session, "--json").stdout)["summarized_to"]
     assert weft.run("session", "undo", session, "compaction").returncode == 0
     assert not json.loads(weft.run("session", "tree", session, "--json").stdout)["summarized_to"]

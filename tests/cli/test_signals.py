@@ -145,4 +145,4 @@ def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: Weft) -> 
     assert (done.returncode, done.stdout) == (0, "And here is the end.\n")
     again = weft.run("-p", "-c")
     assert again.returncode == 2
-    assert "nothing to go on with" in again.stderr
+    assert "nothing to continue" in again.stderr

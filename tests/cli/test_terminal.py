@@ -70,16 +70,16 @@ def test_a_whole_conversation_and_the_next_day(weft: Weft, terminal: Terminal) -
     terminal.keys("Space")
     terminal.type("please")
     terminal.keys("Enter")
-    terminal.wait_for("edit needs your leave", "-    return a - b", "+    return a + b", ASK)
+    terminal.wait_for("edit needs your approval", "-    return a - b", "+    return a + b", ASK)
     screen = terminal.screen(history=True)
     assert "› Fix @calc.py please" in screen
     assert "+ calc.py" in screen, "the file was sent along"
     assert "Let me look at calc.py." in screen
     assert "• one" in screen
     assert "● read calc.py  2 lines" in screen
-    assert "3. Yes, always in this session  edit(calc.py)" in screen
+    assert "3. Yes, for the rest of this session  edit(calc.py)" in screen
     terminal.keys("1")
-    screen = terminal.wait_for("shell needs your leave", "import calc", ASK)
+    screen = terminal.wait_for("shell needs your approval", "import calc", ASK)
     assert "● edit calc.py" in screen
     assert (weft.project / "calc.py").read_text().endswith("a + b\n")
     terminal.keys("3")
@@ -140,7 +140,7 @@ def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
     terminal.wait_for("touch made", "finish what you type")
     terminal.type("1 or 2 spaces")
     screen = terminal.wait_for("› use 1 or 2 spaces")
-    assert "May it?" in screen
+    assert "Allow this command?" in screen
     assert not (weft.project / "made").exists()
     terminal.keys("C-u")
     terminal.wait_for(ASK)
@@ -156,7 +156,7 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: Weft, terminal: Terminal) 
     terminal.wait_for("! stopped")
     terminal.wait_gone("thinking")
     terminal.keys("C-c")
-    terminal.wait_for("Ctrl-C again leaves")
+    terminal.wait_for("Ctrl-C again quits")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0
     assert not weft.sessions()[0]["turn_open"]
@@ -229,7 +229,7 @@ def test_files_and_commands_are_completed(weft: Weft, terminal: Terminal) -> Non
     terminal.type("/cos")
     terminal.wait_for("/cost", "tokens and money")
     terminal.keys("Tab", "Enter")
-    terminal.wait_for("Tokens and money")
+    terminal.wait_for("Tokens and cost")
 
 
 def test_the_mode_is_shown_and_shift_tab_changes_it(weft: Weft, terminal: Terminal) -> None:
@@ -248,7 +248,7 @@ def test_a_session_is_picked_from_a_list(weft: Weft, terminal: Terminal) -> None
     for title in ("alpha", "beta", "gamma"):
         weft.run("-p", "-m", weft.script("One.", "Two."), "-n", title, f"about {title}")
     terminal.start("-r")
-    terminal.wait_for("Go on with which conversation?", "alpha", "beta", "gamma")
+    terminal.wait_for("Resume which conversation?", "alpha", "beta", "gamma")
     terminal.type("bet")
     terminal.wait_gone("gamma")
     terminal.keys("Enter")
@@ -264,7 +264,7 @@ def test_an_interrupted_turn_is_offered_again(weft: Weft, terminal: Terminal) ->
     os.kill(terminal.pid(), signal.SIGKILL)
     assert terminal.exit_code() == 137
     terminal.again("-c")
-    terminal.wait_for("The last turn was interrupted.", "1-2, or Esc to leave it")
+    terminal.wait_for("The last turn was interrupted.", "1-2; Esc is no")
     terminal.keys("1")
     terminal.wait_for("word word", "thinking")
     terminal.keys("Escape")
@@ -276,7 +276,7 @@ def test_a_narrow_window_is_enough(weft: Weft, tmp_path: Path, width: int) -> No
     terminal = Terminal(weft, tmp_path, width=width, height=24)
     try:
         terminal.start("-m", fixing(weft), "Fix it")
-        screen = terminal.wait_for("edit needs your leave", "+    return a + b", "4. No")
+        screen = terminal.wait_for("edit needs your approval", "+    return a + b", "4. No")
         assert all(len(line) <= width for line in screen.split("\n"))
         terminal.wait_for(ASK[: width - 3])
         terminal.keys("1")
@@ -318,7 +318,7 @@ def test_foreign_escapes_do_nothing_to_a_real_terminal(weft: Weft, terminal: Ter
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;QQ==\x07\u202etxet"
     answers = [[text(f"safe {evil} text", 3), call("shell", command=f"printf '%s' '{evil}'; true")]]
     terminal.start("-m", weft.script(*answers, "Done."), "go")
-    screen = terminal.wait_for("needs your leave", "<U+001B>]0;owned<U+0007>", "<U+202E>", ASK)
+    screen = terminal.wait_for("needs your approval", "<U+001B>]0;owned<U+0007>", "<U+202E>", ASK)
     assert "safe" in screen
     assert "text" in screen
     terminal.keys("1")
@@ -437,11 +437,11 @@ def test_a_simple_terminal_gets_plain_lines(weft: Weft, terminal: Terminal, how:
     terminal.wait_for("\n>")
     terminal.type("Fix it")
     terminal.keys("Enter")
-    terminal.wait_for("edit needs your leave", "+    return a + b", "4. No", "Number")
+    terminal.wait_for("edit needs your approval", "+    return a + b", "4. No", "Number")
     terminal.keys("9", "Enter")
     terminal.wait_for("That is none of 1 to 4.")
     terminal.keys("1", "Enter")
-    terminal.wait_for("shell needs your leave")
+    terminal.wait_for("shell needs your approval")
     terminal.keys("4", "Enter")
     terminal.wait_for("Why not?")
     terminal.type("no reason")
@@ -476,6 +476,6 @@ def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     terminal.keys("Enter")
     terminal.wait_for("After that.\n\n>")
     terminal.keys("C-c")
-    terminal.wait_for("Ctrl-C again leaves")
+    terminal.wait_for("Ctrl-C again quits")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0

@@ -68,15 +68,15 @@ async def test_the_queue_is_shown_changed_reordered_and_taken_back(app: App) -> 
         talk.screen.typed("/queue")
         question = await talk.screen.pick("three")
         assert [row.detail for row in question.rows[:3]] == ["after this turn"] * 3
-        await talk.screen.pick("Say it first")
+        await talk.screen.pick("Send it first")
         await talk.screen.until(partial(waits, talk.screen, "three", "one", "two"))
         talk.screen.typed("/queue")
         await talk.screen.pick("one")
-        await talk.screen.pick("Take it out")
+        await talk.screen.pick("Remove it")
         await talk.screen.until(partial(waits, talk.screen, "three", "two"))
         talk.screen.typed("/queue")
         await talk.screen.pick("two")
-        await talk.screen.pick("Change it")
+        await talk.screen.pick("Edit it")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         talk.screen.answer("another")
         await talk.screen.until(partial(waits, talk.screen, "three", "another"))
@@ -86,7 +86,7 @@ async def test_the_queue_is_shown_changed_reordered_and_taken_back(app: App) -> 
         assert talk.screen.line == "three\n\nanother"
         assert talk.screen.live.is_busy, "the turn goes on"
         talk.screen.typed("/queue")
-        await talk.screen.noted("nothing waits to be said")
+        await talk.screen.noted("the queue is empty")
         talk.screen.typed("/steer")
         await talk.screen.noted("/steer needs")
 

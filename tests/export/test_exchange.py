@@ -375,7 +375,7 @@ DAMAGES: dict[str, tuple[Any, str]] = {
     ),
     "a user that calls": (lambda d: d["nodes"][1].update(role="user"), "calls tools"),
     "a strange role": (lambda d: d["nodes"][0].update(role="root"), "role"),
-    "a strange id": (lambda d: d["nodes"][0].update(id="../../x"), "is no id"),
+    "a strange id": (lambda d: d["nodes"][0].update(id="../../x"), "is not an id"),
     "a wrong type": (lambda d: d["nodes"][0].update(revisions=7), "revisions"),
     "a strange part": (
         lambda d: d["nodes"][0]["revisions"][0].update(parts=[{"type": "code"}]),
@@ -393,7 +393,7 @@ DAMAGES: dict[str, tuple[Any, str]] = {
         ),
         "not base64",
     ),
-    "no time": (lambda d: d["session"].update(created=1e300), "is no time"),
+    "no time": (lambda d: d["session"].update(created=1e300), "is not a time"),
     "no thinking": (lambda d: d["session"].update(thinking="hard"), "no thinking level"),
     "no version": (lambda d: d.update(version="1"), "no version"),
     "no session": (lambda d: d.pop("session"), "session"),

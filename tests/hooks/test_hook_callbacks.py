@@ -62,7 +62,7 @@ def specific(**fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": fields}
 
 
-DENY = specific(permissionDecision="deny", permissionDecisionReason="not here")
+DENY = specific(permissionDecision="deny", permissionDecisionReason="not downloaded")
 
 
 async def test_a_callback_is_told_what_is_about_to_happen_and_its_deny_counts(place: Place) -> None:
@@ -76,7 +76,7 @@ async def test_a_callback_is_told_what_is_about_to_happen_and_its_deny_counts(pl
     assert (told["hook_event_name"], told["tool_name"]) == ("PreToolUse", "shell")
     assert told["tool_input"] == {"command": "touch made"}
     assert (told["session_id"], told["cwd"]) == (session.id, str(place.project))
-    assert "not here" in results(model)[0]
+    assert "not downloaded" in results(model)[0]
     assert not (place.project / "made").exists()
 
 
@@ -277,7 +277,7 @@ async def test_callbacks_hold_for_agents_too(place: Place) -> None:
         [child] = await session.children()
     [told] = program.heard
     assert (told["agent_id"], told["agent_type"]) == (child.id, "general")
-    assert "not here" in results_in(model.requests[2])[0]
+    assert "not downloaded" in results_in(model.requests[2])[0]
 
 
 async def test_a_hook_that_is_handed_over_later_counts_from_then_on(place: Place) -> None:

@@ -222,7 +222,7 @@ async def test_a_hook_may_ask_where_the_mode_does_not(place: Place) -> None:
             model=model, permission_mode="bypass", asking="no"
         )
         await session.send_message("go")
-    assert "nobody is there to give it" in results(model)[0]
+    assert "there is no one to ask" in results(model)[0]
     assert not (place.project / "made").exists()
 
 
@@ -713,7 +713,7 @@ def test_without_hooks_nothing_of_them_is_loaded(tmp_path: Path) -> None:
     [
         ({"PreTool": [{"command": "x"}]}, "did you mean 'PreToolUse'"),
         ({"PreToolUse": [{"comand": "x"}]}, "comand"),
-        ({"PreToolUse": [{"matcher": "("}]}, "no regular expression"),
+        ({"PreToolUse": [{"matcher": "("}]}, "not a regular expression"),
         ({"PreToolUse": [{"matcher": "a"}]}, "has no command"),
         ({"PreToolUse": [{"command": "x", "timeout": 0}]}, "timeout"),
         ({"PreToolUse": [{"hooks": [{"type": "prompt", "command": "x"}]}]}, "prompt"),

@@ -334,7 +334,7 @@ async def test_where_nobody_is_there_to_ask_the_model_is_told_at_once(world: Wor
         reply = await session.send_message("go")
         assert reply.finish_reason == "stop"
         assert await facts(session, PermissionRequest) == []
-    assert "nobody is there to give it" in told(model.last_request)[-1]
+    assert "there is no one to ask" in told(model.last_request)[-1]
     assert not (world.project / "made").exists()
 
 

@@ -227,7 +227,7 @@ async def test_what_somebody_changed_since_is_left_and_named_unless_it_may_be_ov
             "b": ("conflict", "it was removed since"),
             "c": ("conflict", "it was changed since"),
             "d": ("restore", ""),
-            "e": ("conflict", "somebody else has made it since"),
+            "e": ("conflict", "it was created outside the session since"),
         }
         assert plan.conflicts == ("a", "b", "c", "e")
         assert (world.read("a"), world.read("d"), world.read("e")) == (
@@ -276,7 +276,10 @@ async def test_a_change_by_hand_between_two_of_the_sessions_own_is_kept_or_named
         world.write("a", "by hand\n")
         await session.send_message("second")
         preview = await session.rewind(None, preview=True)
-        assert preview.files[0].reason == "takes back what somebody else changed in between, too"
+        assert (
+            preview.files[0].reason
+            == "also takes back what was changed outside the session in between"
+        )
         await session.rewind(place)
         assert world.read("a") == "by hand\n"
 

@@ -61,7 +61,7 @@ async def test_without_it_what_was_changed_beyond_stays_and_is_told(plain_world:
     inside, beyond, after = tool_results(model)
     assert "boundar" not in inside + after
     assert "only lines 5 to 7 (of 11) may be changed" in beyond
-    assert "Ask the person whether this may stay" in beyond
+    assert "Ask the user whether this may stay" in beyond
     [note] = [note for note in notes if "code.py" in note]
     assert "Nothing was put back" in note
 

@@ -344,7 +344,7 @@ async def test_what_it_changed_beyond_a_boundary_is_told(world: World) -> None:
         notes = [note.text for note in await facts(session, SystemNote)]
         assert any("Nothing was put back" in note and "code.py" in note for note in notes)
         [queued] = await facts(session, InputQueued)
-        assert "Ask the person whether this may stay" in str(queued.parts)
+        assert "Ask the user whether this may stay" in str(queued.parts)
         assert world.read("code.py").startswith("x\n")
 
 

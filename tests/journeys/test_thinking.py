@@ -243,7 +243,13 @@ async def notes(session: Session) -> list[str]:
             ["scripted:script has no level max: it thinks at high (it has off, high)."],
         ),
         ((), "off", []),
-        ((), "low", ["scripted:script has no thinking to set; it counts with a model that has."]),
+        (
+            (),
+            "low",
+            [
+                "scripted:script has no thinking levels; the setting takes effect with a model that has them."
+            ],
+        ),
     ],
 )
 async def test_a_level_that_the_model_lacks_is_the_nearest_and_a_note_says_so(

@@ -204,7 +204,7 @@ async def test_a_skill_is_not_called_like_a_path(place: Place, name: str) -> Non
     place.write(".agents/skills/trap/SKILL.md", f'---\nname: "{name}"\ndescription: x\n---\n')
     life = Life(place)
     await life.live()
-    assert_one_sentence(life.problems, "is no name for a skill")
+    assert_one_sentence(life.problems, "is not a valid skill name")
 
 
 # --- many of them ---------------------------------------------------------------------------

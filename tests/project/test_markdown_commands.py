@@ -110,7 +110,7 @@ async def test_an_unknown_command_is_named_with_the_nearest(place: Place) -> Non
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         with pytest.raises(UsageError, match="no command /reveiw; did you mean 'review'"):
             await session.expand_command("/reveiw")
-        with pytest.raises(UsageError, match="is no command"):
+        with pytest.raises(UsageError, match="is not a command"):
             await session.expand_command("hello")
 
 

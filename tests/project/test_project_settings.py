@@ -125,7 +125,7 @@ async def test_no_file_of_an_untrusted_folder_speaks_as_a_model(place: Place, se
     ("written", "told"),
     [
         (b"{", "is not valid JSON: Expecting property name"),
-        (b"[]", "is no JSON object"),
+        (b"[]", "is not a JSON object"),
         (b'{"hooks": []}', "hooks must be an object"),
         (b'{"a":' * 10_000, "is nested deeper than 32 levels"),
         (b'{"PreToolUse": [], "PreToolUse": []}', "'PreToolUse' is there twice"),

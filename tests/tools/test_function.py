@@ -190,7 +190,7 @@ def test_what_cannot_be_described_is_refused_at_once() -> None:
         tool(many)
     with pytest.raises(UsageError, match="cannot be described"):
         tool(strange)
-    with pytest.raises(UsageError, match="no name for a tool"):
+    with pytest.raises(UsageError, match="not a valid tool name"):
         tool(name="has space")(fine)
-    with pytest.raises(UsageError, match="no name for a tool"):
+    with pytest.raises(UsageError, match="not a valid tool name"):
         tool(lambda: None)

@@ -191,7 +191,7 @@ class ArchitectRun(SessionWork):
         if decision.verdict == "allow" or gate.when_asking == "yes":
             return True, ""
         if gate.when_asking == "no":
-            return False, "a plan needs somebody's approval, and nobody is there to give it"
+            return False, "a plan needs approval, and there is no user to approve it"
         return None
 
     async def _wait_for_word(self) -> None:

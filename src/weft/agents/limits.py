@@ -81,7 +81,7 @@ class AgentTree(SharedBudget):
         if self.count() + promised >= bounds.in_all:
             return (
                 f"{bounds.in_all} agents have been started for this task, which is the limit; "
-                "go on without further ones"
+                "continue without further ones"
             )
         self._promised.setdefault(session_id, (node, set()))[1].add(call_uid)
         return None

@@ -29,7 +29,7 @@ Look at the code with your tools first; you cannot change anything yourself. The
 When nothing has to be changed, submit a plan without steps whose summary is your answer."""
 
 EDITOR: Final = """\
-You carry out one step of a plan that somebody else made. Do exactly what the step says, in the style of the code around it, and nothing \
+You carry out one step of a given plan. Do exactly what the step says, in the style of the code around it, and nothing \
 else: other steps are done by others. Look at a file before you change it. If the step cannot be done as it is written, change nothing and \
 say why. End with one or two sentences on what you did, and on anything you had to do differently."""
 
@@ -92,14 +92,12 @@ def as_plan(given: Any) -> WorkPlan:
     try:
         plan = msgspec.convert(given, WorkPlan)
     except msgspec.ValidationError as error:
-        raise UsageError(f"that is no plan: {error}") from error
+        raise UsageError(f"invalid plan: {error}") from error
     for number, step in enumerate(plan.steps, start=1):
         if step.action != "run" and not step.file:
-            raise UsageError(f"that is no plan: step {number} names no file")
+            raise UsageError(f"invalid plan: step {number} names no file")
         if step.boundary is not None and step.boundary.last < step.boundary.first:
-            raise UsageError(
-                f"that is no plan: the boundary of step {number} ends before it begins"
-            )
+            raise UsageError(f"invalid plan: the boundary of step {number} ends before it begins")
     return plan
 
 

@@ -53,7 +53,7 @@ class AgentArguments(ToolArguments, frozen=True, kw_only=True):
         ),
     ]
     description: Annotated[
-        str, Meta(max_length=200, description="The task in three to five words, for the person.")
+        str, Meta(max_length=200, description="The task in three to five words, for the user.")
     ] = ""
     agent: Annotated[str, Meta(description="The kind of agent; the system prompt lists them.")] = (
         GENERAL

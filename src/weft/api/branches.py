@@ -57,7 +57,7 @@ class BranchCalls(SessionBase):
     async def switch_branch(
         self, name_or_index: str | int, *, input_id: str | None = None
     ) -> Branch:
-        """Go on with another branch; the line that is left keeps its place."""
+        """Switch to another branch; the line that is left keeps its place."""
         name = await self._branch_name(name_or_index)
         return await self._call(SwitchBranch(name=name, **self._by(input_id)))
 

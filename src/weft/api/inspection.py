@@ -50,7 +50,7 @@ class InspectionCalls(SessionBase):
         return metadata_of(await self._port())
 
     async def usage(self) -> UsageReport:
-        """Tokens and money: in all, per model, per turn, per branch and per purpose."""
+        """Tokens and cost: in all, per model, per turn, per branch and per purpose."""
         return usage_of((await self._port()).state)
 
     async def touched_files(self) -> list[TouchedFile]:

@@ -276,7 +276,7 @@ class SessionManager:
     async def rename_session(
         self, session_id: str, title: str, *, input_id: str | None = None
     ) -> None:
-        """Give a session another title."""
+        """Rename a session."""
         if not title.strip():
             raise UsageError("a title needs some text")
         await self._change(session_id, "title", title.strip(), input_id)

@@ -132,7 +132,7 @@ def metadata_of(port: SessionPort) -> SessionMetadata:
 
 
 def usage_of(state: SessionState) -> UsageReport:
-    """Tokens and money, cut in several ways."""
+    """Tokens and cost, cut in several ways."""
     return UsageReport(
         total=state.ledger.total,
         by_model=state.ledger.by_model(),

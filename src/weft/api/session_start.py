@@ -156,7 +156,7 @@ def _check_settings(
     """Refuse settings that no turn could work with."""
     budget = settings.get("budget") or {}
     if not isinstance(budget, Mapping):
-        raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {budget!r}")
+        raise UsageError(f"a budget has max_budget_usd and max_tokens, not {budget!r}")
     options = {**settings, **budget}
     if model is not None:
         options["model"] = model.name

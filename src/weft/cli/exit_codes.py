@@ -22,13 +22,13 @@ TERMINATED = 143
 NOBODY_READS = 141
 
 MEANINGS: dict[int, str] = {
-    OK: "It worked: the model came to its end.",
-    FAILED: "The run failed: the provider, a key, a limit, the store, or the answer did not fit the schema.",
+    OK: "Success: the turn finished.",
+    FAILED: "The run failed: the provider, a key, a limit, the store, or an answer that does not match the schema.",
     USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
-    HUNG_UP: "The terminal went away (SIGHUP); everything was settled first.",
-    INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was settled first.",
-    NOBODY_READS: "Whoever read the output went away (as `head` does).",
-    TERMINATED: "Terminated (SIGTERM); everything was settled first.",
+    HUNG_UP: "The terminal was closed (SIGHUP); everything was saved first.",
+    INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was saved first.",
+    NOBODY_READS: "The reader of the output closed it (as `head` does).",
+    TERMINATED: "Terminated (SIGTERM); everything was saved first.",
 }
 """Every exit code there is."""
 
@@ -65,7 +65,7 @@ def sentence_of(error: BaseException) -> str:
         case SessionNotFound(session_id=session_id):
             return f"there is no session {session_id!r}; `weft session list --all` shows those there are"
         case AuthFailed():
-            return _ended(str(error), "weft auth", "`weft auth login PROVIDER` keeps a key")
+            return _ended(str(error), "weft auth", "`weft auth login PROVIDER` saves a key")
         case ProviderError() | StoreError() | SessionError() | UsageError() | WeftError():
             return str(error)
         case OSError(filename=str(filename)) if error.strerror:

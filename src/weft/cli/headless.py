@@ -1,6 +1,6 @@
 """`weft -p`: one prompt (or a program's stream of them) in, an answer out, nobody asked.
 
-Whatever needs leave that nobody has given is denied with a reason, so a run never waits for a person.
+A call that needs approval is denied with a reason, so a run never waits for a user.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from weft.cli.signals import StopSignal
 from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
-from weft.view import SUCCESSFUL
+from weft.view import SUCCESSFUL, count_of
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookBook
@@ -47,7 +47,7 @@ def run_print(arguments: ParsedArguments) -> int:
         raise UsageError("--input-format stream-json needs --output-format stream-json")
     if arguments.text("resume") == "":
         raise UsageError(
-            "there is nobody to pick from a list: give --resume an id, or use --continue"
+            "there is no terminal to pick from a list: give --resume an id, or use --continue"
         )
     schema = arguments.text("json_schema")
     hooks = _hooks_to_come() if streams_in else None
@@ -255,7 +255,7 @@ class _Run:
             return await session.send_message(content, **options)
         if await session.get_status() != "interrupted":
             raise UsageError(
-                "there is nothing to go on with: the last turn came to its end; give a prompt"
+                "there is nothing to continue: the last turn has finished; give a prompt"
             )
         return await session.continue_and_wait(**options)
 
@@ -271,10 +271,12 @@ class _Run:
         if result.finish_reason == "halted" and "plan was turned down" in result.detail:
             output.complain("--permission-mode bypass approves plans beforehand")
         if denied:
-            calls = "1 tool call" if denied == 1 else f"{denied} tool calls"
+            calls, was, it = count_of(denied, "tool call"), "were", "them"
+            if denied == 1:
+                was, it = "was", "it"
             output.complain(
-                f"{calls} needed leave that nobody was there to give; --permission-mode accept_edits "
-                "(or bypass) or --allowedTools gives it beforehand"
+                f"{calls} {was} denied: no one to approve {it} in -p mode; --permission-mode "
+                f"accept_edits (or bypass) or --allowedTools approves {it} beforehand"
             )
         return OK if result.finish_reason in SUCCESSFUL else FAILED
 

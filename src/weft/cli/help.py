@@ -19,7 +19,7 @@ A word like @src/main.py in a prompt sends that file along."""
 
 _MORE = """\
 `weft help COMMAND` explains a command; `weft help exit-codes`, `weft help slash` and `weft help keys` explain those.
-In the chat, /help shows what can be typed."""
+In the chat, /help lists commands and keys."""
 
 
 def main_help(width: int | None = None) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 KEYS: tuple[tuple[str, str], ...] = (
-    ("Enter", "Send; while the model works: say it before its next step"),
-    ("Alt+Enter", "New line; while the model works: say it after this turn"),
+    ("Enter", "Send; while the model works: deliver before its next step"),
+    ("Alt+Enter", "New line; while the model works: send after this turn"),
     ("Ctrl+J, \\ Enter", "New line"),
     ("Esc", "Stop the turn; what it did stays"),
-    ("Esc Esc", "Go back to an earlier message; clear the line if something stands there"),
-    ("Ctrl+C", "Stop the turn; else clear the line; twice: leave"),
-    ("Ctrl+D", "Leave, when the line is empty"),
+    ("Esc Esc", "Go back to an earlier message; clear the line if it is not empty"),
+    ("Ctrl+C", "Stop the turn, or clear the line; twice: quit"),
+    ("Ctrl+D", "Quit, when the line is empty"),
     ("Shift+Tab", "Next mode: default, accept_edits, plan"),
     ("Tab", "Complete @files and /commands"),
     ("Up, Down", "Earlier and later lines"),
     ("Ctrl+R", "Search earlier lines"),
-    ("Alt+Up", "Take back what waits to be said"),
+    ("Alt+Up", "Take queued messages back"),
     ("Ctrl+G", "Write in $VISUAL or $EDITOR"),
-    ("Ctrl+L", "Draw the screen anew"),
+    ("Ctrl+L", "Redraw the screen"),
     ("Ctrl+Z", "Suspend"),
     ("1 2 3 4", "Answer a request: once, this turn, always in this session, no"),
 )

@@ -14,15 +14,15 @@ from weft.config.local_weights import missing_weights, pull_weights, size_of
 
 
 def notice(app: App, wanted: SessionOptions) -> str:
-    """What to tell somebody who has no key and named no model; empty for everybody else."""
+    """The notice for a user who has no key and named no model; empty for all others."""
     if wanted.model is not None or app.config.get("model.default"):
         return ""
     model = app.host.default_model()
     if not model.startswith("local:"):
         return ""
     return (
-        f"No API key was found, so {model} answers: it runs on this machine, is small and no coder. "
-        "`weft auth login anthropic` (or openai, google) keeps a key for a better one."
+        f"No API key was found, so {model} answers: it runs on this machine and is small, not "
+        "meant for coding. `weft auth login anthropic` (or openai, google) saves a key for a better one."
     )
 
 
@@ -39,7 +39,7 @@ async def make_ready(app: App, say: Callable[[str], None]) -> None:
 
 
 async def fetch(name: str) -> Path:
-    """Fetch weights, with progress where somebody sees it."""
+    """Fetch weights, with progress where standard error is a terminal."""
     return await pull_weights(name, os.environ, _Progress().take)
 
 

@@ -63,7 +63,7 @@ HELP = CommandOption(("-h", "--help"), "Show this help.")
 FOLDER = CommandOption(("-C", "--cd"), "Work in this folder.", "text", "DIR", hidden=("--cwd",))
 SET = CommandOption(("--set",), "Set a setting for this run; may be repeated.", "many", "KEY=VALUE")
 JSON = CommandOption(("--json",), "Print JSON.")
-ALL = CommandOption(("-a", "--all"), "Of every folder, not only of this one.")
+ALL = CommandOption(("-a", "--all"), "Of every folder, not just this one.")
 
 MODES = (
     *("default", "plan", "accept_edits", "auto", "bypass"),
@@ -74,16 +74,16 @@ RUN: tuple[OptionSection, ...] = (
     OptionSection(
         "Session",
         (
-            CommandOption(("-c", "--continue"), "Go on with the newest session of this folder."),
+            CommandOption(("-c", "--continue"), "Resume the newest session of this folder."),
             CommandOption(
                 ("-r", "--resume", "-s", "--session"),
-                "Go on with a session: its id, the beginning of it, or its title; without one, pick from a list.",
+                "Resume a session by its id, the beginning of its id, or its title; without one, pick from a list.",
                 "maybe",
                 "[ID]",
             ),
             CommandOption(
                 ("--fork",),
-                "With -c or -r: go on in a new session that shares the past; the old one stays as it is.",
+                "With -c or -r: continue in a new session that shares the history; the old one stays as it is.",
                 hidden=("--fork-session",),
             ),
             CommandOption(
@@ -92,7 +92,7 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(("-n", "--name"), "Title of the new session.", "text", "TITLE"),
             CommandOption(
                 ("--ephemeral", "--no-session"),
-                "Keep nothing.",
+                "Don't save the session.",
                 hidden=("--no-session-persistence",),
             ),
         ),
@@ -102,13 +102,13 @@ RUN: tuple[OptionSection, ...] = (
         (
             CommandOption(
                 ("-m", "--model"),
-                "Model, as provider:model or provider/model, with :EFFORT behind it if you like.",
+                "Model, as provider:model or provider/model, optionally followed by :EFFORT.",
                 "text",
                 "MODEL",
             ),
             CommandOption(
                 ("--effort",),
-                "How hard it thinks: default, off, minimal, low, medium, high, xhigh or max.",
+                "Thinking level: default, off, minimal, low, medium, high, xhigh or max.",
                 "text",
                 "LEVEL",
                 THINKING_LEVELS,
@@ -143,7 +143,7 @@ RUN: tuple[OptionSection, ...] = (
         ),
     ),
     OptionSection(
-        "What it may do",
+        "Permissions",
         (
             CommandOption(
                 ("--permission-mode",),
@@ -159,38 +159,45 @@ RUN: tuple[OptionSection, ...] = (
             ),
             CommandOption(
                 ("--no-sandbox",),
-                "Run commands as they are, with the network and the whole disk; bypass alone keeps the sandbox.",
+                "Run commands without the sandbox, with the network and the whole disk; bypass alone keeps the sandbox.",
             ),
             CommandOption(
                 ("--allowedTools",),
-                "Rules that are allowed without asking: 'read', 'write(src/**)'; with commas or repeated.",
+                "Rules to allow without asking: 'read', 'write(src/**)'; comma-separated or repeated.",
                 "many",
                 "RULES",
                 hidden=("--allowed-tools",),
             ),
             CommandOption(
                 ("--disallowedTools",),
-                "Rules that are denied; a bare tool is taken away from the model.",
+                "Rules to deny; a bare tool name removes that tool.",
                 "many",
                 "RULES",
                 hidden=("--disallowed-tools",),
             ),
             CommandOption(
-                ("--tools",), "Only these tools, with commas; '' for none.", "many", "NAMES"
+                ("--tools",), "Only these tools, comma-separated; '' for none.", "many", "NAMES"
             ),
             CommandOption(
-                ("--add-dir",), "A further folder it may work in; may be repeated.", "many", "DIR"
+                ("--add-dir",), "Another folder to work in; may be repeated.", "many", "DIR"
             ),
         ),
     ),
     OptionSection(
         "Limits",
         (
-            CommandOption(("--max-turns",), "Answers of the model in one turn.", "whole", "N"),
             CommandOption(
-                ("--max-budget-usd",), "Money for the session, in US dollars.", "number", "USD"
+                ("--max-turns",), "Maximum number of model answers in one turn.", "whole", "N"
             ),
-            CommandOption(("--max-tokens",), "Tokens for the session.", "whole", "N"),
+            CommandOption(
+                ("--max-budget-usd",),
+                "Maximum cost of the session, in US dollars.",
+                "number",
+                "USD",
+            ),
+            CommandOption(
+                ("--max-tokens",), "Maximum number of tokens for the session.", "whole", "N"
+            ),
         ),
     ),
     OptionSection(
@@ -198,61 +205,59 @@ RUN: tuple[OptionSection, ...] = (
         (
             CommandOption(
                 ("-p", "--print"),
-                "Answer on standard output and exit; what is piped in is added to the prompt.",
+                "Answer on standard output and exit; piped input is added to the prompt.",
             ),
-            CommandOption(
-                ("-i", "--image"), "Send a picture along; may be repeated.", "many", "FILE"
-            ),
+            CommandOption(("-i", "--image"), "Attach an image; may be repeated.", "many", "FILE"),
             CommandOption(
                 ("--output-format",),
-                "With -p: text (the last answer), json (one object) or stream-json (one object a line, as it happens).",
+                "With -p: text (the last answer), json (one object) or stream-json (one object per line, as it happens).",
                 "text",
                 "FORMAT",
                 ("text", "json", "stream-json"),
             ),
             CommandOption(
                 ("--input-format",),
-                "With -p: text, or stream-json (one message a line, several turns).",
+                "With -p: text, or stream-json (one message per line, several turns).",
                 "text",
                 "FORMAT",
                 ("text", "stream-json"),
             ),
             CommandOption(
                 ("--dialect",),
-                "With JSON: whose names of tools and arguments are spoken, weft or claude (the Agent "
-                "SDK's); claude where a program drives Weft with --input-format stream-json and "
+                "With JSON: which names tools and arguments have, weft or claude (the Agent "
+                "SDK's); claude by default where a program drives Weft with --input-format stream-json and "
                 "without -p.",
                 "text",
                 "NAME",
                 ("weft", "claude"),
             ),
             CommandOption(
-                ("--include-partial-messages",), "With stream-json: text as it arrives, too."
+                ("--include-partial-messages",), "With stream-json: also text as it arrives."
             ),
             CommandOption(
                 ("--permission-prompt-tool",),
-                "With stream-json in and out: 'stdio' sends what needs leave to the program on the other side.",
+                "With stream-json in and out: 'stdio' sends permission requests to the program on the other side.",
                 "text",
                 "NAME",
                 ("stdio",),
             ),
             CommandOption(
                 ("--json-schema",),
-                "The last answer must be JSON that fits this schema (a file, or the schema itself).",
+                "The last answer must be JSON that matches this schema (a file, or the schema itself).",
                 "text",
                 "SCHEMA",
                 hidden=("--output-schema",),
             ),
             CommandOption(
                 ("-o", "--output-last-message"),
-                "Write the last answer to this file, too.",
+                "Also write the last answer to this file.",
                 "text",
                 "FILE",
             ),
-            CommandOption(("--verbose",), "Say on standard error what is being done."),
+            CommandOption(("--verbose",), "Report progress on standard error."),
             CommandOption(
                 ("--plain",),
-                "Chat without redrawing anything: for screen readers and simple terminals.",
+                "Chat without redrawing the screen: for screen readers and simple terminals.",
             ),
         ),
     ),
@@ -268,14 +273,14 @@ RUN: tuple[OptionSection, ...] = (
 )
 """What a run takes: the chat, `-p`, `run` and `exec`."""
 
-_LIMIT = CommandOption(("--limit",), "At most so many.", "whole", "N")
+_LIMIT = CommandOption(("--limit",), "Maximum number.", "whole", "N")
 _AT = CommandOption(
     ("--at",), "Up to and including this message: its id, or its number from 0.", "text", "MESSAGE"
 )
 _PREVIEW = CommandOption(("--preview",), "Only show what would happen to each file.")
 _OVERWRITE = CommandOption(
     ("--overwrite",),
-    "Put this file back even though somebody else has changed it; may be repeated.",
+    "Restore this file even though it was changed outside the session; may be repeated.",
     "many",
     "FILE",
 )
@@ -290,27 +295,27 @@ VERBS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "session",
-        "List and show sessions, move in them, shorten, export, import and delete them",
+        "List, show, branch, rewind, compact, export, import and delete sessions",
         aliases=("sessions",),
         default="list",
         verbs=(
             CommandSpec(
                 "list",
-                "List sessions, newest first; words search titles and what was said",
+                "List sessions, newest first; words search titles and messages",
                 "[words]",
                 (
                     ALL,
-                    CommandOption(("--archived",), "Those that were archived, too."),
+                    CommandOption(("--archived",), "Include archived sessions."),
                     _LIMIT,
                     JSON,
                 ),
                 aliases=("ls",),
             ),
-            CommandSpec("show", "Show what was said in a session", "ID", (JSON,)),
-            CommandSpec("rename", "Give a session another title", "ID TITLE"),
+            CommandSpec("show", "Show the messages of a session", "ID", (JSON,)),
+            CommandSpec("rename", "Rename a session", "ID TITLE"),
             CommandSpec(
                 "fork",
-                "Start a new session that shares the past of another",
+                "Start a new session that shares the history of another",
                 "ID",
                 (
                     _AT,
@@ -320,18 +325,18 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("tree", "Show every turn of every branch", "ID", (JSON,)),
             CommandSpec(
                 "branch",
-                "Begin a branch in a session; what is said next goes there",
+                "Start a branch in a session; the next message goes there",
                 "ID",
                 (
                     _AT,
                     CommandOption(("-n", "--name"), "Name of the branch.", "text", "NAME"),
                 ),
             ),
-            CommandSpec("switch", "Let a session go on with another branch", "ID BRANCH"),
-            CommandSpec("checkpoint", "Name the place where a session stands", "ID [NAME]"),
+            CommandSpec("switch", "Switch a session to another branch", "ID BRANCH"),
+            CommandSpec("checkpoint", "Save a checkpoint of a session", "ID [NAME]"),
             CommandSpec(
                 "rewind",
-                "Let a session and its files go back to what they were",
+                "Rewind a session and its files to an earlier state",
                 "ID",
                 (
                     CommandOption(
@@ -344,28 +349,31 @@ VERBS: tuple[CommandSpec, ...] = (
                     CommandOption(("--files-only",), "Leave the conversation where it is."),
                     CommandOption(("--conversation-only",), "Leave files as they are."),
                     _OVERWRITE,
-                    CommandOption(("-y", "--yes"), "Do not ask."),
+                    CommandOption(("-y", "--yes"), "Don't ask for confirmation."),
                     JSON,
                 ),
             ),
             CommandSpec(
                 "undo",
-                "Take the last rewind or compaction of a session back",
+                "Undo the last rewind or compaction of a session",
                 "ID [rewind or compaction]",
-                (_PREVIEW, _OVERWRITE, CommandOption(("-y", "--yes"), "Do not ask."), JSON),
+                (
+                    _PREVIEW,
+                    _OVERWRITE,
+                    CommandOption(("-y", "--yes"), "Don't ask for confirmation."),
+                    JSON,
+                ),
             ),
-            CommandSpec(
-                "compact", "Tell the model the older part of a session as a summary", "ID [focus]"
-            ),
+            CommandSpec("compact", "Summarize older messages of a session", "ID [focus]"),
             CommandSpec(
                 "summarize",
-                "Print a document from which somebody else can go on",
+                "Print a handover document",
                 "ID",
                 aliases=("handover",),
             ),
             CommandSpec(
                 "archive",
-                "Take sessions out of the list; nothing is deleted",
+                "Hide sessions from the list; nothing is deleted",
                 "ID...",
                 (CommandOption(("--undo",), "Put them back."),),
             ),
@@ -391,42 +399,42 @@ VERBS: tuple[CommandSpec, ...] = (
             ),
             CommandSpec(
                 "import",
-                "Read a session from an export; only what was said is taken over",
+                "Read a session from an export; only its messages are imported",
                 "FILE",
                 (CommandOption(("-n", "--name"), "Title of the new session.", "text", "TITLE"),),
             ),
             CommandSpec(
                 "delete",
-                "Delete sessions for good",
+                "Delete sessions permanently",
                 "ID...",
-                (CommandOption(("-y", "--yes"), "Do not ask."),),
+                (CommandOption(("-y", "--yes"), "Don't ask for confirmation."),),
                 aliases=("rm",),
             ),
         ),
     ),
     CommandSpec(
         "models",
-        "List models, or fetch an embedded one",
+        "List models, or download an embedded one",
         default="list",
         verbs=(
             CommandSpec(
                 "list",
-                "List the models that can be used; words pick some",
+                "List available models; words filter the list",
                 "[words]",
                 (JSON,),
                 aliases=("ls",),
             ),
             CommandSpec(
-                "pull", "Fetch an embedded model for use without a key and a network", "[NAME]"
+                "pull", "Download an embedded model that needs no key and no network", "[NAME]"
             ),
         ),
     ),
-    CommandSpec("stats", "Show what was used: sessions, turns, cost", "", (ALL, JSON)),
+    CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),
     CommandSpec("config", "Show every setting, its value and where it came from", "[KEY]", (JSON,)),
-    CommandSpec("doctor", "Find out what this machine has and what is missing", "", (JSON,)),
+    CommandSpec("doctor", "Check what this machine has and what is missing", "", (JSON,)),
     CommandSpec(
         "auth",
-        "Keep API keys",
+        "Save API keys",
         default="list",
         verbs=(
             CommandSpec(
@@ -438,10 +446,10 @@ VERBS: tuple[CommandSpec, ...] = (
             ),
             CommandSpec(
                 "login",
-                "Keep a provider's key in a file that only you can read; piped in or typed unseen",
+                "Save a provider's key in a file that only you can read; piped in or typed at a hidden prompt",
                 "PROVIDER",
             ),
-            CommandSpec("logout", "Forget a provider's key", "PROVIDER"),
+            CommandSpec("logout", "Delete a provider's key", "PROVIDER"),
         ),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),

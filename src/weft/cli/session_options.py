@@ -178,7 +178,7 @@ def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
     if given is None:
         return None, None
     named = parse_model_name(given)
-    # What names no model is left as it is written, for the sentence that refuses it.
+    # An unknown model is left as it is written, for the sentence that refuses it.
     return (named.name, named.effort) if named.effort is not None else (given, None)
 
 
@@ -244,7 +244,7 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
         rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
         if not rows:
             raise UsageError(
-                "there is no session in this folder to go on with; `weft session list --all` shows the others"
+                "there is no session in this folder to resume; `weft session list --all` shows the others"
             )
         return rows[0].id
     if arguments.flag("fork"):

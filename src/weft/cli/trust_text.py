@@ -1,4 +1,4 @@
-"""What of a folder does not count, in words: what it would do if it were trusted, and what is left out."""
+"""Folder trust, in words: what the folder would do if it were trusted, and what is ignored."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def plain_question(app: App) -> TrustQuestion:
 
 
 def title_of(question: TrustQuestion) -> str:
-    """What the folder is up to, in a few words."""
+    """What the folder has, in a few words."""
     if question.changed:
         return "This folder has changed"
     if question.files:
-        return "This folder wants to act"
-    return "Nothing in this folder acts by itself"
+        return "This folder has hooks and settings"
+    return "This folder has no hooks and settings"
 
 
 def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
@@ -59,13 +59,13 @@ def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
 
 
 def warning(question: TrustQuestion) -> str:
-    """One sentence for a run without a person."""
+    """One sentence for a run without a terminal."""
     withheld = [
         *(["its hooks"] if question.commands else []),
         *([f"its settings ({', '.join(question.settings)})"] if question.settings else []),
     ]
     what = " and ".join(withheld) or ", ".join(visible(name) for name in question.files)
     return (
-        f"this folder is not trusted, so {what} do not count; "
-        "start `weft` in it at a terminal and say that you trust it"
+        f"this folder is not trusted, so {what} are ignored; "
+        "start `weft` in it at a terminal to trust it"
     )

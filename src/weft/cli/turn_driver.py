@@ -24,7 +24,7 @@ from weft.events import (
     TurnFinished,
 )
 
-DENIED = "nobody is there to ask: this is a run without a person"
+DENIED = "there is no user to approve it in this run"
 
 
 class RequestAsker(Protocol):
@@ -124,7 +124,7 @@ class TurnDriver:
         except BrokenPipeError:
             # Nobody reads any more, so the work would be for nobody.
             self.is_unread = True
-            await self.session.abort("nobody reads the output any more")
+            await self.session.abort("the reader of the output is gone")
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
         """Answer a request for leave."""

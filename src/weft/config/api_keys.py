@@ -95,7 +95,7 @@ class KeyFile:
                 os.unlink(name)
                 raise
         except OSError as error:
-            raise UsageError(f"cannot keep the key in {self.path}: {error.strerror}") from error
+            raise UsageError(f"cannot save the key in {self.path}: {error.strerror}") from error
 
 
 def key_variables() -> dict[str, tuple[str, ...]]:

@@ -56,7 +56,7 @@ def read_json(data: bytes, name: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"{name} is not valid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise UsageError(f"{name} is no JSON object")
+        raise UsageError(f"{name} is not a JSON object")
     _check_depth(found, name)
     return found
 

@@ -85,7 +85,7 @@ class ModelRegistry:
         found = parse_model_name(name)
         if not found.model:
             raise UsageError(
-                f"{name!r} names no model: write provider:model, as in anthropic:claude-sonnet-5-5"
+                f"unknown model {name!r}: write provider:model, as in anthropic:claude-sonnet-5-5"
             )
         return found
 

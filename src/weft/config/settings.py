@@ -93,7 +93,9 @@ KEYS: dict[str, SettingKey] = {
         kind=int, default=50, about="Agents that one turn may start, those of its agents included."
     ),
     "agents.step_turns": SettingKey(
-        kind=int, default=30, about="Answers of the model for one step of a plan in architect mode."
+        kind=int,
+        default=30,
+        about="Maximum number of model answers for one step of a plan in architect mode.",
     ),
     "history.quota": SettingKey(
         kind=int,
@@ -126,12 +128,12 @@ KEYS: dict[str, SettingKey] = {
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,
-        about="Seconds after which an idle session that nobody watches is unloaded.",
+        about="Seconds after which an idle session without subscribers is unloaded.",
     ),
     "session.max_turns": SettingKey(
         kind=Annotated[int, Meta(ge=1)],
         default=100,
-        about="Answers of the model in one turn.",
+        about="Maximum number of model answers in one turn.",
         safe=True,
     ),
     "permissions.mode": SettingKey(
@@ -154,7 +156,7 @@ KEYS: dict[str, SettingKey] = {
     "permissions.ask_timeout": SettingKey(
         kind=float,
         default=0.0,
-        about="Seconds after which a request for leave that nobody answered counts as denied; 0 waits for ever.",
+        about="Seconds after which an unanswered permission request counts as denied; 0 waits forever.",
     ),
     "hooks": SettingKey(
         kind=dict[str, list[dict[str, Any]]],
@@ -419,7 +421,7 @@ def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
     """The hooks of a `hooks.json`: the table itself, or an object that holds it as `hooks`.
 
     Raises:
-        UsageError: it is no JSON object.
+        UsageError: it is not a JSON object.
     """
     table = read_json(data, name)
     inner = table.get("hooks", table)

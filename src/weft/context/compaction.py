@@ -29,12 +29,12 @@ OLD_RESULT_KEPT: Final = 200
 LEFT_OUT: Final = "\n\n[… left out …]\n\n"
 
 INSTRUCTIONS: Final = """\
-You write the handover of a coding session to whoever goes on with it; they will see your text instead of the conversation. Be exact \
+You write the handover of a coding session to the agent that continues it, which will see your text instead of the conversation. Be exact \
 and complete about what matters, and leave out what does not. Keep file paths, names, commands, numbers and error messages as they \
 are. Use these headings:
 
 ## Task
-What the person wants, in their words where it matters; every constraint they gave.
+What the user wants, in their words where it matters; every constraint they gave.
 ## Done
 What was changed and how it was checked.
 ## Decisions

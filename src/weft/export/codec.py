@@ -131,7 +131,7 @@ def _no_json(data: bytes, name: str, error: Exception) -> Exception:
         return UsageError(
             f"{name!r} is a transcript for reading; only json and jsonl exports can be imported"
         )
-    return UsageError(f"{name!r} is not a Weft export: it is no JSON")
+    return UsageError(f"{name!r} is not a Weft export: it is not JSON")
 
 
 def _check_head(raw: dict[str, Any], name: str) -> None:
@@ -169,4 +169,4 @@ def _line(line: bytes, number: int, name: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except _DAMAGE as error:
-        raise Corrupt(name, f"line {number} is no JSON object ({error})") from error
+        raise Corrupt(name, f"line {number} is not a JSON object ({error})") from error

@@ -102,7 +102,7 @@ def _item(item: Item, *, goes_on: bool) -> str:
         case ExportedNote(text=text, level=level):
             return f'<p class="note {level}" dir="auto">{escape(plain(text))}</p>\n'
         case ExportedCompaction(summary=summary):
-            words = "What came before was told to the model as a summary"
+            words = "Older messages were summarized for the model"
             return _details("thought", f"<span>{words}</span>", _prose(summary)) + "\n"
         case TranscriptEntry():
             return _spoken(item, goes_on=goes_on)

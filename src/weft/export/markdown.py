@@ -51,7 +51,7 @@ def _item(item: Item) -> list[str]:
         case ExportedNote(text=text, level=level):
             return [_quoted(f"**{level.capitalize()}:** {plain(text)}")]
         case ExportedCompaction(summary=summary):
-            told = "**What came before was told to the model as this summary:**\n\n"
+            told = "**Older messages were summarized for the model:**\n\n"
             return ["---", _quoted(told + plain(summary)), "---"]
         case TranscriptEntry():
             return _spoken(item)

@@ -240,7 +240,7 @@ class _Checks:
         times += [time for turn in document.turns for time in (turn.at, turn.ended)]
         for time in times:
             if not 0 <= time < _END_OF_TIME:
-                raise self._bad(f"{time} is no time")
+                raise self._bad(f"{time} is not a time")
 
     def _check_node(self, node: ExportedNode) -> None:
         self._check_id(node.id)
@@ -291,7 +291,7 @@ class _Checks:
 
     def _check_id(self, given: Any) -> None:
         if not _ID.fullmatch(given):
-            raise self._bad(f"{str(given)[:60]!r} is no id")
+            raise self._bad(f"{str(given)[:60]!r} is not an id")
 
     def _bad(self, why: str) -> Corrupt:
         return Corrupt(self._name, why)

@@ -116,7 +116,7 @@ def read_hooks(table: Mapping[str, Any], source: str) -> list[HookCommand]:
     """The hooks that a settings file names, in its order.
 
     Raises:
-        UsageError: an event is unknown, an entry is not right, or a matcher is no regular expression.
+        UsageError: an event is unknown, an entry is not right, or a matcher is not a regular expression.
     """
     found: list[HookCommand] = []
     for event, entries in table.items():
@@ -208,7 +208,7 @@ def _check_matcher(matcher: str, event: str, source: str) -> None:
         re.compile(matcher)
     except re.error as error:
         raise UsageError(
-            f"{source}: the matcher {matcher!r} of hooks.{event} is no regular expression: {error}"
+            f"{source}: the matcher {matcher!r} of hooks.{event} is not a regular expression: {error}"
         ) from error
 
 

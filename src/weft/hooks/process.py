@@ -83,7 +83,7 @@ class HookResult(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     output: HookOutput = HookOutput()
     text: str = ""
-    """Standard output that is no JSON object."""
+    """Standard output that is not a JSON object."""
 
 
 async def run_hook(

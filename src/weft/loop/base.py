@@ -151,11 +151,11 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Where a turn stops by itself."""
 
     max_turns: Annotated[int, Meta(ge=1)] = 100
-    """Answers of the model in one turn."""
+    """Maximum number of model answers in one turn."""
     max_budget_usd: Annotated[float, Meta(gt=0)] | None = None
     """Money for the session."""
     max_tokens: Annotated[int, Meta(gt=0)] | None = None
-    """Tokens for the session."""
+    """Maximum number of tokens for the session."""
     mistakes: int = 3
     """Answers in a row that cannot be acted on."""
     repeats: int = 3

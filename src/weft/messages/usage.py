@@ -1,4 +1,4 @@
-"""Tokens and money of model calls."""
+"""Tokens and cost of model calls."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class SavedRules:
             about = os.fstat(handle)
             is_ours = about.st_uid == os.geteuid() and not about.st_mode & 0o022
             if not is_ours or not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
-                raise PermissionError(f"{self.path} is not a file of this person's alone")
+                raise PermissionError(f"{self.path} is not private to this user")
             return msgspec.json.decode(file.read(), type=dict[str, list[str]])
 
     def _write(self, project: str, text: str) -> None:

@@ -125,7 +125,7 @@ def read_skill(folder: SourceFolder) -> SkillFile | None:
     description = " ".join(setting_text(settings, "description", file.path).split())
     if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
         raise UsageError(
-            f"{file.path}: {brief(name)} is no name for a skill; use a-z, 0-9 and hyphens"
+            f"{file.path}: {brief(name)} is not a valid skill name; use a-z, 0-9 and hyphens"
         )
     if not description:
         raise UsageError(f"{file.path}: a skill needs a description")

@@ -21,73 +21,77 @@ class SlashCommand(NamedTuple):
 
 
 COMMANDS: tuple[SlashCommand, ...] = (
-    SlashCommand("/help", "Show what can be typed", aliases=("/?",)),
+    SlashCommand("/help", "Show commands and keys", aliases=("/?",)),
     SlashCommand("/new", "Start a new conversation; this one can be resumed", aliases=("/clear",)),
-    SlashCommand("/resume", "Go on with another conversation", "[id or title]", ("/sessions",)),
-    SlashCommand("/continue", "Go on with the turn that was interrupted or stopped"),
-    SlashCommand("/fork", "Go on in a new conversation that shares this one's past", "[title]"),
-    SlashCommand("/tree", "Show the whole conversation with its branches, and move in it"),
+    SlashCommand("/resume", "Resume another conversation", "[id or title]", ("/sessions",)),
+    SlashCommand("/continue", "Continue the turn that was interrupted or stopped"),
     SlashCommand(
-        "/rewind", "Go back to an earlier message: the conversation, files, or both", "[name]"
+        "/fork", "Continue in a new conversation that shares this one's history", "[title]"
     ),
-    SlashCommand("/undo", "Take the last rewind or compaction back", "[rewind or compaction]"),
-    SlashCommand("/branch", "Go on in a new branch from here", "[name]"),
-    SlashCommand("/switch", "Go on with another branch", "[name]", ("/branches",)),
-    SlashCommand("/checkpoint", "Name this place, so that /rewind finds it", "[name]"),
-    SlashCommand("/rename", "Give this conversation a title", "TITLE", ("/title", "/name")),
+    SlashCommand("/tree", "Show the conversation with its branches, and jump to a message"),
+    SlashCommand(
+        "/rewind", "Rewind to an earlier message: the conversation, files, or both", "[name]"
+    ),
+    SlashCommand("/undo", "Undo the last rewind or compaction", "[rewind or compaction]"),
+    SlashCommand("/branch", "Start a new branch here", "[name]"),
+    SlashCommand("/switch", "Switch to another branch", "[name]", ("/branches",)),
+    SlashCommand("/checkpoint", "Save a checkpoint that /rewind can return to", "[name]"),
+    SlashCommand("/rename", "Rename this conversation", "TITLE", ("/title", "/name")),
     SlashCommand(
         "/model",
         "Show or change the model; next: of your rotation",
         "[provider:model]",
         ("/models",),
     ),
-    SlashCommand("/effort", "Show or change how hard the model thinks", "[level]", ("/thinking",)),
-    SlashCommand(
-        "/mode", "Show or change what may be done without asking", "[mode]", ("/permissions",)
-    ),
-    SlashCommand(
-        "/plan", "Change nothing until another mode is set; the same as /mode plan", "[task]"
-    ),
+    SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
+    SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
+    SlashCommand("/plan", "Plan without changing anything; the same as /mode plan", "[task]"),
     SlashCommand(
         "/architect", "One model plans, you approve, another carries it out; on or off", "[task]"
     ),
-    SlashCommand("/steer", "Say something before the model's next step; the same as Enter", "TEXT"),
     SlashCommand(
-        "/queue", "Say something after this turn; alone: show and change what waits", "[text]"
+        "/steer", "Send a message before the model's next step; the same as Enter", "TEXT"
     ),
-    SlashCommand("/agents", "Show the kinds of agents, and those that were at work"),
+    SlashCommand(
+        "/queue", "Send a message after this turn; alone: show and edit the queue", "[text]"
+    ),
+    SlashCommand("/agents", "Show the available agents, and those that ran"),
     SlashCommand(
         "/tasks",
-        "Show who is at work beside the conversation; stop one",
+        "Show background tasks; stop one",
         "[number]",
         ("/bg", "/ps"),
     ),
-    SlashCommand("/context", "Show how full the model's window is", aliases=("/tokens", "/status")),
+    SlashCommand("/context", "Show how full the context window is", aliases=("/tokens", "/status")),
     SlashCommand(
-        "/cost", "Show tokens and money of this conversation", aliases=("/usage", "/stats")
+        "/cost", "Show tokens and cost of this conversation", aliases=("/usage", "/stats")
     ),
     SlashCommand("/files", "Show the files that were changed", aliases=("/diff",)),
-    SlashCommand("/todo", "Show the model's task list", aliases=("/todos",)),
+    SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
     SlashCommand(
         "/compact",
-        "Tell the model the older part as a summary",
+        "Summarize older messages",
         "[focus]",
         ("/summarize", "/compress"),
     ),
-    SlashCommand("/handover", "Write a document from which somebody else can go on"),
-    SlashCommand("/pin", "Keep a message in the model's context whatever is summarised"),
+    SlashCommand("/handover", "Write a handover document"),
+    SlashCommand("/pin", "Keep a message in the model's context through compaction"),
     SlashCommand("/budget", "Limit what this conversation may cost, in US dollars", "USD or off"),
-    SlashCommand("/boundary", "Hold edits of a file to some lines", "FILE 10-20, FILE off, or off"),
+    SlashCommand(
+        "/boundary", "Limit edits of a file to some lines", "FILE 10-20, FILE off, or off"
+    ),
     SlashCommand("/skills", "Show skills; switch one on or off", "[name]"),
-    SlashCommand("/hooks", "Show the programs that are run at certain moments"),
+    SlashCommand("/hooks", "Show the hooks"),
     SlashCommand(
         "/memory", "Show the instructions that the model reads", aliases=("/instructions",)
     ),
-    SlashCommand("/trust", "Say whether you trust this folder's settings and hooks", "[off]"),
+    SlashCommand(
+        "/trust", "Trust this folder's settings and hooks, or stop trusting them", "[off]"
+    ),
     SlashCommand(
         "/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"
     ),
-    SlashCommand("/quit", "Leave; the conversation can be resumed", aliases=("/exit", "/q")),
+    SlashCommand("/quit", "Quit; the conversation can be resumed", aliases=("/exit", "/q")),
 )
 
 

@@ -229,7 +229,7 @@ def decoded(provider: str, data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T
     """One event's JSON as a value; broken characters become U+FFFD.
 
     Raises:
-        ProviderUnavailable: it is no JSON, or not of the shape that the vendor documents.
+        ProviderUnavailable: it is not JSON, or not of the shape that the vendor documents.
     """
     try:
         return decoder.decode(data)

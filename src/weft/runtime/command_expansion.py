@@ -63,7 +63,7 @@ class MarkdownCommands:
 
         line = split_line(text)
         if line is None:
-            raise UsageError(f"{text[:80]!r} is no command; one is written /name arguments")
+            raise UsageError(f"{text[:80]!r} is not a command; write /name arguments")
         port = await self._registry.port(session_id)
         project = port.state.about.project_path
         command = named(await self.of(project), line[0])

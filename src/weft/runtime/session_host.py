@@ -201,7 +201,7 @@ class SessionHost:
         if isinstance(model, str):
             return models.named(model)
         if not isinstance(getattr(model, "info", None), ModelInfo):
-            raise UsageError(f"{model!r} is no model: write provider:model, or give a Model")
+            raise UsageError(f"{model!r} is not a model: write provider:model, or give a Model")
         return models.named(models.register(model))
 
     def normal_model(self, model: str | Model) -> str:

@@ -289,6 +289,6 @@ async def open_place(place: StorePlace) -> Store:
 def _given(wanted: object) -> Store:
     if not hasattr(wanted, "take_lease"):
         raise UsageError(
-            f"{wanted!r} is no store; give a Store, a path, or memory, jsonl or sqlite"
+            f"{wanted!r} is not a store; give a Store, a path, or memory, jsonl or sqlite"
         )
     return wanted  # type: ignore[return-value]  # a protocol; its methods tell the rest

@@ -70,7 +70,7 @@ def as_tool(given: Tool | Callable[..., Any]) -> Tool:
     if hasattr(given, "prepare"):
         wanted = (*Tool.__annotations__, "prepare")
         missing = ", ".join(name for name in wanted if not hasattr(given, name))
-        raise UsageError(f"{given!r} is no Tool yet: it has no {missing}")
+        raise UsageError(f"{given!r} is not a Tool yet: it has no {missing}")
     if callable(given):
         return FunctionTool(given)
-    raise UsageError(f"{given!r} is no tool: give a name, a function or a Tool")
+    raise UsageError(f"{given!r} is not a tool: give a name, a function or a Tool")

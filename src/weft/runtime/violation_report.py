@@ -83,7 +83,7 @@ def _with_report(result: RunResult, found: list[str]) -> RunResult:
     listed = "\n".join(named)
     remark = (
         "While this command ran, files changed that a command may not change. It ran without the sandbox, so nothing was held back and "
-        f"nothing was put back. Ask the person whether this may stay:\n{listed}"
+        f"nothing was put back. Ask the user whether this may stay:\n{listed}"
     )
     note = (
         "A command without the sandbox changed files that it may not change. Nothing was put back; look at them, and rewind if they should "

@@ -172,7 +172,7 @@ class BranchAt(Command[Branch], frozen=True, tag="branch_at"):
 
 
 class SwitchBranch(Command[Branch], frozen=True, tag="switch_branch"):
-    """Go on with another branch."""
+    """Switch to another branch."""
 
     name: str
 

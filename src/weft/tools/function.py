@@ -50,7 +50,7 @@ class FunctionTool(Tool):
         self.name = name if name is not None else str(getattr(function, "__name__", ""))
         if not _NAME.fullmatch(self.name):
             raise UsageError(
-                f"{self.name!r} is no name for a tool; use letters, digits, `_` and `-`, or pass name="
+                f"{self.name!r} is not a valid tool name; use letters, digits, `_` and `-`, or pass name="
             )
         summary, about = _docstring(function)
         self.description = description or summary or self.name.replace("_", " ")

@@ -122,7 +122,7 @@ def _schema_of_type(wanted: Any) -> dict[str, Any]:
         schema = schema_of(wanted)
     except (TypeError, msgspec.MsgspecError) as error:
         raise UsageError(
-            f"{wanted!r} is no schema: give a JSON Schema, or a type ({error})"
+            f"{wanted!r} is not a schema: give a JSON Schema, or a type ({error})"
         ) from error
     if schema.get("type") != "object" and not schema["properties"]:
         del schema["properties"]
@@ -155,7 +155,7 @@ def _validator(schema: dict[str, Any]) -> Any:
     try:
         kind.check_schema(schema)
     except SchemaError as error:
-        raise UsageError(f"the schema is no JSON Schema: {_bounded(error.message)}") from error
+        raise UsageError(f"the schema is not a JSON Schema: {_bounded(error.message)}") from error
     # A registry of its own, which knows nothing and fetches nothing.
     return kind(schema, registry=Registry())
 

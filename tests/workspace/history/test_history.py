@@ -350,7 +350,7 @@ def test_what_is_left_out_is_named(root: Path) -> None:
         ".git/": "ignored",
         "build/": "ignored",
         "weft-home/": "Weft's own",
-        "caf\ufffd": "its name is no text",
+        "caf\ufffd": "its name is not text",
     }
     history.close()
 

@@ -90,4 +90,4 @@ def _write(line: dict[str, Any]) -> None:
     try:
         output.write_json(line)
     except (BrokenPipeError, CommandExit) as error:
-        raise NoAnswer("nobody reads the output any more") from error
+        raise NoAnswer("the reader of the output is gone") from error

@@ -15,7 +15,7 @@ from weft.errors import NoPendingRequest, UsageError
 from weft.events import ArchitectPlan, PermissionRequest, QuestionAsked
 
 NEVER_ASKED = "nothing is asked in this permission mode, and no rule allows it"
-NOT_KNOWN = "what it would do is not known here, so nobody could judge it"
+NOT_KNOWN = "what it would do is not known here, so it cannot be judged"
 NO_ANSWER = "(no answer was given)"
 
 

@@ -275,7 +275,7 @@ class Chat:
         if session is None or not self.live.is_busy:
             return
         self.screen.notify("stopping…")
-        await session.abort("stopped by the person")
+        await session.abort("stopped by the user")
         self.screen.notify("")
         await self.take_back()
 
@@ -350,13 +350,13 @@ class Chat:
             title=(
                 "The last turn was interrupted."
                 if self.live.status == "interrupted"
-                else "The plan was not carried out to its end."
+                else "The plan was not finished."
             ),
             rows=(
-                ChoiceRow("Go on with it"),
-                ChoiceRow("Leave it; the next message begins a new turn"),
+                ChoiceRow("Continue it"),
+                ChoiceRow("Don't continue; the next message starts a new turn"),
             ),
-            hint="1-2, or Esc to leave it",
+            hint="1-2; Esc is no",
         )
         if await self.screen.choose(question) == 0:
             await self.go_on()

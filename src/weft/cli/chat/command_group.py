@@ -94,7 +94,7 @@ class CommandGroup:
         """
         session = self._chat.conversation.session
         if session is None:
-            raise UsageError(f"there is nothing to {what} yet; say something first")
+            raise UsageError(f"there is nothing to {what} yet; send a message first")
         return session
 
     def _must_be_idle(self, what: str) -> None:

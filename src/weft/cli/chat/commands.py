@@ -80,7 +80,7 @@ class ChatCommands(CommandGroup):
     async def go_back(self) -> None:
         """Esc Esc: the same as `/rewind`."""
         if self._chat.conversation.session is None:
-            raise UsageError("nothing was said yet; there is nothing to go back to")
+            raise UsageError("there are no messages yet; there is nothing to go back to")
         await self._handler("/rewind")("")
 
     def takes(self, text: str) -> bool:
@@ -156,7 +156,7 @@ class ChatCommands(CommandGroup):
         if not rows:
             raise UsageError("there is no other conversation in this folder")
         question = ChoiceQuestion(
-            title="Go on with which conversation?",
+            title="Resume which conversation?",
             rows=tuple(
                 ChoiceRow(
                     clean_line(row.title or row.first_prompt)[:60] or row.id, _when(row.last_active)
@@ -172,7 +172,7 @@ class ChatCommands(CommandGroup):
 
     async def _continue(self, words: str) -> None:
         if self._chat.conversation.session is None:
-            raise UsageError("there is nothing to go on with; /resume picks a conversation")
+            raise UsageError("there is nothing to continue; /resume picks a conversation")
         await self._chat.go_on()
 
     async def _fork(self, words: str) -> None:
@@ -190,7 +190,7 @@ class ChatCommands(CommandGroup):
     async def _rename(self, words: str) -> None:
         session = self._chat.conversation.session
         if session is None or not words:
-            raise UsageError("say something first" if session is None else "/rename needs a title")
+            raise UsageError("send a message first" if session is None else "/rename needs a title")
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
 
     # -- settings
@@ -235,7 +235,7 @@ class ChatCommands(CommandGroup):
             if not levels:
                 self._say(f"{live.model} has no thinking levels; /model picks another one")
                 return
-            title = f"How hard should it think? (now {live.effort})"
+            title = f"Thinking level? (now {live.effort})"
             level = await self._pick_word(title, tuple(levels), levels)
         if level is None:
             return
@@ -253,7 +253,7 @@ class ChatCommands(CommandGroup):
 
     async def _mode(self, words: str) -> None:
         names = tuple(MODES)
-        mode = words or await self._pick_word("What may be done without asking?", names, MODES)
+        mode = words or await self._pick_word("Permission mode?", names, MODES)
         if mode is None:
             return
         if mode not in MODES:
@@ -299,7 +299,7 @@ class ChatCommands(CommandGroup):
         report = await session.compact(words or None)
         self._chat.screen.notify("")
         self._say(
-            f"{report.tokens_before:,} tokens became {report.tokens_after:,}; /undo takes it back"
+            f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}; /undo reverts it"
         )
 
     async def _handover(self, words: str) -> None:
@@ -334,16 +334,14 @@ class ChatCommands(CommandGroup):
     async def _cost(self, words: str) -> None:
         session = self._chat.conversation.session
         if session is None:
-            self._say("nothing was used yet")
+            self._say("no usage yet")
             return
         used = await session.usage()
         rows = [
             ("", "in", "out", "cache", "cost"),
             *(_usage_row(k, v) for k, v in used.by_model.items()),
         ]
-        self._show(
-            TableBlock(title="Tokens and money", rows=(*rows, _usage_row("all", used.total)))
-        )
+        self._show(TableBlock(title="Tokens and cost", rows=(*rows, _usage_row("all", used.total))))
 
     async def _files(self, words: str) -> None:
         session = self._chat.conversation.session
@@ -360,7 +358,7 @@ class ChatCommands(CommandGroup):
         todos = await session.todos() if session is not None else ()
         marks = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-]"}
         if not todos:
-            self._say("the model keeps no list")
+            self._say("no to-do list yet")
             return
         self._show(
             TableBlock(title="", rows=tuple((marks[todo.status], todo.text) for todo in todos))

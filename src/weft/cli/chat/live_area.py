@@ -17,7 +17,7 @@ _DOING = {
     "executing_tool": "working",
     "awaiting_permission": "waiting for you",
 }
-_PHASES = {"planning": "planning", "replanning": "planning anew", "checking": "checking the step"}
+_PHASES = {"planning": "planning", "replanning": "replanning", "checking": "checking the step"}
 """What the architect is at, where that says more."""
 
 
@@ -46,7 +46,7 @@ def in_flight(live: LiveArea, *, width: int, rows: int, seconds: int) -> Fragmen
         doing = _DOING[live.status]
         doing = _PHASES.get(live.phase, doing)
         if live.preparing and live.status == "thinking":
-            doing = f"writing a call of {clean_line(live.preparing)}"
+            doing = f"preparing {clean_line(live.preparing)}"
         drawn.append(("class:quiet", f"{fit(f'· {doing} {seconds} s (esc stops it)', width)}\n"))
     for entry in sorted(live.queue, key=lambda each: each.delivery == "follow_up"):
         when = "after this turn" if entry.delivery == "follow_up" else "then"
@@ -125,7 +125,7 @@ def question_lines(choosing: ListPicker, *, width: int, is_ready: bool) -> Fragm
             drawn.append(("class:quiet", fit(f"  {clean_line(row.detail)}", width - len(label))))
         drawn.append(("", "\n"))
     if not choosing.rows():
-        drawn.append(("class:quiet", "   nothing fits\n"))
+        drawn.append(("class:quiet", "   no match\n"))
     hint = question.hint if is_ready else "(finish what you type; then answer)"
     if choosing.words:
         hint = f"/{choosing.words}  {hint}"

@@ -1,4 +1,4 @@
-"""What a session asks the person: leave, an answer, a word on a plan; and whether a folder is trusted."""
+"""Questions to the user: approval of tool calls and plans, the model's questions, folder trust."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.app import App
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
-from weft.cli.sanitize import visible
+from weft.cli.sanitize import clean_line, visible
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
@@ -28,8 +28,11 @@ if TYPE_CHECKING:  # loaded with the first command from a file
     from weft.project.markdown_commands import ShellRequest
 
 
+_WRITERS = ("edit", "write")
+
+
 class UserQuestions:
-    """Puts questions to the person, one after the other."""
+    """Puts questions to the user, one after the other."""
 
     def __init__(self, screen: ChatScreen, interrupt: Callable[[], None]) -> None:
         """`interrupt` stops the turn from inside one of its questions."""
@@ -41,15 +44,15 @@ class UserQuestions:
         try:
             match request:
                 case PermissionRequest():
-                    await self._ask_leave(session, request)
+                    await self._ask_permission(session, request)
                 case PlanRequest():
                     if not request.is_shown:
                         self._screen.show(PlanBlock(plan=request.plan))
                     await self._ask_plan(session, request.plan)
                 case QuestionAsked():
-                    await self._ask_person(session, request)
+                    await self._ask_user(session, request)
         except NoPendingRequest:
-            return  # somebody else was faster
+            return  # another client answered first
 
     async def ask_shell(self, request: ShellRequest) -> bool:
         """Whether a shell command of a slash command may be run."""
@@ -62,7 +65,7 @@ class UserQuestions:
             )
         )
         question = ChoiceQuestion(
-            title="May it run this?",
+            title="Allow this command?",
             rows=(ChoiceRow("Yes, run it"), ChoiceRow("No, and do not send the command")),
             hint="1-2; Esc is no",
             picked=-1,
@@ -79,7 +82,7 @@ class UserQuestions:
         )
         return await self._screen.choose(question) == 0
 
-    async def _ask_leave(self, session: Session, request: PermissionRequest) -> None:
+    async def _ask_permission(self, session: Session, request: PermissionRequest) -> None:
         self._screen.show(
             PermissionBlock(
                 tool=request.tool_name,
@@ -88,7 +91,7 @@ class UserQuestions:
                 reason=request.reason,
             )
         )
-        chosen = await self._screen.choose(leave_question(request))
+        chosen = await self._screen.choose(permission_question(request))
         if chosen is None:
             self._interrupt()
             return
@@ -103,7 +106,7 @@ class UserQuestions:
             meta={"reason": reason} if reason else None,
         )
 
-    async def _ask_person(self, session: Session, request: QuestionAsked) -> None:
+    async def _ask_user(self, session: Session, request: QuestionAsked) -> None:
         answer: str | None = None
         self._screen.show(QuestionBlock(text=request.question))
         if request.options:
@@ -127,10 +130,10 @@ class UserQuestions:
         """Approve, change or turn down; a plan that was changed is shown and asked about again."""
         while True:
             question = ChoiceQuestion(
-                title="Carry the plan out?",
+                title="Carry out this plan?",
                 rows=(
                     ChoiceRow("Yes"),
-                    ChoiceRow("Change it first", "in your editor"),
+                    ChoiceRow("Edit it first", "in your editor"),
                     ChoiceRow("No, and say why"),
                 ),
                 hint="1-3; Esc stops the turn",
@@ -151,7 +154,7 @@ class UserQuestions:
                     return
 
     async def _changed(self, session: Session, plan: dict[str, Any]) -> dict[str, Any]:
-        """The plan as the person wants it; what they wrote is not lost when it is no plan."""
+        """The plan as the user edited it; their text is not lost when it is not a valid plan."""
         text = as_text(plan)
         while True:
             try:
@@ -168,8 +171,8 @@ class UserQuestions:
             except UsageError as error:
                 self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
             again = ChoiceQuestion(
-                title="That is no plan.",
-                rows=(ChoiceRow("Write on"), ChoiceRow("Leave it as it was")),
+                title="That is not a valid plan.",
+                rows=(ChoiceRow("Keep editing"), ChoiceRow("Discard the changes")),
                 hint="1-2",
             )
             if await self._screen.choose(again) != 0:
@@ -178,22 +181,34 @@ class UserQuestions:
             text = written
 
 
-def leave_question(request: PermissionRequest) -> ChoiceQuestion:
+def permission_question(request: PermissionRequest) -> ChoiceQuestion:
     """The four answers.  What "always" grants is said in full, or stands right above."""
     pattern = request.always_pattern
     is_short = "\n" not in pattern and len(pattern) <= 60 and pattern.isprintable()
     granted = pattern if is_short else "exactly what is shown above"
     return ChoiceQuestion(
-        title="May it?",
+        title=_permission_title(request),
         rows=(
             ChoiceRow("Yes, once"),
-            ChoiceRow("Yes, also again in this turn", granted),
-            ChoiceRow("Yes, always in this session", granted),
+            ChoiceRow("Yes, for the rest of this turn", granted),
+            ChoiceRow("Yes, for the rest of this session", granted),
             ChoiceRow("No, and say why"),
         ),
         hint="1-4; Esc stops the turn",
         picked=-1,
     )
+
+
+def _permission_title(request: PermissionRequest) -> str:
+    """`Allow this command?`, `Allow edit to calc.py?`"""
+    # An agent's request names the agent first: `reviewer ▸ shell`.
+    tool = clean_line(request.tool_name).rpartition("▸ ")[2]
+    if tool in ("shell", "check"):
+        return "Allow this command?"
+    path = clean_line(request.tool_path)
+    if not path:
+        return f"Allow {tool}?"
+    return f"Allow {tool} {'to' if tool in _WRITERS else 'of'} {path}?"
 
 
 async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False) -> None:
@@ -214,8 +229,10 @@ async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False)
         ChoiceQuestion(
             title=f"Do you trust {question.path}?",
             rows=(
-                ChoiceRow("No, not now", "its settings and hooks do not count; /trust asks again"),
-                ChoiceRow("Yes, as it is now", "what is shown above counts, until it changes"),
+                ChoiceRow("No, not now", "its settings and hooks are ignored; /trust asks again"),
+                ChoiceRow(
+                    "Yes, as it is now", "what is shown above takes effect, until it changes"
+                ),
             ),
             hint="1-2; Esc is no",
             picked=-1,
@@ -230,5 +247,5 @@ async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False)
         screen.show(NoteBlock(text="trusted, as it is now", level="quiet"))
     else:
         screen.show(
-            NoteBlock(text="not trusted: its settings and hooks do not count", level="quiet")
+            NoteBlock(text="not trusted: its settings and hooks are ignored", level="quiet")
         )

@@ -18,7 +18,7 @@ class QueueCommands(CommandGroup):
 
     async def _steer(self, words: str) -> None:
         if not words:
-            raise UsageError("/steer needs what the model should hear before its next step")
+            raise UsageError("/steer needs a message for the model")
         await self._chat.say_text(words)
 
     async def _queue(self, words: str) -> None:
@@ -29,14 +29,14 @@ class QueueCommands(CommandGroup):
         steering, follow_up = await session.get_queued_messages()
         entries = [*steering, *follow_up]
         if not entries:
-            self._say("nothing waits to be said")
+            self._say("the queue is empty")
             return
         rows = [
             *(ChoiceRow(clean_line(entry.text), "before the next step") for entry in steering),
             *(ChoiceRow(clean_line(entry.text), "after this turn") for entry in follow_up),
             ChoiceRow("Take all of them back into the input line"),
         ]
-        chosen = await self._pick("What waits to be said", tuple(rows))
+        chosen = await self._pick("Queue", tuple(rows))
         if chosen is None:
             return
         if chosen == len(entries):
@@ -46,7 +46,7 @@ class QueueCommands(CommandGroup):
         doing = await self._chat.screen.choose(
             ChoiceQuestion(
                 title=clean_line(entry.text)[:70],
-                rows=(ChoiceRow("Change it"), ChoiceRow("Say it first"), ChoiceRow("Take it out")),
+                rows=(ChoiceRow("Edit it"), ChoiceRow("Send it first"), ChoiceRow("Remove it")),
                 hint="1-3, Esc goes back",
             )
         )
@@ -58,7 +58,7 @@ class QueueCommands(CommandGroup):
             await session.remove_queued(entry.entry_id)
 
     async def _change(self, session: Session, entry_id: str, text: str) -> None:
-        written = await self._chat.screen.ask_line("Say this instead:", text)
+        written = await self._chat.screen.ask_line("Send this instead:", text)
         if written and written.strip():
             await session.edit_queued(entry_id, written)
 

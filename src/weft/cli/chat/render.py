@@ -92,7 +92,7 @@ def _drawn(block: AnyBlock) -> RenderableType:
         case ToolCard():
             return _card(block)
         case PermissionBlock():
-            return _leave(block)
+            return _permission(block)
         case QuestionBlock(text=text):
             return _Beside(Text("? ", "bold yellow"), Text(clean(text).strip("\n"), "bold"))
         case PlanBlock(plan=plan):
@@ -202,12 +202,12 @@ def diff_text(diff: str, limit: int | None = None) -> Text:
     return shown
 
 
-def _leave(leave: PermissionBlock) -> RenderableType:
+def _permission(block: PermissionBlock) -> RenderableType:
     """All of it, with nothing hidden."""
-    title = Text(f"{clean_line(leave.tool)} needs your leave", "bold yellow")
-    if leave.reason:
-        title.append(f" ({visible(leave.reason)})", "yellow")
-    preview = leave.preview or leave.target
+    title = Text(f"{clean_line(block.tool)} needs your approval", "bold yellow")
+    if block.reason:
+        title.append(f" ({visible(block.reason)})", "yellow")
+    preview = block.preview or block.target
     if preview.startswith("--- "):
         body: Text = diff_text(visible(preview.expandtabs(4)))
     else:
@@ -220,7 +220,7 @@ def _leave(leave: PermissionBlock) -> RenderableType:
 
 
 def _plan(plan: dict[str, Any]) -> RenderableType:
-    """All of it: somebody has to approve it."""
+    """All of it: the user has to approve it."""
     drawn: list[RenderableType] = [
         _Beside(
             Text("▌ ", "magenta"), Text(f"Plan: {visible(str(plan.get('summary', '')))}", "bold")

@@ -12,7 +12,7 @@ from weft.view import AnyBlock, LiveArea
 
 TWICE_SECONDS = 2.0
 """How close two Ctrl-C must be to mean "leave", and two Esc "go back"."""
-LEAVE_HINT = "Ctrl-C again leaves"
+LEAVE_HINT = "Ctrl-C again quits"
 BACK_HINT = "Esc again goes back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
 

@@ -36,7 +36,7 @@ class SetupCommands(CommandGroup):
             self._say(f"left out: {problem}")
         if not words:
             if not skills.found:
-                self._say("there are no skills; .agents/skills/NAME/SKILL.md is where they go")
+                self._say("there are no skills; add them as .agents/skills/NAME/SKILL.md")
                 return
             names = list(skills.found)
             chosen = await self._pick(
@@ -70,7 +70,7 @@ class SetupCommands(CommandGroup):
             self._say("no hooks are set; docs/hooks.md says how")
         withheld = await app.trust_question()
         if withheld is not None and withheld.commands:
-            self._say("hooks of this folder do not count, because it is not trusted; /trust asks")
+            self._say("hooks of this folder are ignored, because it is not trusted; /trust asks")
 
     async def _memory(self, words: str) -> None:
         app = self._chat.conversation.app
@@ -78,7 +78,7 @@ class SetupCommands(CommandGroup):
         for problem in known.problems:
             self._say(f"left out: {problem}")
         if not known.found:
-            self._say("there are no instructions; AGENTS.md in the project is where they go")
+            self._say("there are no instructions; add them to AGENTS.md in the project")
             return
         rows = tuple((each.path, _first_line(each.text)) for each in known.found)
         self._show(TableBlock(title="Instructions that the model reads", rows=rows))

@@ -123,7 +123,7 @@ class _Start:
     def _greet(self, chat: Chat, *, begins: bool) -> None:
         chat.screen.show(
             NoteBlock(
-                text=f"Weft {__version__} in {self._app.project_path} (/help shows what can be typed)",
+                text=f"Weft {__version__} in {self._app.project_path} (/help lists the commands)",
                 level="quiet",
             )
         )
@@ -157,7 +157,7 @@ class _Start:
         session = chat.conversation.session
         if session is None or self._arguments.flag("ephemeral"):
             return ""
-        return f"\nGo on with this conversation: weft -r {session.id}"
+        return f"\nResume this conversation: weft -r {session.id}"
 
     async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async def leave() -> None:

@@ -19,6 +19,7 @@ from weft.view import (
     OutlineRow,
     TableBlock,
     changed_paths,
+    count_of,
     file_rows,
     history_blocks,
     outline_rows,
@@ -51,10 +52,10 @@ class TreeCommands(CommandGroup):
         tree, children = await session.tree(), await session.children()
         rows = outline_rows(tree, children)
         if not rows:
-            raise UsageError("nothing was said yet; the tree is empty")
+            raise UsageError("there are no messages yet; the tree is empty")
         here = next((number for number, place in enumerate(rows) if place.is_here), 0)
         chosen = await self._pick(
-            "Where to? ([here] is where you are)",
+            "Jump to which message? ([here] is where you are)",
             tuple(ChoiceRow(place.label, place.detail, place.margin) for place in rows),
             picked=here,
         )
@@ -69,7 +70,7 @@ class TreeCommands(CommandGroup):
     async def _show_child(self, child: SessionId) -> None:
         record = await self._chat.conversation.app.sessions.read_session(child)
         self._show(*history_blocks(record.messages))
-        self._say(f"that was {child}; `/resume {child}` goes on with it")
+        self._say(f"that was {child}; `/resume {child}` resumes it")
 
     async def _at(self, session: Session, place: OutlineRow) -> None:
         """What can be done at a place of the tree."""
@@ -77,12 +78,12 @@ class TreeCommands(CommandGroup):
         first = place.first
         doing: list[tuple[ChoiceRow, Callable[[], Awaitable[None]]]] = []
         if not place.is_here:
-            doing.append((ChoiceRow("Go on from here"), lambda: self._go(session, place)))
+            doing.append((ChoiceRow("Continue from here"), lambda: self._go(session, place)))
         if first.role == "user":
             doing.append(
                 (
                     ChoiceRow(
-                        "Say it differently", "go to before it, with its words in the input line"
+                        "Edit and resend", "go back to before it, with its text in the input line"
                     ),
                     lambda: self._say_differently(session, first.id, first.parent),
                 )
@@ -90,13 +91,13 @@ class TreeCommands(CommandGroup):
         if not place.on_line:
             doing.append(
                 (
-                    ChoiceRow("Bring what was learned there to where you are", "asks the model"),
+                    ChoiceRow("Summarize that branch here", "asks the model"),
                     lambda: self._bring(session, place),
                 )
             )
         doing.append(
             (
-                ChoiceRow("Pin it", "it stays in the model's context whatever is summarised"),
+                ChoiceRow("Pin it", "it stays in the model's context through compaction"),
                 lambda: self._pin_message(session, first.id),
             )
         )
@@ -109,7 +110,7 @@ class TreeCommands(CommandGroup):
             )
             doing.append(
                 (
-                    ChoiceRow("Forget the branch's name", "what was said stays"),
+                    ChoiceRow("Delete the branch name", "its messages stay"),
                     lambda: session.delete_branch(place.branch),
                 )
             )
@@ -124,7 +125,7 @@ class TreeCommands(CommandGroup):
             await doing[chosen][1]()
 
     async def _go(self, session: Session, place: OutlineRow) -> None:
-        self._must_be_idle("another line")
+        self._must_be_idle("another branch")
         if not await self._files_too(session, place.node):
             return
         if place.branch:
@@ -135,7 +136,7 @@ class TreeCommands(CommandGroup):
         await self._chat.show_place()
 
     async def _say_differently(self, session: Session, node: NodeId, parent: NodeId | None) -> None:
-        self._must_be_idle("another line")
+        self._must_be_idle("another branch")
         said = (await session.revisions(node))[-1]
         if not await self._files_too(session, parent):
             return
@@ -151,10 +152,10 @@ class TreeCommands(CommandGroup):
         self._chat.screen.notify("asking the model…")
         text = await session.summarize_branch(place.node)
         self._chat.screen.notify("")
-        self._say(f"the model knows now:\n{text}")
+        self._say(f"added to the conversation:\n{text}")
 
     async def _rename(self, session: Session, name: str) -> None:
-        wanted = await self._chat.screen.ask_line(f"Another name for {name}:")
+        wanted = await self._chat.screen.ask_line(f"New name for {name}:")
         if wanted and wanted.strip():
             await session.rename_branch(name, wanted.strip())
             self._say(f"the branch {name} is {wanted.strip()} now")
@@ -162,17 +163,17 @@ class TreeCommands(CommandGroup):
     # -- files that go along
 
     async def _files_too(self, session: Session, node: NodeId | None) -> bool:
-        """Let the files go along where they would change and the person wants it; False when they want nothing of it."""
+        """Let the files go along where they would change and the user agrees; False when the user cancels."""
         plan = await session.rewind(node, files=True, conversation=False, preview=True)
         if not changed_paths(plan) and not plan.conflicts:
             return True
         self._show_files(plan)
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
-                title="The files, too?",
+                title="Restore files too?",
                 rows=(
                     ChoiceRow("No, only the conversation"),
-                    ChoiceRow("Yes, the files as they were then", rewind_summary(plan)),
+                    ChoiceRow("Yes, as they were then", rewind_summary(plan)),
                 ),
                 hint="1-2, Esc goes back",
             )
@@ -185,16 +186,16 @@ class TreeCommands(CommandGroup):
         return chosen is not None
 
     async def _overwrite(self, plan: RewindPlan) -> tuple[str, ...] | None:
-        """Which of the files that somebody else has changed go back all the same; None to leave everything as it is."""
+        """Which of the files that were changed outside the session are overwritten; None to leave everything as it is."""
         if not plan.conflicts:
             return ()
         count = len(plan.conflicts)
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
-                title=f"Somebody else has changed {'one of them' if count == 1 else f'{count} of them'} since.",
+                title=f"{count_of(count, 'file')} changed outside the session since.",
                 rows=(
-                    ChoiceRow("Leave those as they are", ", ".join(plan.conflicts)),
-                    ChoiceRow("Put them back all the same", "what was done to them is lost"),
+                    ChoiceRow("Keep those as they are", ", ".join(plan.conflicts)),
+                    ChoiceRow("Overwrite them", "those changes are lost"),
                 ),
                 hint="1-2, Esc changes nothing",
             )
@@ -206,7 +207,7 @@ class TreeCommands(CommandGroup):
     def _show_files(self, plan: RewindPlan) -> None:
         rows = file_rows(plan)
         if rows:
-            self._show(TableBlock(title="What happens to files", rows=tuple(rows)))
+            self._show(TableBlock(title="File changes", rows=tuple(rows)))
 
     # -- going back
 
@@ -223,9 +224,9 @@ class TreeCommands(CommandGroup):
             if message.role == "user"
         ]
         if not turns:
-            raise UsageError("nothing was said yet; there is nothing to go back to")
+            raise UsageError("there are no messages yet; there is nothing to go back to")
         chosen = await self._pick(
-            "Go back to before which message?",
+            "Rewind to before which message?",
             tuple(ChoiceRow(f"› {_shown(message)}") for _, _, message in turns),
             picked=len(turns) - 1,
         )
@@ -247,7 +248,7 @@ class TreeCommands(CommandGroup):
             ]
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
-                title="What goes back? (/undo takes it back)",
+                title="Rewind what? (/undo reverts it)",
                 rows=tuple(rows),
                 hint=f"1-{len(rows)}, Esc changes nothing",
             )
@@ -261,7 +262,7 @@ class TreeCommands(CommandGroup):
         if overwrite is None:
             return
         done = await session.rewind(to, files=files, conversation=conversation, overwrite=overwrite)
-        self._say(f"{_went(done, files=files, conversation=conversation)}; /undo takes it back")
+        self._say(f"{_went(done, files=files, conversation=conversation)}; /undo reverts it")
         if conversation:
             await self._chat.show_place()
             self._chat.screen.put_back(text)
@@ -271,13 +272,13 @@ class TreeCommands(CommandGroup):
         self._must_be_idle("undoing")
         can = await self._undoable(session)
         if words and words not in ("rewind", "compaction"):
-            raise UsageError(f"/undo takes back a rewind or a compaction, not {words!r}")
+            raise UsageError(f"/undo undoes a rewind or a compaction, not {words!r}")
         if not can or (words and words not in can):
             raise UsageError(f"there is no {words or 'rewind or compaction'} to undo")
         what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
         if what == "compaction":
             await session.undo_compaction()
-            self._say("the model is told everything in full again")
+            self._say("compaction undone: the model sees all messages again")
         elif what == "rewind":
             await self._undo_rewind(session)
 
@@ -310,19 +311,19 @@ class TreeCommands(CommandGroup):
         self._must_be_idle("a branch")
         head = (await session.tree()).head
         if head is None:
-            raise UsageError("nothing was said yet; there is nothing to branch from")
+            raise UsageError("there are no messages yet; there is nothing to branch from")
         branch = await session.branch_at(head, words or None)
-        self._say(f"what you say from now on is on {branch.name}; /switch goes back")
+        self._say(f"now on the new branch {branch.name}; /switch goes back")
 
     async def _switch(self, words: str) -> None:
         session = self._session("switch")
-        self._must_be_idle("another line")
+        self._must_be_idle("another branch")
         known = await session.list_branches()
         if not words:
             if len(known) == 1:
-                raise UsageError("there is only one line; /branch or /tree begins another")
+                raise UsageError("there is only one branch; /branch or /tree starts another")
             chosen = await self._pick(
-                "Go on with which branch?",
+                "Switch to which branch?",
                 tuple(
                     ChoiceRow(
                         branch.name, f"{branch.length} messages{', here' * branch.is_current}"
@@ -346,7 +347,7 @@ class TreeCommands(CommandGroup):
     async def _checkpoint(self, words: str) -> None:
         session = self._session("mark")
         name = await session.checkpoint(words or None)
-        self._say(f"this place is called {name}; `/rewind {name}` comes back to it")
+        self._say(f"checkpoint {name!r} saved; `/rewind {name}` returns to it")
 
     async def _pin(self, words: str) -> None:
         session = self._session("pin")
@@ -356,9 +357,9 @@ class TreeCommands(CommandGroup):
             if message.role in ("user", "assistant") and message.content.strip()
         ]
         if not said:
-            raise UsageError("nothing was said yet; there is nothing to pin")
+            raise UsageError("there are no messages yet; there is nothing to pin")
         chosen = await self._pick(
-            "Which message stays in the model's context whatever is summarised?",
+            "Which message should stay in the model's context?",
             tuple(
                 ChoiceRow(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
                 for _, message in said
@@ -378,5 +379,5 @@ def _shown(message: HistoryMessage) -> str:
 
 
 def _went(plan: RewindPlan, *, files: bool, conversation: bool) -> str:
-    did = f" ({rewind_summary(plan)})" if files else ""
-    return f"{'the conversation' if conversation else 'files'} went back{did}"
+    did = rewind_summary(plan) if files else "no file was changed"
+    return f"{'rewound' if conversation else 'conversation unchanged'}; {did}"

@@ -28,7 +28,7 @@ class WorkCommands(CommandGroup):
         known = await app.host.agents(app.project_path)
         self._show(
             TableBlock(
-                title="Kinds of agents",
+                title="Available agents",
                 rows=tuple(
                     (each.name, clean_line(each.description)[:DESCRIBED], each.model)
                     for each in known.found.values()
@@ -41,14 +41,16 @@ class WorkCommands(CommandGroup):
         children = await session.children() if session is not None else []
         if children:
             self._show(
-                TableBlock(title="At work, and done", rows=tuple(_row(each) for each in children))
+                TableBlock(
+                    title="Running and finished", rows=tuple(_row(each) for each in children)
+                )
             )
 
     async def _tasks(self, words: str) -> None:
         session = self._session("watch")
         at_work = await _tasks_of(session)
         if not at_work:
-            self._say("nothing is at work beside the conversation")
+            self._say("no background tasks")
             return
         if words:
             await self._stop(session, _named(words, at_work))
@@ -60,7 +62,7 @@ class WorkCommands(CommandGroup):
         if chosen is None:
             return
         task = at_work[chosen]
-        stop, show = ChoiceRow("Stop it"), ChoiceRow("Show what it has said and done")
+        stop, show = ChoiceRow("Stop it"), ChoiceRow("Show its messages")
         rows = (stop,) if task.is_command else (show, stop)
         doing = await self._chat.screen.choose(
             ChoiceQuestion(
@@ -125,5 +127,5 @@ def _named(words: str, at_work: list[WorkItem]) -> WorkItem:
     found = [task for task in at_work if given == task.id]
     found = found or [task for task in at_work if given and task.id.startswith(given)]
     if len(found) != 1:
-        raise UsageError(f"{words!r} names nothing that is at work; /tasks shows what is")
+        raise UsageError(f"{words!r} is not a running task; /tasks lists those")
     return found[0]

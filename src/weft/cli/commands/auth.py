@@ -42,12 +42,12 @@ def _provider(arguments: ParsedArguments) -> str:
 def _login(keys: KeyFile, provider: str) -> int:
     key = _read_key(provider)
     if not key or len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("that is no key: it must be one word of plain characters")
+        raise UsageError("invalid key: it must be one word of plain characters")
     keys.keep(provider, key)
-    tell(f"kept the key of {provider} in {keys.path} (only you can read it)")
+    tell(f"saved the key of {provider} in {keys.path} (only you can read it)")
     for variable in key_variables().get(provider, ()):
         if os.environ.get(variable):
-            tell(f"note: {variable} is set, and counts first")
+            tell(f"note: {variable} is set and takes precedence")
     return OK
 
 
@@ -61,8 +61,8 @@ def _read_key(provider: str) -> str:
 
 def _logout(keys: KeyFile, provider: str) -> int:
     if not keys.forget(provider):
-        raise UsageError(f"no key of {provider!r} is kept")
-    tell(f"forgot the key of {provider}")
+        raise UsageError(f"no key of {provider!r} is saved")
+    tell(f"deleted the key of {provider}")
     return OK
 
 
@@ -76,7 +76,7 @@ def _list(keys: KeyFile, arguments: ParsedArguments) -> int:
         return OK
     print_table([(name, source) for name, source in found.items()], head=("provider", "key from"))
     if not keys.is_private():
-        tell(f"{keys.path} can be read by others; `chmod 600 {keys.path}` mends that")
+        tell(f"{keys.path} can be read by others; `chmod 600 {keys.path}` fixes that")
     return OK
 
 

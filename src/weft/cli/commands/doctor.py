@@ -9,9 +9,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import anyio
 
@@ -110,7 +110,7 @@ def _sqlite(app: App) -> DoctorFinding:
             connection.close()
         if found != "ok":
             raise OSError(5, f"damaged: {found}", str(path))
-        return f"SQLite {version}; {path} is whole, {path.stat().st_size / 2**20:.1f} MB"
+        return f"SQLite {version}; {path} is intact, {path.stat().st_size / 2**20:.1f} MB"
 
     return _tried("store", attempt)
 
@@ -134,7 +134,7 @@ def _keys(app: App) -> DoctorFinding:
 
 def _terminal() -> DoctorFinding:
     if sys.stdout is None or not sys.stdout.isatty():
-        return DoctorFinding("terminal", "missing", "standard output is no terminal")
+        return DoctorFinding("terminal", "missing", "standard output is not a terminal")
     size = os.get_terminal_size(1)
     parts = [os.environ.get("TERM", "no TERM"), f"{size.columns}x{size.lines}", sys.stdout.encoding]
     if os.environ.get("NO_COLOR"):
@@ -177,7 +177,7 @@ def _sandbox(app: App) -> DoctorFinding:
     return _overlay(app)
 
 
-_UNCONFINED = "commands run with all your rights, and what they change is told afterwards"
+_UNCONFINED = "commands run with all your rights, and what they change is reported afterwards"
 
 
 def _overlay(app: App) -> DoctorFinding:
@@ -188,10 +188,32 @@ def _overlay(app: App) -> DoctorFinding:
         if not report.is_available:
             why = f"no overlay over this folder: {report.reason}; {_UNCONFINED}"
             return DoctorFinding("sandbox", "missing", why)
-        parts = [f"{layer.name} {layer.detail}".strip() for layer in report.layers]
-        return DoctorFinding("sandbox", "ok", f"it holds: {', '.join(parts)}")
+        return DoctorFinding("sandbox", "ok", f"working: {_sandbox_text(report.layers)}")
 
     return anyio.run(tried)
+
+
+class _Layer(Protocol):
+    """One mechanism of the sandbox."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def works(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+
+
+def _sandbox_text(layers: Sequence[_Layer]) -> str:
+    """`bubblewrap, overlay, seccomp; unix sockets blocked, network blocked`"""
+    *layers, network = layers
+    working = ", ".join(layer.name for layer in layers if layer.works)
+    details = [
+        layer.detail if layer.works else f"{layer.name} {layer.detail}"
+        for layer in layers
+        if layer.detail
+    ]
+    return f"{working}; {', '.join([*details, f'network {network.detail}'])}"
 
 
 def _local_model() -> DoctorFinding:

@@ -51,7 +51,7 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
         )
         for model in sorted(models, key=lambda model: (model.provider, model.name))
     ]
-    print_table(rows, head=("model", "window", "$ a million, in/out", "can"))
+    print_table(rows, head=("model", "window", "$ per million, in/out", "can"))
     return OK
 
 
@@ -68,7 +68,8 @@ def _pull(arguments: ParsedArguments) -> int:
     known = embedded_models(os.environ)
     if not arguments.words:
         rows = [
-            (name, "here" if here else "not here", about) for name, (about, here) in known.items()
+            (name, "here" if here else "not downloaded", about)
+            for name, (about, here) in known.items()
         ]
         print_table(rows, head=("name", "", "what it is"))
         return OK

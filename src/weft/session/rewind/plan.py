@@ -220,9 +220,13 @@ def _conflict(span: PathSpan, present: FileSide) -> str:
     if not span.left.agrees(present):
         if not present.exists:
             return "it was removed since"
-        return "it was changed since" if span.left.exists else "somebody else has made it since"
+        return (
+            "it was changed since"
+            if span.left.exists
+            else "it was created outside the session since"
+        )
     if not span.is_certain:
-        return "it may have been changed by somebody else: it changed while nobody could tell"
+        return "it may have been changed outside the session: its changes could not be observed"
     return ""
 
 
@@ -238,7 +242,11 @@ def action_for(present: FileSide, target: FileSide) -> RewindAction:
 
 
 def _remark(span: PathSpan) -> str:
-    return "takes back what somebody else changed in between, too" if span.others_between else ""
+    return (
+        "also takes back what was changed outside the session in between"
+        if span.others_between
+        else ""
+    )
 
 
 def _without_other_things(step: RewindStep, steps: Mapping[str, RewindStep]) -> RewindStep:
@@ -290,4 +298,4 @@ def told_to_model(steps: Sequence[RewindStep]) -> str:
     """What the model has to know when files went back and the conversation did not."""
     paths = [step.path for step in steps if step.acts and not step.target.is_folder]
     shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
-    return f"The person has put files back to what they were earlier: {shown}. Read them again before you rely on them."
+    return f"The user has put files back to what they were earlier: {shown}. Read them again before you rely on them."

@@ -40,7 +40,7 @@ class AskTool(Tool):
 
     name = "ask"
     description = (
-        "Ask the person a question and wait for the answer. Only for what you cannot find out with the other tools and should not "
+        "Ask the user a question and wait for the answer. Only for what you cannot find out with the other tools and should not "
         "decide yourself; do not use it to ask for permission, which is asked for where it is needed."
     )
     schema = schema_of(AskArguments)
@@ -51,7 +51,7 @@ class AskTool(Tool):
         given = parse(AskArguments, args)
 
         async def run() -> ToolOutcome:
-            raise FinalToolError("nobody can be asked here; decide for yourself, and say so")
+            raise FinalToolError("there is no user to ask here; decide for yourself, and say so")
 
         return PreparedCall(
             action=ToolAction(

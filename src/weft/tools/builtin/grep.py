@@ -155,7 +155,7 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
     result = await context.runner.run(command)
     if result.output.startswith(_BAD_PATTERN):
         reason = result.output.removeprefix(_BAD_PATTERN).strip()
-        raise FinalToolError(f"the pattern is no regular expression: {reason}")
+        raise FinalToolError(f"the pattern is not a regular expression: {reason}")
     return result
 
 

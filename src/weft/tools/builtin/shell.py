@@ -55,7 +55,7 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
     outside_sandbox: Annotated[
         bool,
         Meta(
-            description="Run it outside the sandbox, with the network and the whole disk. The person is asked each time; only "
+            description="Run it outside the sandbox, with the network and the whole disk. The user is asked each time; only "
             "where it cannot work inside."
         ),
     ] = False

@@ -425,7 +425,7 @@ class FileIndex:
         try:
             name.encode()
         except UnicodeEncodeError:
-            self._leave_out(os.fsencode(full).decode(errors="replace"), "its name is no text")
+            self._leave_out(os.fsencode(full).decode(errors="replace"), "its name is not text")
             return True
         return False
 

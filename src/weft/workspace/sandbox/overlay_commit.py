@@ -286,11 +286,11 @@ class OverlayCommit:
                 self._refused,
             ),
             (
-                "These files were changed by somebody else while the command ran, and theirs was kept",
+                "These files were changed outside the sandbox while the command ran, and that version was kept",
                 self._lost,
             ),
             (
-                "These files were changed by somebody else while the command ran; both changes were merged",
+                "These files were changed outside the sandbox while the command ran; both changes were merged",
                 self._merged,
             ),
             ("These changes could not be carried over", self._failed),

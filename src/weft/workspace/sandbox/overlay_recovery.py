@@ -68,7 +68,7 @@ class RecoveredCommand(msgspec.Struct, frozen=True, kw_only=True):
         if self.finished:
             said += f"; its changes were put into the project ({_listed(self.finished)})"
         if self.left:
-            said += f"; changed by somebody else since, and left alone: {_listed(self.left)}"
+            said += f"; changed outside the sandbox since, and left alone: {_listed(self.left)}"
         return f"{said}."
 
 

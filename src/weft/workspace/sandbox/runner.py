@@ -79,7 +79,7 @@ WALLS = (
 
 NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
-    "What they change is found out afterwards and told; nothing is held back. `weft doctor` says more."
+    "What they change is found out afterwards and reported; nothing is held back. `weft doctor` says more."
 )
 _NO_LANDLOCK = "is not in this kernel: named pipes outside can be written to"
 
@@ -179,21 +179,21 @@ class ProcessSandbox:
         return SandboxReport(is_available=True, layers=self._layers(""))
 
     def _layers(self, reason: str) -> tuple[SandboxLayer, ...]:
-        network = "on" if self.options.network else "off"
-        sockets = "allowed" if self.options.unix_sockets else "refused"
+        network = "allowed" if self.options.network else "blocked"
+        sockets = "allowed" if self.options.unix_sockets else "blocked"
         has_landlock = self._keeper is not None and self._keeper.has_landlock
         return (
             SandboxLayer(name="bubblewrap", works=self._is_up, detail=self._broken),
             SandboxLayer(name="overlay", works=not reason, detail=reason),
             SandboxLayer(
-                name="system call filter",
+                name="seccomp",
                 works=self._is_known_machine,
                 detail=f"unix sockets {sockets}",
             ),
             SandboxLayer(
                 name="landlock",
                 works=has_landlock,
-                detail="named pipes outside refused" if has_landlock else _NO_LANDLOCK,
+                detail="named pipes outside blocked" if has_landlock else _NO_LANDLOCK,
             ),
             SandboxLayer(name="network", works=True, detail=network),
         )
@@ -671,7 +671,7 @@ def _unfit(roots: Sequence[str]) -> str:
     """Why an overlay over these folders would not show what is in them; empty when it would."""
     for root in roots:
         if root == "/":
-            return "the whole disk is no project"
+            return "the whole disk is not a project"
         about = os.stat(root)
         if about.st_uid != os.geteuid():
             return f"{root} belongs to another user"
