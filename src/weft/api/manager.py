@@ -15,7 +15,7 @@ from weft.api.options import SessionDefaults, ToolSelection
 from weft.api.session import Session, open_handle
 from weft.api.session_start import StartRequest, start
 from weft.config.paths import absolute
-from weft.errors import AmbiguousId, UsageError
+from weft.errors import UsageError
 from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
 from weft.providers import Model
@@ -158,17 +158,16 @@ class SessionManager:
 
     async def find_session(self, session_id: str) -> Session | None:
         """The running session of this id or unique prefix; None when none runs."""
-        exact = self._registry.running(SessionId(session_id))
-        if exact is not None:
-            return open_handle(self._host, exact)
-        matches = [
-            port
-            for port in self._registry.ports.values()
-            if port.is_open and port.session_id.startswith(session_id)
-        ]
-        if len(matches) > 1:
-            raise AmbiguousId(session_id, tuple(port.session_id for port in matches))
-        return open_handle(self._host, matches[0]) if matches else None
+        port = self._registry.running_with_prefix(session_id)
+        return None if port is None else open_handle(self._host, port)
+
+    async def resolve_id(self, session_id: str) -> SessionId:
+        """The whole id for an id or a unique prefix, which may lack its `ses_`; nothing is started.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have it.
+        """
+        return await self._registry.resolved(session_id)
 
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""

@@ -10,7 +10,7 @@ from weft.api.manager import ExportFormat
 from weft.api.session import Session
 from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
-from weft.errors import AmbiguousId, UsageError
+from weft.errors import AmbiguousId, SessionNotFound, UsageError
 from weft.ids import SessionId
 from weft.messages import parse_model_name
 from weft.permissions import our_tool_name, taken_away, why_unenforceable
@@ -258,21 +258,15 @@ async def find_id(app: App, given: str) -> SessionId:
     Raises:
         SessionNotFound, AmbiguousId: no session, or several, have it.
     """
-    exact = SessionId(given)
-    if await app.store.last_seq(exact):
-        return exact
-    matches = await app.store.ids_with_prefix(given)
-    if not matches and not given.startswith("ses_"):
-        matches = await app.store.ids_with_prefix(f"ses_{given}")
-    if not matches:
+    try:
+        return await app.sessions.resolve_id(given)
+    except SessionNotFound:
         matches = await _titled(app, given)
-    if len(matches) > 1:
-        raise AmbiguousId(given, tuple(matches))
-    if not matches:
-        from weft.errors import SessionNotFound
-
-        raise SessionNotFound(given)
-    return matches[0]
+        if len(matches) > 1:
+            raise AmbiguousId(given, tuple(matches)) from None
+        if not matches:
+            raise
+        return matches[0]
 
 
 async def _titled(app: App, given: str) -> list[SessionId]:

@@ -6,7 +6,7 @@ one that another living process owns is reached through that process.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,6 +45,17 @@ if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
 
 TITLE_LENGTH = 60
 """Characters of a title that is made from the first prompt."""
+
+
+def only_match(given: str, matches: Sequence[SessionId]) -> SessionId | None:
+    """The one session that fits what was given; None when none does.
+
+    Raises:
+        AmbiguousId: several fit.
+    """
+    if len(matches) > 1:
+        raise AmbiguousId(given, tuple(matches))
+    return matches[0] if matches else None
 
 
 class SessionRegistry:
@@ -343,20 +354,34 @@ class SessionRegistry:
         return await self.stores.find(session_id) is not None
 
     async def resolved(self, given: str) -> SessionId:
-        """The whole id for an id or a unique prefix.
+        """The whole id for an id or a unique prefix, which may lack its `ses_`.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
+        # The exact id first: one id may be the beginning of another, and is then not ambiguous.
         exact = SessionId(given)
         if exact in self.ports or await self.is_stored(exact):
             return exact
-        matches = await self.stores.ids_with_prefix(given) if given else []
-        if not matches:
-            raise SessionNotFound(given)
-        if len(matches) > 1:
-            raise AmbiguousId(given, tuple(matches))
-        return matches[0]
+        for prefix in (given, f"ses_{given}") if given else ():
+            found = only_match(given, await self.stores.ids_with_prefix(prefix))
+            if found is not None:
+                return found
+        raise SessionNotFound(given)
+
+    def running_with_prefix(self, prefix: str) -> SessionPort | None:
+        """The open session of this id or unique prefix; None when none is.
+
+        Raises:
+            AmbiguousId: several have it.
+        """
+        exact = self.running(SessionId(prefix))
+        if exact is not None:
+            return exact
+        ports = self.ports.values()
+        matches = [p.session_id for p in ports if p.is_open and p.session_id.startswith(prefix)]
+        found = only_match(prefix, matches)
+        return None if found is None else self.ports[found]
 
     async def state_of(self, session_id: SessionId) -> SessionState:
         """The state of a session, open or not; only to be read."""

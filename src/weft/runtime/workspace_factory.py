@@ -63,7 +63,7 @@ class WorkspaceFactory:
             folder=self._places.home / "files" if is_lasting else None,
             skip=(str(self._places.home),),
             # To watch a whole home folder would take more inotify watches and room than there are.
-            unwatched=f"{project} is no project" if is_home else "",
+            unwatched=f"{project} is not a project" if is_home else "",
         )
         return FileHistoryRunner(project, self._added, self.runner, places)
 
