@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.source import SRC, parsed, python_files
 from weft.thinking import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)
@@ -13,6 +16,7 @@ available = st.lists(st.sampled_from(THINKING_LEVELS[1:]), unique=True, max_size
     lambda found: tuple(sorted(found, key=THINKING_LEVELS.index))
 )
 order = THINKING_LEVELS.index
+NAMED: set[object] = {"minimal", "low", "medium", "high", "xhigh", "max"}
 
 
 def test_the_levels_go_from_the_vendors_own_over_the_least_to_the_most() -> None:
@@ -81,3 +85,15 @@ def test_the_nearest_level_thinks_if_asked_to_and_is_the_cheaper_of_two(
     wanted: ThinkingLevel, has: tuple[ThinkingLevel, ...], used: ThinkingLevel
 ) -> None:
     assert nearest_level(wanted, has) == used
+
+
+def test_there_is_no_second_list_of_the_levels() -> None:
+    """A vendor's encoder may map levels to budgets of its own; a plain list of them is a copy."""
+    lists = {
+        str(file.relative_to(SRC))
+        for file in python_files()
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Tuple | ast.List | ast.Set)
+        and len({each.value for each in node.elts if isinstance(each, ast.Constant)} & NAMED) > 2
+    }
+    assert lists == {"thinking.py"}

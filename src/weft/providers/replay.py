@@ -24,6 +24,7 @@ import msgspec
 from weft import errors
 from weft.clock import Clock, SystemClock
 from weft.errors import ProviderError, ProviderUnavailable, RequestRefused, UsageError
+from weft.file_io import write_all
 from weft.providers.base import (
     Model,
     ModelInfo,
@@ -138,7 +139,7 @@ def _append(path: Path, recording: RecordedCall) -> None:
     line = msgspec.json.encode(recording) + b"\n"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        os.write(handle, line)
+        write_all(handle, line)
     finally:
         os.close(handle)
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
+from weft.file_io import write_all
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.os_errors import refusal
@@ -262,13 +263,6 @@ def read_all(fd: int, most: int) -> bytes:
         chunks.append(os.read(fd, min(left, _CHUNK)))
         left -= len(chunks[-1])
     return b"".join(chunks)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of it."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 # --- temporary files -------------------------------------------------------------------------

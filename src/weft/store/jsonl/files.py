@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.errors import StoreUnavailable
+from weft.file_io import write_all
 from weft.store.fsync import make_durable_folder, sync_folder
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -33,13 +34,6 @@ def unavailable(error: OSError, what: Path) -> StoreUnavailable:
     return StoreUnavailable(
         f"the store cannot use {where}: {error.strerror or error}, nothing was written"
     )
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte; the system may take fewer than it was given."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def replace(path: Path, data: bytes, *, durable: bool) -> None:

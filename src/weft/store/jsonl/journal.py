@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import msgspec
 
 from weft import faults
+from weft.file_io import write_all
 from weft.store.fsync import sync_folder
-from weft.store.jsonl.files import write_all
 from weft.store.jsonl.paths import JsonlPaths
 
 BEFORE_WRITE = faults.point("store.jsonl.before_write")

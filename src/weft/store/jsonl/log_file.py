@@ -22,9 +22,9 @@ from typing import NamedTuple
 import msgspec
 
 from weft.errors import Corrupt
+from weft.file_io import write_all
 from weft.ids import BlobId
 from weft.store.base import Append, Record, SearchText, SessionRow
-from weft.store.jsonl.files import write_all
 
 _BLOB_NAME = re.compile(rb"[0-9a-f]{64}")
 

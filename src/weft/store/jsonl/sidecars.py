@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from weft.errors import Corrupt
+from weft.file_io import write_all
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store.base import Draft, DraftChunk, Owner, Snapshot
 from weft.store.drafts import joined_draft
@@ -65,7 +66,7 @@ def save_draft(ground: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
     make_durable_folder(path.parent)
     fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
-        files.write_all(fd, msgspec.json.encode(stored) + b"\n")
+        write_all(fd, msgspec.json.encode(stored) + b"\n")
     finally:
         os.close(fd)
 

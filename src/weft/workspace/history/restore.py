@@ -18,6 +18,7 @@ from contextlib import suppress
 
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
+from weft.file_io import write_all
 from weft.ids import BlobId
 from weft.workspace.atomic_write import (
     KEPT_BYTES,
@@ -28,7 +29,6 @@ from weft.workspace.atomic_write import (
     rename_new,
     sweep,
     temporary,
-    write_all,
 )
 from weft.workspace.base import FileImage
 from weft.workspace.disk_threads import DiskThreads

@@ -22,6 +22,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import RetryableToolError, WeftError
+from weft.file_io import write_all
 
 START_SECONDS = 10.0
 """How long bubblewrap and the keeper may take to start; a busy machine is slow, a broken one never answers."""
@@ -184,7 +185,7 @@ class Cell:
     def _hand(self, verb: bytes, data: bytes, descriptors: Sequence[int]) -> None:
         paper = os.memfd_create("paper", os.MFD_CLOEXEC)
         try:
-            _write_all(paper, data)
+            write_all(paper, data)
             if self._channel is not None:
                 _send(self._channel, verb, (paper, *descriptors))
         except OSError:
@@ -277,7 +278,7 @@ class Keeper:
         cell = self._cells[name] = Cell(self, name, ours)
         paper = os.memfd_create("paper", os.MFD_CLOEXEC)
         try:
-            _write_all(paper, charter.encoded())
+            write_all(paper, charter.encoded())
             self.send(b"cell\0" + name, (paper, theirs.fileno()))
         finally:
             os.close(paper)
@@ -336,12 +337,6 @@ class Keeper:
 def _send(channel: socket.socket, packet: bytes, descriptors: Sequence[int]) -> None:
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
     channel.sendmsg([packet], [rights] if descriptors else [])
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 SWITCH = "--disable-userns"

@@ -21,6 +21,7 @@ from contextlib import suppress
 
 import msgspec
 
+from weft.file_io import write_all
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile
 from weft.workspace.safe_open import open_beneath, open_folder
@@ -140,9 +141,7 @@ def _copy_content(given: int, made: int, size: int) -> None:
         os.lseek(given, start, os.SEEK_SET)
         os.lseek(made, start, os.SEEK_SET)
         while start < end and (chunk := os.read(given, min(_CHUNK, end - start))):
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(made, view) :]
+            write_all(made, chunk)
             start += len(chunk)
         start = end
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
+from weft.file_io import write_all
 from weft.workspace.sandbox.overlay_changes import is_empty
 
 LOCK = "lock"
@@ -119,7 +120,7 @@ class ScratchFolder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         fd = os.open(f"{place.folder}/{JOB}", flags, 0o600)
         try:
-            os.write(fd, msgspec.json.encode(job))
+            write_all(fd, msgspec.json.encode(job))
         finally:
             os.close(fd)
 

@@ -1,0 +1,52 @@
+"""File descriptors: everything is written, or it is an error."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.source import SRC, parsed, python_files
+from weft.file_io import write_all
+
+LIMITED = """
+import errno, os, resource, sys
+from weft.file_io import write_all
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+assert os.write(fd, b"a" * 90) == 90
+try:
+    write_all(fd, b"b" * 20)
+except OSError as error:
+    sys.exit(0 if error.errno == errno.EFBIG else 1)
+sys.exit(2)
+"""
+
+
+def test_a_write_that_the_system_cuts_short_is_an_error_and_not_silence(tmp_path: Path) -> None:
+    """The first call takes the ten bytes that fit, and returns as if all was well."""
+    done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path / "f"], check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "f").read_bytes() == b"a" * 90 + b"b" * 10
+
+
+def test_all_bytes_arrive(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / "f", os.O_WRONLY | os.O_CREAT)
+    data = bytes(range(256)) * 10_000
+    write_all(fd, data)
+    write_all(fd, b"")
+    os.close(fd)
+    assert (tmp_path / "f").read_bytes() == data
+
+
+def test_there_is_no_second_way_to_write_all() -> None:
+    """The loop `view = view[os.write(fd, view) :]` stands in one file, whatever its name."""
+    loops = {
+        str(file.relative_to(SRC))
+        for file in python_files()
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Slice) and "os.write(" in ast.unparse(node)
+    }
+    assert loops == {"file_io.py"}
