@@ -307,7 +307,9 @@ def test_anthropic_gets_reasoning_back_that_a_model_did_by_default() -> None:
 def test_anthropic_drops_reasoning_whose_conversation_changed_instead_of_refusing(
     model: str, address: str, is_bound: bool
 ) -> None:
-    wire = AnthropicWire(ProviderAccess(key="k", base_url=address))
+    wire = AnthropicWire(
+        ProviderAccess(key="k", base_url=address), "anthropic", shipped().vendor("anthropic")
+    )
     sent = wire.http(ask(model, user("a"), thinking="high"), info("anthropic", model))
     thinking = msgspec.json.decode(sent.body)["thinking"]
     assert ("anthropic-beta", BINDING_BETA) in sent.headers or not is_bound

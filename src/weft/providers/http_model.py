@@ -15,15 +15,18 @@ import anyio
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import ProviderUnavailable, RequestRefused
+from weft.errors import AuthFailed, ProviderUnavailable, RequestRefused
 from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
-from weft.providers.catalogue import ModelCatalogue
+from weft.providers.catalogue import CatalogueProvider, ModelCatalogue
+from weft.providers.credentials import ProviderAccess
 from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
 PATIENCE_SECONDS: Final = 600.0
 """How long a stream may send nothing but signs of life."""
+MAX_LIST: Final = 4 * 1024 * 1024
+"""Bytes of a list of models that are read."""
 _DRAIN_SECONDS: Final = 0.25
 
 
@@ -84,6 +87,40 @@ class VendorProtocol(Protocol):
     def frames(self) -> FrameSplitter:
         """How the stream is cut into events."""
         ...
+
+
+class RemoteVendor(VendorProtocol):
+    """A vendor that is reached by an address and a key; the base of all but the embedded one."""
+
+    def __init__(
+        self,
+        access: ProviderAccess,
+        provider: str,
+        catalogue: CatalogueProvider,
+    ) -> None:
+        """`catalogue` is what is known of the provider: its address, and whether it is free."""
+        self.provider = provider
+        self.secret = access.key
+        self._access = access
+
+    def frames(self) -> FrameSplitter:
+        return event_frames()
+
+    def models_request(self) -> HttpRequest | None:
+        """The request for the models that are there; None where the catalogue lists them."""
+        return None
+
+    def model_names(self, body: bytes) -> list[str]:
+        """The names in the answer to `models_request`."""
+        return []
+
+    def _key(self, variable: str, login: str) -> str:
+        if not self._access.key:
+            raise AuthFailed(
+                f"there is no key for {self.provider}; set {variable}, "
+                f"or run `weft auth login {login}`"
+            )
+        return self._access.key
 
 
 class HttpModel(Model):
@@ -171,7 +208,7 @@ class HttpProvider(Provider):
 
     def __init__(
         self,
-        wire: VendorProtocol,
+        wire: RemoteVendor,
         transport: HttpTransport,
         catalogue: ModelCatalogue,
         *,
@@ -189,18 +226,28 @@ class HttpProvider(Provider):
         return HttpModel(info, self._wire, self._transport, clock=self._clock)
 
     async def models(self) -> list[ModelInfo]:
-        """What the catalogue lists."""
-        return self._catalogue.models(self.name)
+        """What the server says it has, where it can be asked; else what the catalogue lists."""
+        request = self._wire.models_request()
+        if request is None:
+            return self._catalogue.models(self.name)
+        try:
+            async with self._transport.send(request) as reply:
+                body = await _bounded(reply, MAX_LIST)
+        except ProviderUnavailable:
+            # No server runs: that is no error, a list of models is shown before one is started.
+            return []
+        return [self._catalogue.info(self.name, name) for name in self._wire.model_names(body)]
 
     async def aclose(self) -> None:
         """The transport is the application's; there is nothing of our own to close."""
 
 
-async def _bounded(reply: HttpReply) -> bytes:
-    """The body of a refusal, as far as it is of interest; one that breaks off is taken as far as it came."""
+async def _bounded(reply: HttpReply, most: int = MAX_BODY) -> bytes:
+    """The body of a refusal, as far as it is of interest; one that breaks off is taken as far as it
+    came."""
     body = bytearray()
     try:
-        while len(body) < MAX_BODY and (data := await reply.read()):
+        while len(body) < most and (data := await reply.read()):
             body += data
     except ProviderUnavailable:
         pass

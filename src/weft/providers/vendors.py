@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weft.clock import Clock
 from weft.providers.base import Provider
@@ -12,12 +12,15 @@ from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import ProviderAccess
 from weft.transport import HttpTransport
 
+if TYPE_CHECKING:
+    from weft.providers.http_model import RemoteVendor
+
 ADAPTERS: Final[Mapping[str, str]] = {
-    "anthropic": "anthropic.stream:provider",
-    "openai": "openai.stream:provider",
-    "openai-chat": "openai_chat.stream:provider",
-    "google": "google.stream:provider",
-    "ollama": "ollama.stream:OllamaProvider",
+    "anthropic": "anthropic.stream:AnthropicWire",
+    "openai": "openai.stream:ResponsesWire",
+    "openai-chat": "openai_chat.stream:ChatWire",
+    "google": "google.stream:GeminiWire",
+    "ollama": "ollama.stream:OllamaWire",
 }
 """Vendors with an adapter of their own; every other name speaks Chat Completions."""
 
@@ -72,16 +75,11 @@ def make_provider(
     Raises:
         UsageError: it has no adapter, and no address to speak Chat Completions with.
     """
-    if name in ADAPTERS:
-        provider: Provider = _adapter(name)(access, transport, catalogue, clock=clock)
-        return provider
-    compatible: Provider = _adapter("openai-chat")(
-        access, transport, catalogue, name=name, clock=clock
-    )
-    return compatible
+    from weft.providers.http_model import (
+        HttpProvider,
+    )  # with the first vendor: it costs start-up time
 
-
-def _adapter(name: str) -> Callable[..., Any]:
-    module, _, found = ADAPTERS[name].partition(":")
-    adapter: Callable[..., Any] = getattr(import_module(f"weft.providers.{module}"), found)
-    return adapter
+    module, _, found = ADAPTERS.get(name, ADAPTERS["openai-chat"]).partition(":")
+    vendor: Callable[..., RemoteVendor] = getattr(import_module(f"weft.providers.{module}"), found)
+    wire = vendor(access, name, catalogue.vendor(name))
+    return HttpProvider(wire, transport, catalogue, clock=clock)

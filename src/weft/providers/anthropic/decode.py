@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
@@ -20,6 +19,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.usage import ANTHROPIC_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
@@ -29,13 +29,6 @@ _REASONS: dict[str, StopReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
 }
-
-
-class _Tokens(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
 
 
 class _StopDetails(msgspec.Struct):
@@ -65,7 +58,7 @@ class _Block(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    usage: _Tokens | None = None
+    usage: dict[str, Any] | None = None
 
 
 class _Event(msgspec.Struct):
@@ -74,7 +67,7 @@ class _Event(msgspec.Struct):
     delta: _Delta | None = None
     content_block: _Block | None = None
     message: _Message | None = None
-    usage: _Tokens | None = None
+    usage: dict[str, Any] | None = None
     error: Any = None
 
 
@@ -105,7 +98,7 @@ class AnthropicDecoder(StreamDecoder):
         self._secret = secret
         self._blocks: dict[int, _Open] = {}
         self._calls = 0
-        self._tokens = _Tokens()
+        self._report: dict[str, Any] = {}
         self._reason: str | None = None
         self._why = ""
 
@@ -189,21 +182,13 @@ class AnthropicDecoder(StreamDecoder):
             return (CallArgs(block.call, whole),)
         return ()
 
-    def _usage(self, seen: _Tokens | None) -> Iterable[StreamEvent]:
-        """Counts so far: a later event repeats some of the fields, with larger numbers."""
-        if seen is None:
+    def _usage(self, report: dict[str, Any] | None) -> Iterable[StreamEvent]:
+        if report is None:
             return ()
-        for field in seen.__struct_fields__:
-            if (count := getattr(seen, field)) is not None:
-                setattr(self._tokens, field, count)
-        tokens = self._tokens
-        usage = Usage(
-            input_tokens=tokens.input_tokens or 0,
-            output_tokens=tokens.output_tokens or 0,
-            cache_read_tokens=tokens.cache_read_input_tokens or 0,
-            cache_write_tokens=tokens.cache_creation_input_tokens or 0,
-        )
-        return (UsageSeen(usage),)
+        # Counts so far: the last event repeats some of the fields with larger numbers, and leaves
+        # out or nulls the others, which still hold.
+        self._report.update((name, count) for name, count in report.items() if count is not None)
+        return (UsageSeen(read_usage(self._report, ANTHROPIC_USAGE)),)
 
     def _finish(self) -> Iterable[StreamEvent]:
         self.is_finished = True

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from weft.clock import Clock
-from weft.errors import AuthFailed
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import ModelCatalogue
-from weft.providers.credentials import ProviderAccess, as_json, joined
-from weft.providers.http_model import (
-    FrameSplitter,
-    HttpProvider,
-    StreamDecoder,
-    VendorProtocol,
-    event_frames,
-)
+from weft.providers.credentials import as_json, joined
+from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
-from weft.transport import HttpRequest, HttpTransport
+from weft.transport import HttpRequest
 
 BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 
 
-class AnthropicWire(VendorProtocol):
+class AnthropicWire(RemoteVendor):
     """The Messages API over HTTP."""
-
-    def __init__(self, access: ProviderAccess, provider: str = "anthropic") -> None:
-        self.provider = provider
-        self.secret = access.key
-        self._access = access
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        if not access.key:
-            raise AuthFailed(
-                "there is no key for anthropic; set ANTHROPIC_API_KEY, or run `weft auth login anthropic`"
-            )
+        key = self._key("ANTHROPIC_API_KEY", login="anthropic")
         url = joined(access.base_url or BASE_URL, "/v1/messages")
         # Servers that only speak like it refuse fields that they do not know.
         body = encode(request, info, is_vendor=url.startswith(f"{BASE_URL}/"))
@@ -47,7 +30,7 @@ class AnthropicWire(VendorProtocol):
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
                 ("anthropic-version", VERSION),
-                ("x-api-key", access.key),
+                ("x-api-key", key),
                 *((("anthropic-beta", BINDING_BETA),) if is_bound else ()),
                 *access.headers,
             ),
@@ -57,17 +40,3 @@ class AnthropicWire(VendorProtocol):
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         return AnthropicDecoder(self.provider, real_names(request.tools), self.secret)
-
-    def frames(self) -> FrameSplitter:
-        return event_frames()
-
-
-def provider(
-    access: ProviderAccess,
-    transport: HttpTransport,
-    catalogue: ModelCatalogue,
-    *,
-    clock: Clock | None = None,
-) -> HttpProvider:
-    """Claude."""
-    return HttpProvider(AnthropicWire(access), transport, catalogue, clock=clock)

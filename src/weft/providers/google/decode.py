@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
@@ -23,6 +22,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.usage import GEMINI_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
     "STOP": "stop",
@@ -59,20 +59,13 @@ class _Candidate(msgspec.Struct, rename="camel"):
     finish_message: str = ""
 
 
-class _Tokens(msgspec.Struct, rename="camel"):
-    prompt_token_count: int = 0
-    candidates_token_count: int = 0
-    thoughts_token_count: int = 0
-    cached_content_token_count: int = 0
-
-
 class _Feedback(msgspec.Struct, rename="camel"):
     block_reason: str = ""
 
 
 class _Chunk(msgspec.Struct, rename="camel"):
     candidates: list[_Candidate] | None = None
-    usage_metadata: _Tokens | None = None
+    usage_metadata: dict[str, Any] | None = None
     prompt_feedback: _Feedback | None = None
     error: Any = None
 
@@ -112,7 +105,7 @@ class GeminiDecoder(StreamDecoder):
         if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
             self._block_reason = chunk.prompt_feedback.block_reason
         if chunk.usage_metadata is not None:
-            events.append(UsageSeen(_usage(chunk.usage_metadata)))
+            events.append(UsageSeen(read_usage(chunk.usage_metadata, GEMINI_USAGE)))
         return events
 
     def end(self) -> Iterable[StreamEvent]:
@@ -162,13 +155,3 @@ class GeminiDecoder(StreamDecoder):
         args = bytes(call.args).decode("utf-8", "replace")
         events.append(CallStarted(index=index, name=real, provider_id=call.id, signature=signature))
         events.append(CallArgs(index, "{}" if args in ("", "null") else args))
-
-
-def _usage(tokens: _Tokens) -> Usage:
-    cached = tokens.cached_content_token_count
-    return Usage(
-        input_tokens=max(0, tokens.prompt_token_count - cached),
-        output_tokens=tokens.candidates_token_count + tokens.thoughts_token_count,
-        cache_read_tokens=cached,
-        reasoning_tokens=tokens.thoughts_token_count,
-    )

@@ -4,40 +4,23 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from weft.clock import Clock
-from weft.errors import AuthFailed
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import ModelCatalogue
-from weft.providers.credentials import ProviderAccess, as_json, joined
+from weft.providers.credentials import as_json, joined
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode
-from weft.providers.http_model import (
-    FrameSplitter,
-    HttpProvider,
-    StreamDecoder,
-    VendorProtocol,
-    event_frames,
-)
+from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
-from weft.transport import HttpRequest, HttpTransport
+from weft.transport import HttpRequest
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 
 
-class GeminiWire(VendorProtocol):
+class GeminiWire(RemoteVendor):
     """`generateContent` over HTTP."""
-
-    def __init__(self, access: ProviderAccess, provider: str = "google") -> None:
-        self.provider = provider
-        self.secret = access.key
-        self._access = access
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        if not access.key:
-            raise AuthFailed(
-                "there is no key for google; set GEMINI_API_KEY, or run `weft auth login google`"
-            )
+        key = self._key("GEMINI_API_KEY", login="google")
         model = quote(request.model, safe="/")
         place = model if "/" in model else f"models/{model}"
         return HttpRequest(
@@ -47,7 +30,7 @@ class GeminiWire(VendorProtocol):
             headers=(
                 ("content-type", "application/json"),
                 # In a header, not in the address: addresses end up in logs.
-                ("x-goog-api-key", access.key),
+                ("x-goog-api-key", key),
                 *access.headers,
             ),
             body=as_json(encode(request, info)),
@@ -56,17 +39,3 @@ class GeminiWire(VendorProtocol):
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         return GeminiDecoder(self.provider, real_names(request.tools), self.secret)
-
-    def frames(self) -> FrameSplitter:
-        return event_frames()
-
-
-def provider(
-    access: ProviderAccess,
-    transport: HttpTransport,
-    catalogue: ModelCatalogue,
-    *,
-    clock: Clock | None = None,
-) -> HttpProvider:
-    """Gemini."""
-    return HttpProvider(GeminiWire(access), transport, catalogue, clock=clock)

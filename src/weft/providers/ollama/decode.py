@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from weft.errors import ProviderUnavailable
-from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
@@ -26,6 +25,7 @@ from weft.providers.http_model import (
     decoded,
     error_in_stream,
 )
+from weft.providers.usage import OLLAMA_USAGE, read_usage
 from weft.transport import MAX_EVENT
 
 
@@ -48,8 +48,8 @@ class _Line(msgspec.Struct):
     message: _Message | None = None
     done: bool = False
     done_reason: str = ""
-    prompt_eval_count: int = 0
-    eval_count: int = 0
+    prompt_eval_count: Any = None
+    eval_count: Any = None
     error: Any = None
 
 
@@ -127,7 +127,8 @@ class OllamaDecoder(StreamDecoder):
 
     def _finish(self, line: _Line) -> list[StreamEvent]:
         self.is_finished = True
-        usage = Usage(input_tokens=line.prompt_eval_count, output_tokens=line.eval_count)
+        # The counts stand in the last line itself, among the rest.
+        usage = read_usage(msgspec.structs.asdict(line), OLLAMA_USAGE)
         if line.done_reason == "length":
             return [UsageSeen(usage), StreamFinished(reason="length", detail="length")]
         return [UsageSeen(usage), StreamFinished(reason="tool_calls" if self._calls else "stop")]

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
@@ -20,22 +19,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
-
-
-class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class _Tokens(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
+from weft.providers.usage import RESPONSES_USAGE, read_usage
 
 
 class _Incomplete(msgspec.Struct):
@@ -43,7 +27,7 @@ class _Incomplete(msgspec.Struct):
 
 
 class _Response(msgspec.Struct):
-    usage: _Tokens | None = None
+    usage: dict[str, Any] | None = None
     error: Any = None
     incomplete_details: _Incomplete | None = None
 
@@ -160,7 +144,7 @@ class ResponsesDecoder(StreamDecoder):
         self.is_finished = True
         events: list[StreamEvent] = []
         if response.usage is not None:
-            events.append(UsageSeen(_usage(response.usage)))
+            events.append(UsageSeen(read_usage(response.usage, RESPONSES_USAGE)))
         cut = (response.incomplete_details or _Incomplete()).reason or ""
         events.append(StreamFinished(reason=self._reason(cut), detail=cut))
         return events
@@ -171,15 +155,3 @@ class ResponsesDecoder(StreamDecoder):
         if self._calls:
             return "tool_calls"
         return "refusal" if self._refused else "stop"
-
-
-def _usage(tokens: _Tokens) -> Usage:
-    details = tokens.input_tokens_details or _InputDetails()
-    cached, written = details.cached_tokens or 0, details.cache_write_tokens or 0
-    return Usage(
-        input_tokens=max(0, (tokens.input_tokens or 0) - cached - written),
-        output_tokens=tokens.output_tokens or 0,
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=(tokens.output_tokens_details or _OutputDetails()).reasoning_tokens or 0,
-    )

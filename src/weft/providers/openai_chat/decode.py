@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from weft.messages import Usage
 from weft.providers.base import (
     CallArgs,
     CallStarted,
@@ -20,6 +19,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.usage import CHAT_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -60,26 +60,9 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class _Tokens(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
-
-
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Tokens | None = None
+    usage: dict[str, Any] | None = None
     error: Any = None
 
 
@@ -129,7 +112,7 @@ class ChatDecoder(StreamDecoder):
             if choice.finish_reason:
                 self._reason = choice.finish_reason
         if chunk.usage is not None:
-            events.append(UsageSeen(_usage(chunk.usage)))
+            events.append(UsageSeen(read_usage(chunk.usage, CHAT_USAGE)))
         return events
 
     def end(self) -> Iterable[StreamEvent]:
@@ -227,17 +210,3 @@ def _pieces(content: Any) -> list[tuple[str, str]]:
         elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
             found.append(("", piece["text"]))
     return found
-
-
-def _usage(tokens: _Tokens) -> Usage:
-    details = tokens.prompt_tokens_details or _InputDetails()
-    cached = details.cached_tokens or tokens.prompt_cache_hit_tokens or 0
-    written = details.cache_write_tokens or 0
-    return Usage(
-        input_tokens=max(0, (tokens.prompt_tokens or 0) - cached - written),
-        output_tokens=tokens.completion_tokens or 0,
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=(tokens.completion_tokens_details or _OutputDetails()).reasoning_tokens
-        or 0,
-    )
