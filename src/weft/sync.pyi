@@ -32,7 +32,7 @@ from weft.store import SessionRow, Store
 from weft.tools import Tool
 from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage
 from weft.view.tree import TreeView
-from weft.workspace.sandbox.runner import SandboxReport
+from weft.workspace.sandbox.machine import SandboxReport
 
 class Subscription:
     cursor: int

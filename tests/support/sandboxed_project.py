@@ -13,7 +13,8 @@ import pytest
 
 from weft.ids import BlobId
 from weft.workspace import BoundaryRange, LocalRunner, ProcessCommand, RunResult, SessionBoundaries
-from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions, SandboxRunner
+from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions
+from weft.workspace.sandbox.runner import SandboxRunner
 
 
 class SandboxedProject:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # loaded where a project or the person has such files: it cos
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.hooked_port import HookSource
-    from weft.workspace.sandbox.runner import SandboxReport
+    from weft.workspace.sandbox.machine import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"

@@ -10,14 +10,10 @@ from weft.config.paths import WeftPaths
 from weft.config.settings import Config
 from weft.workspace import Runner, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions, SandboxReport
 from weft.workspace.sandbox.overlay_commit import ChangeJudge
 from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle
-from weft.workspace.sandbox.runner import (
-    ProcessSandbox,
-    SandboxOptions,
-    SandboxReport,
-    SandboxRunner,
-)
+from weft.workspace.sandbox.runner import SandboxRunner
 
 
 class SandboxFactory:

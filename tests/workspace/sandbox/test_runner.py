@@ -14,7 +14,7 @@ import pytest
 from tests.support.sandboxed_project import SandboxedProject, run_and_meanwhile, sandboxed_project
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import ChangedFile, ProcessCommand, RunResult
-from weft.workspace.sandbox.runner import ProcessSandbox, SandboxOptions
+from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,8 @@ import msgspec
 
 from weft.workspace.base import ChangedFile
 from weft.workspace.history.birth_time import born
-from weft.workspace.history.index import FileIndex, ScanAbandoned, differs
+from weft.workspace.history.file_reader import differs
+from weft.workspace.history.index import FileIndex, ScanAbandoned
 from weft.workspace.history.inotify import (
     CLOSE_WRITE,
     CREATE,

@@ -10,10 +10,8 @@ changed is known.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -21,13 +19,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from weft.ids import BlobId
-from weft.workspace.atomic_write import TEMPORARY, read_all
+from weft.workspace.atomic_write import TEMPORARY
+from weft.workspace.history.file_reader import FileReader, differs, looks_like
 from weft.workspace.history.inotify import InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import IgnoreRules, ignore_of
-from weft.workspace.safe_open import open_beneath, open_folder
+from weft.workspace.safe_open import open_folder
 
 MAX_FILES = 100_000
 """Files, links and folders that are known at most; folders further down are left out and named."""
@@ -35,9 +33,6 @@ _LARGE_FOLDER = 5_000
 """A folder with more entries waits until all others are known."""
 _NAMED = 1_000
 """Names of left-out things that are remembered."""
-_RACY_NS = 50_000_000
-"""A file changed so shortly before it was read may change again without looking different."""
-_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
 class ScanAbandoned(Exception):
@@ -111,7 +106,7 @@ class FileIndex:
         self._pack = pack
         self.watcher = watcher
         """None when changes have to be looked for."""
-        self._max_file = max_file
+        self._reader = FileReader(root, self._base, pack, max_file)
         self._skip = frozenset(skip)
         self._folders: dict[str, _Folder] = {}
         self._by_watch: dict[int, str] = {}
@@ -401,11 +396,11 @@ class FileIndex:
         if old is not None and stat.S_ISDIR(old.mode):
             self._gone(path, folder, name)
             old = None
-        if old is not None and not written and _looks_like(old, about):
+        if old is not None and not written and looks_like(old, about):
             return
         if written and about.st_nlink > 1:
             self._written[about.st_ino] = None
-        new = self._read(_join(path, name), about, old)
+        new = self._reader.read(_join(path, name), about, old)
         if new is None:
             self._gone(path, folder, name)
         else:
@@ -483,76 +478,6 @@ class FileIndex:
         del self._folders[path]
         self._unwatch(path, folder)
 
-    # -- content
-
-    def _read(self, path: str, about: os.stat_result, old: FileEntry | None) -> FileEntry | None:
-        """Read what is at a path and keep it; None when it is gone by now."""
-        mode = about.st_mode
-        if stat.S_ISLNK(mode):
-            try:
-                data = os.fsencode(os.readlink(self._absolute(path)))
-            except OSError:
-                return None
-        elif not stat.S_ISREG(mode):
-            return self._without_content(path, about, "not a regular file", old)
-        elif about.st_size > self._max_file:
-            return self._without_content(path, about, "too large", old)
-        else:
-            try:
-                about, data = self._content(path)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-            except OSError:
-                return self._without_content(path, about, "unreadable", old)
-            if len(data) > self._max_file:
-                return self._without_content(path, about, "too large", old)
-        digest = BlobId(hashlib.sha256(data).hexdigest())
-        new = FileEntry(
-            mode=about.st_mode,
-            size=len(data),
-            changed=_changed(about),
-            hash=digest,
-            inode=about.st_ino,
-            links=about.st_nlink,
-        )
-        if old is not None and (old.hash, old.mode) == (digest, new.mode) and old.offset >= 0:
-            return msgspec.structs.replace(new, offset=old.offset)
-        return self._pack.put(path, new, data, old)
-
-    def _without_content(
-        self, path: str, about: os.stat_result, why_not: str, old: FileEntry | None
-    ) -> FileEntry:
-        new = FileEntry(
-            mode=about.st_mode,
-            size=about.st_size,
-            changed=about.st_mtime_ns,
-            why_not=why_not,
-            inode=about.st_ino,
-            links=about.st_nlink,
-        )
-        if new != old:
-            self._pack.mention(path, new, old)
-        return new
-
-    def _content(self, path: str) -> tuple[os.stat_result, bytes]:
-        """A regular file, read while it stands still, or at least three times."""
-        fd = open_beneath(self._base, path, _READ_FLAGS)
-        try:
-            for _ in range(3):
-                about = os.fstat(fd)
-                if not stat.S_ISREG(about.st_mode):
-                    raise FileNotFoundError(
-                        path
-                    )  # swapped since; whoever did it causes another event
-                data = read_all(fd, self._max_file + 1)
-                after = os.fstat(fd)
-                if (after.st_mtime_ns, after.st_size) == (about.st_mtime_ns, len(data)):
-                    break
-                os.lseek(fd, 0, os.SEEK_SET)
-            return after, data
-        finally:
-            os.close(fd)
-
     # -- the rest
 
     def _absolute(self, path: str) -> str:
@@ -571,32 +496,6 @@ class FileIndex:
                 folder.entries[path.rpartition("/")[2]] = entry
                 self._names.change(path, None, entry)
                 self._count += 1
-
-
-def differs(old: FileEntry | None, new: FileEntry | None) -> bool:
-    """True when they are not the same file with the same content and mode."""
-    if old is None or new is None:
-        return old is not new
-    if old.mode != new.mode or old.hash != new.hash:
-        return True
-    return not new.hash and (old.size, old.changed) != (new.size, new.changed)
-
-
-def _looks_like(entry: FileEntry, about: os.stat_result) -> bool:
-    """True when nothing can have changed since it was read."""
-    if entry.mode != about.st_mode or entry.size != about.st_size:
-        return False
-    seen = about.st_mtime_ns if not entry.hash else _signature(about)
-    return entry.changed == seen
-
-
-def _changed(about: os.stat_result) -> int:
-    newest = max(about.st_mtime_ns, about.st_ctime_ns)
-    return 0 if newest > time.time_ns() - _RACY_NS else _signature(about)
-
-
-def _signature(about: os.stat_result) -> int:
-    return hash((about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
 
 
 def _join(path: str, name: str) -> str:
