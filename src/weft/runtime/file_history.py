@@ -75,7 +75,7 @@ class FileHistoryRunner(FileRestorer, Runner):
 
     def unclaimed(self) -> tuple[ChangedFile, ...]:
         """What commands changed that were cancelled before they could tell; told once."""
-        return () if self._watched is None else self._watched.unclaimed().changes
+        return () if self._watched is None else self._watched.unreported_changes().changes
 
     @property
     def _watches(self) -> bool:

@@ -93,5 +93,5 @@ def _with_report(result: RunResult, found: list[str]) -> RunResult:
         result,
         remarks=(*result.remarks, remark),
         notes=(*result.notes, note),
-        has_trespassed=True,
+        has_violations=True,
     )

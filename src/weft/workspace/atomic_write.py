@@ -3,11 +3,11 @@
 The new content goes to a temporary file in the same folder, is made durable, and takes the old one's place by a rename; then the
 folder is made durable.  Killed at any instant, the file is the old one or the new one, whole.
 
-What a kill can leave behind is the temporary file.  Its name tells what it is, and its maker holds a lock on it while it lives: the
-first write that this process makes into a folder takes away those that nobody holds.
+What a kill can leave behind is the temporary file.  Its name says what it is, and its maker holds a lock on it while it lives: the
+first write that this process makes into a folder removes those whose writer is gone.
 
 Whether the file is still what the caller expects is checked when it is opened and again right before the rename.  A new file is put in
-place by a rename that refuses to replace, so that two who create it never overwrite one another.
+place by a rename that refuses to replace, so that two processes that create it never overwrite one another.
 """
 
 from __future__ import annotations
@@ -99,12 +99,18 @@ class FileReplacement:
     def _replace(self, folder: int) -> ChangedFile:
         before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
         self._compare(before)
+        # A new file gets the mode that the umask allows; a replacement stays closed until it has
+        # the old one's owner and mode.
         name, fd = temporary(folder, 0o666 if before is None else 0o600)
         try:
             write_all(fd, self.data)
             if before is not None:
                 before.pass_on(fd)
+            # Before the rename: file systems may order the two the other way round, and a power cut
+            # would leave an empty file under the final name.
             os.fdatasync(fd)
+            # The last look before the rename.  Between the two a change can still be lost: no
+            # system call replaces a file only if it has a given content.
             if before is None or not before.is_still(folder, self.place.leaf):
                 self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
             mode = os.fstat(fd).st_mode
@@ -118,6 +124,7 @@ class FileReplacement:
         finally:
             os.close(fd)
         _AFTER_RENAME.hit()
+        # Last: until the folder is on disk the rename itself can be lost.
         os.fsync(folder)
         return self._touched(before, mode)
 
@@ -191,6 +198,8 @@ class _Old:
             about = os.fstat(fd)
             if not stat.S_ISREG(about.st_mode):
                 raise FinalToolError(refusal(about.st_mode, shown))
+            # A rename would part the names: the other one would keep the old content.  Writing in
+            # place instead would not be atomic, and could change a file outside the project.
             if about.st_nlink > 1:
                 raise FinalToolError(
                     f"{shown!r} has {about.st_nlink} names (hard links), so that writing it could change a file elsewhere; "
@@ -226,6 +235,7 @@ def pass_on(fd: int, about: os.stat_result, extras: dict[str, bytes]) -> None:
     for name, value in extras.items():
         with suppress(OSError):  # a label that may not be set by us stays the folder's default
             os.setxattr(fd, name, value)
+    # After the owner: `chown` clears the set-user-id and set-group-id bits.
     os.fchmod(fd, mode)
 
 
@@ -234,7 +244,7 @@ def _identity(about: os.stat_result) -> tuple[int, ...]:
 
 
 def extras_of(fd: int) -> dict[str, bytes]:
-    """Extended attributes: access lists, labels, the person's own."""
+    """Extended attributes: access lists, labels, the user's own."""
     try:
         return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
     except (OSError, AttributeError):
@@ -269,13 +279,13 @@ def read_all(fd: int, most: int) -> bytes:
 
 
 def temporary(folder: int, mode: int) -> tuple[str, int]:
-    """Make a temporary file that nobody can have foreseen, and hold its lock."""
+    """Make a temporary file with an unpredictable name, and hold its lock."""
     while True:
         name = TEMPORARY + secrets.token_hex(8)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, mode, dir_fd=folder)
         try:
-            with suppress(OSError):  # a disk without locks: then nobody sweeps there either
+            with suppress(OSError):  # a disk without locks: then no process sweeps there either
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_nlink:
                 return name, fd
@@ -305,6 +315,7 @@ def _remove_if_free(folder: int, name: str) -> bool:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return False
+        # The kernel drops the lock with its process, so a lock that we get means a dead writer.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(name, dir_fd=folder)
     except OSError:
@@ -324,6 +335,8 @@ def rename_new(folder: int, old: str, new: str) -> None:
         code = rename(folder, os.fsencode(old), folder, os.fsencode(new))
         if code == 0:
             return
+        # These three mean that the kernel, the file system or a filter does not have the call.
+        # What follows has a gap between look and rename, and is the best that is left.
         if code not in (errno.ENOSYS, errno.EINVAL, errno.EPERM):
             raise OSError(code, os.strerror(code), new)
     try:

@@ -1,7 +1,7 @@
-"""The door to the machine: what files and programs look like from inside.
+"""The interfaces to the machine: files and programs as tools see them.
 
-Tools never open a path or start a program themselves: they ask a `Workspace` and a `Runner`.  Whoever wants to watch, limit or
-isolate what happens (boundaries, sandbox, file history) stands in this doorway.
+Tools never open a path or start a program themselves: they ask a `Workspace` and a `Runner`.  What watches, limits or
+isolates (boundaries, sandbox, file history) wraps one of the two.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     missing: str = ""
     """Why what was there before cannot be had: too large, beyond the quota, …"""
     is_certain: bool = True
-    """False when somebody else may have changed it: another command ran at the same time, or the program was interrupted."""
+    """False when another program may have changed it: another command ran at the same time, or the program was interrupted."""
     folders: tuple[tuple[str, int], ...] = ()
     """Folders that were made on the way, the outermost first, each with its mode."""
 
@@ -83,7 +83,7 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     only_reads: bool = False
     """We ourselves start it, and it changes nothing: what it changed need not be looked for."""
     is_unconfined: bool = False
-    """Run it outside the sandbox: somebody was asked, and allowed it."""
+    """Run it outside the sandbox: the user was asked, and allowed it."""
     label: str = ""
     """Whose it is, so that what a crash left of it can be told; the call's id."""
     errors_apart: bool = False
@@ -100,7 +100,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     """Standard output and error in the order they came; head and tail where it was too long."""
     errors: str = ""
-    """Standard error, where it was wanted apart; then it is not in `output`."""
+    """Standard error, where it was asked for apart; then it is not in `output`."""
     truncated: bool = False
     full_output: bytes | None = None
     """The whole of it up to a cap, where `output` was cut."""
@@ -112,12 +112,12 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     """What it changed besides and the file history does not hold, in sentences."""
     remarks: tuple[str, ...] = ()
-    """What the model has to know besides the output: changes that did not reach the project, walls it ran into."""
+    """What the model has to know besides the output: changes that did not reach the project, limits of the sandbox that it met."""
     notes: tuple[str, ...] = ()
-    """What the person has to know besides, a sentence or two each."""
+    """What the user has to know besides, a sentence or two each."""
     is_held_back: bool = False
     """Some of what it changed did not reach the project."""
-    has_trespassed: bool = False
+    has_violations: bool = False
     """Some of what it changed should not have reached the project, and did."""
 
 
@@ -141,7 +141,7 @@ class Runner(Protocol):
         return False
 
     async def why_unconfined(self) -> str:
-        """Why commands do not run in the sandbox although they should; empty when they do, or when none is wanted."""
+        """Why commands do not run in the sandbox although they should; empty when they do, or when the sandbox is off."""
         return ""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
@@ -152,7 +152,7 @@ class Runner(Protocol):
         ...
 
     def knows_changes(self, command: ProcessCommand) -> bool:
-        """True when the result of this command will say what it changed, so that nobody else has to find out."""
+        """True when the result of this command will say what it changed, so that no other part has to find out."""
         return False
 
 
@@ -194,7 +194,7 @@ class Workspace(Protocol):
         ...
 
     async def vet(self, path: str, before: FileState | None, data: bytes) -> None:
-        """Say now what a `write` of `data` over `before` would be refused for, so that nobody is asked about it in vain.
+        """Say now what a `write` of `data` over `before` would be refused for, before the user is asked about it.
 
         Raises:
             FinalToolError: a boundary forbids it.

@@ -1,7 +1,7 @@
 """Disk work beside the event loop.
 
 A small pool for each project, shared by its sessions, so that one project's hung disk holds up no other.  A cancel never leaves work running unseen:
-the work is told to stop, and the cancellation goes on only when it has, or when waiting longer helps nobody.
+the work is asked to stop, and the cancellation goes on only when it has, or after a bounded wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _WORKERS = 8
 _PATIENCE_SECONDS = 2.0
-"""How long a cancel waits for disk work that has been told to stop."""
+"""How long a cancel waits for disk work that has been asked to stop."""
 
 
 class DiskThreads:
@@ -29,7 +29,8 @@ class DiskThreads:
 
     @classmethod
     def of(cls, project: str) -> DiskThreads:
-        """The pool of a project; made anew when nobody holds it."""
+        """The pool of a project; made anew when no session holds it."""
+        # Weak: the threads of a project end with the last session that works on it.
         found = _POOLS.get(project)
         if found is None:
             found = _POOLS[project] = cls()
@@ -44,6 +45,8 @@ class DiskThreads:
             self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
+            # Shielded, because cancelling a future of an executor does not stop the thread: it
+            # would only make us forget that it is still writing.
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             if abandon is not None:
@@ -58,5 +61,6 @@ _POOLS: WeakValueDictionary[str, DiskThreads] = WeakValueDictionary()
 async def _settle(future: asyncio.Future[T]) -> None:
     with anyio.move_on_after(_PATIENCE_SECONDS, shield=True):
         await asyncio.wait([future])
-    # Nobody is left to read the outcome; unread, it would be reported as a forgotten error.
+    # No caller is left to read the outcome; unread, it would be reported as a forgotten error.
+    # Reading the exception marks it as seen.
     future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -104,7 +104,7 @@ def find_repository(folder: str) -> GitRepository | None:
     """The repository that a folder lies in; None where there is none.  Git is not asked.  Blocks.
 
     Raises:
-        FinalToolError: what is there belongs to another folder, or to somebody else.
+        FinalToolError: what is there belongs to another folder, or to another user.
     """
     real = os.path.realpath(folder)
     for top in _upwards(real):
@@ -153,6 +153,8 @@ def _common_of(records: str, top: str) -> str:
         if os.path.basename(records) == ".git" and owner != top:
             raise FinalToolError(f"the .git of {top!r} is that of another folder, {owner!r}")
         return records
+    # Both ways have to agree.  A pointer alone could come in an archive and name any repository of
+    # the user's, whose index and branches an agent would then change.
     common = os.path.realpath(os.path.join(records, text))
     back = read_pointer(f"{records}/gitdir") or ""
     known = os.path.realpath(os.path.join(records, os.path.dirname(back)))
@@ -165,8 +167,9 @@ def _common_of(records: str, top: str) -> str:
 
 
 def _check_owner(folder: str, *places: str) -> None:
-    """What somebody put above the folder is not the folder's repository."""
+    """A repository that another user put above the folder is not the folder's own."""
     try:
+        # As git's `safe.directory`: in a shared folder any user can put a `.git` above ours.
         known = {os.geteuid(), os.stat(folder).st_uid}
         foreign = [place for place in places if os.stat(place).st_uid not in known]
     except OSError as error:
@@ -183,6 +186,7 @@ def read_pointer(path: str) -> str | None:
 
 def _read_small(path: str) -> bytes | None:
     try:
+        # Without blocking: a named pipe called `.git` would hold us for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
@@ -333,6 +337,7 @@ class SafeGit:
         found = await self.run(
             "config", "--file", file, "--no-includes", "-z", "--get-regexp", _READ
         )
+        # Exit code 1 means that no setting matched, which is no failure.
         if found.exit_code > 1 or found.exit_code < 0 or found.truncated:
             raise FinalToolError(f"git cannot read {file!r}: {found.errors.strip()[-300:]}")
         pairs = (entry.partition("\n") for entry in found.output.split("\0") if entry)
@@ -355,7 +360,7 @@ class SafeGit:
     # -- the call
 
     def _own_home(self) -> dict[str, str]:
-        """A home without settings: an old git does not know how to be told that there are none."""
+        """A home without settings: an old git has no switch that turns them off."""
         return {**_ENVIRON, "HOME": str(self._home), "XDG_CONFIG_HOME": str(self._home)}
 
     async def _call(
@@ -372,7 +377,7 @@ class SafeGit:
                 env=environ,
                 timeout_seconds=SECONDS,
                 errors_apart=True,
-                # One that could be stopped shows its watcher everything; the others cut it.
+                # A command with a `stop` event shows its watcher all output; others cut it.
                 stop=None if on_output is None else anyio.Event(),
             ),
             on_output,

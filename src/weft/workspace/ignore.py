@@ -1,4 +1,4 @@
-"""Ignore files: which names of a project nobody means.
+"""Ignore files: which names of a project are left out.
 
 The rules are git's: nested files, the nearer one wins, the last matching line of a file wins, `!` takes a line back, and nothing below an
 ignored folder is looked at.  They are read by us, not by asking git: a repository's own settings can make git run programs.
@@ -36,6 +36,8 @@ class _Line:
 
     def __init__(self, pattern: str) -> None:
         self.negated = pattern.startswith("!")
+        # A slash at the beginning or in the middle ties a pattern to its file's folder; one at the
+        # end only says "folders".  So the end is cut off before the test.
         pattern = pattern[self.negated :]
         self.only_folders = pattern.endswith("/")
         pattern = pattern.rstrip("/")
@@ -87,6 +89,7 @@ class IgnoreRules:
         """True when the entry called `name` in this folder is left out."""
         if name in NEVER:
             return True
+        # The nearest file first; the first that has something to say decides, as in git.
         for rules, prefix in reversed(self._chain):
             verdict = rules.judge(prefix, name, is_folder=is_folder)
             if verdict is not None:
@@ -95,6 +98,7 @@ class IgnoreRules:
 
     def below(self, name: str, folder: str, over: str = "") -> IgnoreRules:
         """The rules in force in the folder called `name`, whose absolute path is `folder`; `over` as in `ignore_of`."""
+        # `lexists`: in a worktree or submodule `.git` is a file, and a broken link still marks one.
         if os.path.lexists(f"{folder}/.git") or (over and os.path.isdir(f"{over}/.git")):
             return _repository(folder, over)
         chain = tuple((rules, f"{prefix}{name}/") for rules, prefix in self._chain)
@@ -176,7 +180,7 @@ def _read(path: str) -> str | None:
 
 @lru_cache(1_000)
 def _rules(text: str) -> IgnoreFile:
-    """The rules of a text; the same text gives the same object, so that unchanged ones are told by `==`."""
+    """The rules of a text; the same text gives the same object, so that unchanged ones compare equal."""
     return IgnoreFile(text)
 
 
@@ -265,6 +269,7 @@ def _split(tokens: Iterable[str], at: str) -> list[list[str]]:
 def _next(pattern: str, place: int) -> tuple[str, int]:
     """The expression for what stands at `place`, and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
+    # Two stars mean folders only between slashes; anywhere else they are one star, as in git.
     if at_start and pattern.startswith("**/", place):
         return _FOLDERS, place + 3
     if at_start and place and pattern[place:] == "**":
@@ -272,6 +277,7 @@ def _next(pattern: str, place: int) -> tuple[str, int]:
     letter = pattern[place]
     if letter == "*":
         end = place
+        # A run of stars is one star: each more would multiply the ways to match.
         while end < len(pattern) and pattern[end] == "*":
             end += 1
         return _STAR, end
@@ -288,12 +294,14 @@ def _bracket(pattern: str, place: int) -> tuple[str, int]:
     start = place + 1
     negated = pattern[start : start + 1] in ("!", "^")
     start += negated
+    # A bracket right at the start is a letter of the class, not its end.
     end = start + 1 if pattern[start : start + 1] == "]" else start
     while end < len(pattern) and pattern[end] != "]":
         end += 2 if pattern[end] == "\\" else 1
     if end >= len(pattern):
         raise re.error("an open bracket")
     inside = re.sub(r"\\?(.)", _in_class, pattern[start:end], flags=re.DOTALL)
+    # A negated class would match a slash, which no class does in git.
     return f"(?!/)[{'^' if negated else ''}{inside}]", end + 1
 
 

@@ -1,6 +1,6 @@
 """The project on this machine's disk.
 
-Every file is opened by its real name with no link followed (`beneath`), so that what was judged is what is opened.  Links inside the
+Every file is opened by its real name with no link followed (`safe_open`), so that what was judged is what is opened.  Links inside the
 project are followed by finding out the real name first (`resolve`); one that leads out of the folders open to the session is refused.
 
 A small file on a local disk is read on the event loop's own thread: an open, a stat and one read of the page cache cost about as
@@ -23,7 +23,7 @@ from weft.ids import BlobId
 from weft.workspace.atomic_write import KEPT_BYTES, FileReplacement, read_all
 from weft.workspace.base import ChangedFile, FileState, Workspace
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.watchers import tell
+from weft.workspace.history.watchers import note_own_write
 from weft.workspace.os_errors import explain, refusal
 from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import open_beneath, open_folder
@@ -43,7 +43,7 @@ _SLOW = re.compile(r"(nfs|cifs|smb|9p|ceph|afs|fuse|lustre|gluster|glusterfs|ncp
 class LocalWorkspace(Workspace):
     """Files below a project on a local disk, and below the folders added to it.
 
-    A path that lies outside as written is opened too: whoever calls has asked for leave (`is_outside`).  A path that lies inside
+    A path that lies outside as written is opened too: the caller has asked for permission (`is_outside`).  A path that lies inside
     as written and is led outside by a link is always refused.
     """
 
@@ -123,6 +123,8 @@ class LocalWorkspace(Workspace):
         place = self._roots.place(path)
         try:
             try:
+                # The name as written first: most paths have no link in them, and finding the real
+                # name costs a system call for each part.
                 fd = _open(place, _READ_FLAGS)
             except OSError as error:
                 if error.errno != errno.ELOOP:
@@ -136,7 +138,7 @@ class LocalWorkspace(Workspace):
         return _Opened.check(fd, self._roots.shown(place))
 
     def _real(self, place: WorkspacePath) -> WorkspacePath:
-        """The place by its real name, with every link followed, beneath the same walls.
+        """The place by its real name, with every link followed, within the same folders.
 
         Nothing is decided here but a name: whatever happens to the links later, that very name is opened with no link followed.
         """
@@ -152,6 +154,8 @@ class LocalWorkspace(Workspace):
         except OSError as error:  # a link was swapped while it was being followed
             raise explain(error, self._roots.shown(place)) from error
         real = self._roots.place(target)
+        # Only the link is refused.  A path that names a file outside plainly was judged as such
+        # before this point; one that hides where it leads was not.
         if real.outside and not place.outside:
             raise FinalToolError(
                 f"{self._roots.shown(place)!r} leads out of the project by a symbolic link, to {target!r}; "
@@ -188,6 +192,8 @@ class _Opened:
     def read(self, most: int) -> FileState:
         """The first `most` bytes, in one go."""
         try:
+            # One byte more than asked for tells a file that is longer from one that ends exactly
+            # here; the size from `stat` may be out of date, and is 0 in /proc.
             data = read_all(self.fd, most + 1)
         except OSError as error:
             raise explain(error, self.shown) from error
@@ -225,7 +231,7 @@ def _explained(replacement: FileReplacement) -> ChangedFile:
         touched = replacement.run()
     except OSError as error:
         raise explain(error, replacement.shown) from error
-    tell(replacement.place.folder, replacement.place.name)
+    note_own_write(replacement.place.folder, replacement.place.name)
     return touched
 
 
@@ -233,6 +239,8 @@ def _names(place: WorkspacePath, shown: str) -> list[tuple[str, Kind]]:
     try:
         fd = _open(place, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            # By descriptor: the folder that was opened beneath the root, not whatever has its name
+            # by now.
             with os.scandir(fd) as entries:
                 found = [
                     (_printable(entry.name), _kind(entry)) for entry in islice(entries, _MAX_NAMES)
@@ -273,6 +281,8 @@ def _local_device(root: str) -> int | None:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             for line in mounts:
                 before, _, after = line.partition(" - ")
+                # By device number and not by path: the project may lie below a bind mount or a
+                # link.
                 if before.split()[2] == f"{os.major(device)}:{os.minor(device)}":
                     return None if _SLOW.match(after) else device
     except OSError:

@@ -44,6 +44,8 @@ _KINDS = (
 
 def explain(error: OSError, path: str) -> ToolError:
     """The tool error that tells what `error` means for `path`."""
+    # Whether a retry may help is decided by the number: the text depends on the locale and the C
+    # library.
     code = error.errno or 0
     sentence = _SENTENCES.get(code, "{path!r}: {reason}")
     message = sentence.format(path=path, reason=error.strerror or str(error))

@@ -1,4 +1,4 @@
-"""Names: what a path that someone wrote means, without looking at the disk.
+"""Paths: what a written path means, without looking at the disk.
 
 Everything is compared by whole parts, never by the beginning of a string: `/ws_evil` is not in `/ws`.
 """
@@ -57,6 +57,8 @@ class WorkspaceRoots:
             FinalToolError: no path at all, or one that the system would misread.
         """
         _check(path)
+        # POSIX gives two leading slashes a meaning of their own, and `normpath` keeps them: `//etc`
+        # would be compared as another path than `/etc`.
         absolute = "/" + os.path.normpath(os.path.join(self.root, path)).lstrip("/")
         for known, folder in self._known:
             if absolute == known:
@@ -76,9 +78,12 @@ def _check(path: str) -> None:
     if "\0" in path:
         raise FinalToolError(f"the path {path!r} holds a NUL character; no file has such a name")
     try:
+        # A name with lone surrogates comes from bytes that are no text; it could not be stored in
+        # the log.
         path.encode()
     except UnicodeEncodeError:
         raise FinalToolError(f"the path {path!r} is not valid text") from None
+    # A folder called `~` in the project would else be made by a model that means the home folder.
     if path == "~" or path.startswith("~/"):
         raise FinalToolError(
             f"{path!r} is not expanded; write the absolute path of the home folder"

@@ -52,6 +52,7 @@ def make_folders(folder_fd: int, name: str, made: list[tuple[str, int]] | None =
     Returns a descriptor that can be synced; the names and modes of the new folders are added to `made`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY
+    # A descriptor of our own, since each step closes the one before; the caller keeps `folder_fd`.
     here = open_beneath(folder_fd, ".", flags)
     parts = name.split("/")
     try:
@@ -74,9 +75,11 @@ def _enter(folder_fd: int, part: str, flags: int) -> tuple[int, bool]:
     except FileNotFoundError:
         pass
     is_new = False
-    with suppress(FileExistsError):  # someone made it first: open what is there, as strictly
+    with suppress(FileExistsError):  # another process made it first: open that, as strictly
         os.mkdir(part, dir_fd=folder_fd)
         is_new = True
+    # Also for a folder that another process has just made: it may not be durable yet, and what is
+    # written below it would be lost with it.
     os.fsync(folder_fd)
     return _open_part(folder_fd, part, flags), is_new
 
@@ -98,6 +101,8 @@ def _opener() -> Opener:
         opener = _openat2()
         probe = os.open("/", _O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
+            # Tried and not looked up by version: a container's seccomp filter can refuse the call
+            # on a kernel that has it.
             os.close(opener(probe, ".", _O_PATH | os.O_CLOEXEC, 0))
         finally:
             os.close(probe)
@@ -127,6 +132,7 @@ def _openat2() -> Opener:
         ctypes.c_size_t,
     )
     size = ctypes.sizeof(OpenHow)
+    # NO_SYMLINKS implies NO_MAGICLINKS today; openat2(2) asks to name both, for that may change.
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS | _RESOLVE_NO_SYMLINKS
 
     def openat2(folder_fd: int, name: str, flags: int, mode: int) -> int:
@@ -175,6 +181,7 @@ def _open_part(folder_fd: int, part: str, flags: int, mode: int = 0o777) -> int:
         if stat.S_ISLNK(os.stat(part, dir_fd=folder_fd, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from None
         raise
+    # With O_PATH, O_NOFOLLOW does not refuse a link: it opens the link itself.
     if flags & _O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)

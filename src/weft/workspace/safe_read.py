@@ -6,7 +6,7 @@ it.  So one function reads them all:
 - **Beneath the repository.**  A symbolic link that stays inside it is followed; one that leads out is
   refused, and its target is not even looked at: links are resolved here, by their text, and the
   resulting name is opened with no link followed.  The user's own folders have no such bound,
-  because people keep their dotfiles elsewhere and link to them.
+  because many users keep their dotfiles elsewhere and link to them.
 - **Regular files only**, opened without blocking: no pipe, no device, no folder.
 - **Bounded.**  No more than the caller's limit is ever read.
 - **Of a known owner.**  In a shared folder any user can leave an `AGENTS.md`, or a `.git` that makes
@@ -68,7 +68,7 @@ class SmallFile(msgspec.Struct, frozen=True):
     """The bytes of a file."""
 
     path: str
-    """For people and models: everything in it can be printed."""
+    """For prompts and screens: everything in it can be printed."""
     data: bytes
     is_cut: bool = False
     """There is more of it than the limit allows."""
@@ -116,6 +116,8 @@ def project_folders(project: str | os.PathLike[str]) -> list[SourceFolder]:
     real = os.path.realpath(project)
     owners = believed_owners(os.geteuid(), _owner(real))
     found = [real]
+    # Only a `.git` of a believed owner ends the search: in /tmp any user could plant one and make
+    # their files the instructions of every project below it.
     while not _is_repository(found[-1], owners):
         above = os.path.dirname(found[-1])
         if above == found[-1]:
@@ -166,6 +168,7 @@ def read_small_file(
     if fd is None:
         return None
     try:
+        # Of the open file, never of its path: the file could be exchanged between the two calls.
         about = os.fstat(fd)
         _check(about, folder, path)
         if about.st_size > limit and not cut:
@@ -249,6 +252,8 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]], path: str) -> FolderListing
     for number, entry in enumerate(entries):
         if number == MOST_ENTRIES:
             problems.append(f"{printable_path(path)}: it holds more than {MOST_ENTRIES:,} names")
+        # Names end up in prompts and on terminals; control characters could move the cursor or
+        # forge lines.
         elif entry.name.isprintable():
             found.append(FolderEntry(entry.name, _kind(entry)))
         else:
@@ -319,11 +324,13 @@ def _real_name(root: str, name: str) -> str:
         if part == "..":
             here.pop()
             continue
+        # A race here is harmless: the name that comes out is opened with no link followed.
         target = _link_target("/".join((root.rstrip("/"), *here, part)))
         if target is None:
             here.append(part)
             continue
         links += 1
+        # A loop of links would go on for ever.
         if links > MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         if target.startswith("/"):

@@ -98,9 +98,9 @@ async def test_what_a_cancelled_command_had_changed_is_not_forgotten(root: Path)
             group.start_soon(run)
             await ready.wait()
             group.cancel_scope.cancel()
-    (change,) = runner.unclaimed().changes
+    (change,) = runner.unreported_changes().changes
     assert (change.path, change.data_before, change.is_certain) == ("a.txt", b"one\n", True)
-    assert runner.unclaimed().changes == ()
+    assert runner.unreported_changes().changes == ()
     assert told(await runner.run(bash("echo 3 > a.txt", root))) == {"a.txt": "modified"}
 
 

@@ -185,7 +185,7 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
         is_error=result.timed_out
         or result.exit_code != 0
         or result.is_held_back
-        or result.has_trespassed,
+        or result.has_violations,
         touched=result.changes or (),
         notes=(*result.left_out, *result.notes),
         full_text=result.full_output,

@@ -2,7 +2,7 @@
 
 Two questions are answered here, and they are not the same.  *May this change be made?*  Yes, when everything before the range and
 everything after it stays byte for byte as it was; the range is then what lies between the two.  No alignment has to be guessed, so
-nothing that is allowed is ever refused, nor the other way round.  *Where is the range after a change that somebody else made?*
+nothing that is allowed is ever refused, nor the other way round.  *Where is the range after a change from outside?*
 Where its lines are as they were, and there is only one such piece before and after, it is there.  Else that takes a diff: what was
 changed above shifts the range, what was changed inside lets it grow or shrink, what was changed below does nothing.
 
@@ -34,7 +34,7 @@ class LineRange(msgspec.Struct, frozen=True):
     last: int
 
     def __str__(self) -> str:
-        """As people and models count: from 1."""
+        """As editors and models count: from 1."""
         if self.last < self.first:
             return f"the empty place before line {self.first + 1}"
         if self.last == self.first:
@@ -56,6 +56,7 @@ def lines_of(data: bytes) -> list[bytes]:
     for mark, end in _WIDE:
         if data.startswith(mark):
             return list(_wide_lines(data, end))
+    # Not `splitlines`: it also splits at lone carriage returns, as they stand in progress output.
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
@@ -85,8 +86,10 @@ def after_change(before: bytes, after: bytes, allowed: LineRange) -> LineRange |
 
 
 def follow(before: bytes, after: bytes, held: LineRange) -> LineRange:
-    """Where the range lies after a change that somebody else made, wherever it was made."""
+    """Where the range lies after a change from outside, wherever in the file it was made."""
     old, new = lines_of(before), lines_of(after)
+    # By content first: a diff may align equal lines elsewhere and carry the range away from a block
+    # that was moved as a whole.
     piece = old[held.first : held.last + 1]
     if piece and len(_places(old, piece)) == 1 == len(places := _places(new, piece)):
         return LineRange(places[0], places[0] + len(piece) - 1)
@@ -153,6 +156,7 @@ def hunks(old: list[bytes], new: list[bytes]) -> list[LineHunk]:
         return []
     middle_old = old[whole.old_start : whole.old_end]
     middle_new = new[whole.new_start : whole.new_end]
+    # `SequenceMatcher` takes quadratic time; one large change is a coarse answer, and a safe one.
     if not middle_old or not middle_new or len(middle_old) * len(middle_new) > _LONGEST:
         return [whole]
     import difflib  # costs milliseconds, and few files are bounded
@@ -182,7 +186,7 @@ def trimmed(old: list[bytes], new: list[bytes]) -> LineHunk | None:
 
 
 def refusal(path: str, before: bytes, after: bytes | None, allowed: LineRange) -> str:
-    """What to tell whoever tried to change more than the range; None after means that the file would be gone."""
+    """The error for a change of more than the range; `after` None means that the file would be gone."""
     count = len(lines_of(before))
     only = f"of {path!r} only {allowed} (of {count}) may be changed"
     if after is None:

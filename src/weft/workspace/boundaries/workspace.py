@@ -1,11 +1,11 @@
-"""Boundaries at the door: every write of a session is judged here, and the ranges move with what was written.
+"""Edit boundaries of a session: every write is judged here, and the ranges move with what was written.
 
 `SessionBoundaries` is what one session holds; the log says which are in force.  A range is true of one version of its file, named by its hash
-(`base`).  When the file has another hash by now, somebody else changed it (the person, another session, a command outside the sandbox, a
-write whose record was lost in a crash), and the range is first brought along by a diff between the two.  So a range never has to be
-told of a change to survive it.
+(`base`).  When the file has another hash by now, another writer changed it (the user, another session, a command outside the sandbox, a
+write whose record was lost in a crash), and the range is first brought along by a diff between the two.  So a range survives
+changes that are never reported to it.
 
-`BoundedWorkspace` is the door itself: a workspace that asks before it writes.  What moved is handed out by `take`, for the append that
+`BoundedWorkspace` is a workspace that asks before it writes.  What moved is handed out by `take`, for the append that
 records the result which moved it.
 """
 
@@ -68,6 +68,8 @@ class SessionBoundaries:
         """The boundary of a file as it was left, None when it has none."""
         known = self._in_force().get(path)
         ahead = self._ahead.get(path)
+        # A boundary that the user set anew since has another name, and what we know of the old
+        # one's moves does not apply to it.
         if known is None or ahead is None or ahead.name != known.name:
             return known
         return ahead
@@ -77,7 +79,7 @@ class SessionBoundaries:
     ) -> MovedRange | None:
         """Judge one change of a file, from content to content (None: no regular file there).
 
-        Returns what `moved` is to be told once the change was made; None for a file that is not bounded.
+        Returns what `moved` is to be called with once the change was made; None for a file that is not bounded.
 
         Raises:
             FinalToolError: the change reaches beyond the boundary; says which lines may be changed.
@@ -114,7 +116,7 @@ class SessionBoundaries:
         self._moved[moved.path] = moved
 
     async def noticed(self, path: str, now: bytes | None) -> None:
-        """Somebody else changed the file: bring the range along, and let the log know."""
+        """Move the range along with a change from outside, and have it recorded in the log."""
         bound = self.of(path)
         if bound is None or now is None or len(now) > MAX_BYTES:
             return
@@ -173,7 +175,7 @@ class BoundedWorkspace(Workspace):
         boundaries: SessionBoundaries,
         seen: Callable[[str, bytes], None] = lambda path, data: None,
     ) -> None:
-        """`seen` is told each version of a file that goes through here."""
+        """`seen` is called with each version of a file that goes through here."""
         self.root = inner.root
         self._inner = inner
         self._boundaries = boundaries
@@ -220,6 +222,7 @@ class BoundedWorkspace(Workspace):
     async def _write(self, path: str, data: bytes, expected: BlobId | None) -> ChangedFile:
         if not self._boundaries.paths:
             return await self._inner.write(path, data, expected=expected)
+        # The boundary is on the file, not on its name: a link to it is bounded as well.
         real = await self._inner.resolve(path)
         if self._boundaries.of(real) is None:
             return await self._inner.write(path, data, expected=expected)
@@ -230,6 +233,8 @@ class BoundedWorkspace(Workspace):
                 f"{real!r} was changed since it was read; nothing was written.  Read it again"
             )
         moved = await self._boundaries.admit(real, None if found is None else found.data, data)
+        # The range moves only after the write: a refused or cancelled one must leave it where it
+        # is.
         touched = await self._inner.write(real, data, expected=expected)
         self._boundaries.moved(moved)
         return touched

@@ -59,6 +59,8 @@ class FileReader:
             inode=about.st_ino,
             links=about.st_nlink,
         )
+        # Only its looks changed (touched, or rewritten with the same content): what is kept is
+        # kept.
         if old is not None and (old.hash, old.mode) == (digest, new.mode) and old.offset >= 0:
             return msgspec.structs.replace(new, offset=old.offset)
         return self._pack.put(path, new, data, old)
@@ -89,6 +91,7 @@ class FileReader:
                     raise FileNotFoundError(path)
                 data = read_all(fd, self._max_file + 1)
                 after = os.fstat(fd)
+                # The same before and after the read: no write came in between.
                 if (after.st_mtime_ns, after.st_size) == (about.st_mtime_ns, len(data)):
                     break
                 os.lseek(fd, 0, os.SEEK_SET)
@@ -115,9 +118,12 @@ def looks_like(entry: FileEntry, about: os.stat_result) -> bool:
 
 
 def _changed(about: os.stat_result) -> int:
+    # Times have the resolution of the kernel's tick: a second write in the same tick leaves them as
+    # they are.  0 matches nothing, so such a file is read again.
     newest = max(about.st_mtime_ns, about.st_ctime_ns)
     return 0 if newest > time.time_ns() - _RACY_NS else _signature(about)
 
 
 def _signature(about: os.stat_result) -> int:
+    # The status change time too: a program can set the modification time back, not this one.
     return hash((about.st_mtime_ns, about.st_ctime_ns, about.st_ino))

@@ -1,11 +1,11 @@
 """What commands change in a project that they run in as they are, without a sandbox.
 
 A command may change anything, so what files hold is copied before the first one runs (`pack`), and the kernel tells afterwards which
-names to look at again (`watch`, `index`).  A command that changes three files of twenty thousand costs a look at three files.  Where
+names to look at again (`inotify`, `index`).  A command that changes three files of twenty thousand costs a look at three files.  Where
 the kernel has no watches to give, or lost count, everything is compared, which costs tenths of a second.
 
-Whose change it is can only be told by when it happened: while this command ran, and no other.  What was found after two ran at once, or
-after a process died with a command running, is handed on as not certain.  What the person does in an editor while a command runs is
+Which command made a change can only be seen from when it happened: while this command ran, and no other.  What was found after two ran at once, or
+after a process died with a command running, is handed on as not certain.  What the user does in an editor while a command runs is
 taken for the command's; only a sandbox knows better.
 """
 
@@ -71,7 +71,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
 
 class WatchedRun:
-    """One command that is being watched; `label` is whose it is, for whoever asks after a crash."""
+    """One command that is being watched; `label` is the id of its call, by which it is found after a crash."""
 
     def __init__(self, label: str = "") -> None:
         self.label = label
@@ -81,7 +81,7 @@ class WatchedRun:
         self.is_void = False
 
     def void(self) -> None:
-        """Nobody is interested any more; may be called from any thread, and the history lets go of it the next time."""
+        """The caller does not want the result any more; may be called from any thread, and the history lets go of it the next time."""
         self.is_void = True
 
     def take(self, changes: Iterable[PackChange], *, alone: bool) -> None:
@@ -128,9 +128,10 @@ class FileHistory:
         """A command is about to run: everything that it could change is known on return.
 
         Raises:
-            Abandoned: it was made void meanwhile.
+            ScanAbandoned: it was made void meanwhile.
         """
         with self._lock:
+            # Before the command starts, never after: what it overwrites is gone then.
             self._prepare(run)
             self._settle(run)
             if run.is_void:
@@ -169,24 +170,24 @@ class FileHistory:
     def _ended(self, run: WatchedRun) -> ChangeSet:
         self._runs.remove(run)
         self._note_end(run)
-        return self._told(run)
+        return self._change_set(run)
 
     def interrupted(self, waiting: WatchedRun, labels: Iterable[str]) -> dict[str, ChangeSet]:
-        """What commands changed whose end is not on record, by label; each is told once.
+        """What commands changed whose end is not on record, by label; each is handed out once.
 
-        What changed while nobody saw the end, because the process died, is not certain: somebody else may have been there since.
+        What changed without an end on record, because the process died, is not certain: another program may have been there since.
 
         Raises:
-            Abandoned: `waiting` was made void meanwhile.
+            ScanAbandoned: `waiting` was made void meanwhile.
         """
         with self._lock:
             if self._index is None and not os.path.exists(self._pack_path or ""):
                 return {}  # no command of this project was ever watched
             self._prepare(waiting)
             found = {label: self._remembered.pop(label, None) for label in labels}
-            return {label: self._told(run) for label, run in found.items() if run is not None}
+            return {label: self._change_set(run) for label, run in found.items() if run is not None}
 
-    # -- the door's own work
+    # -- our own writes
 
     def refresh(self, path: str) -> None:
         """We ourselves have just put something at `path`, relative to the project: no command did."""
@@ -213,9 +214,11 @@ class FileHistory:
         index = self._index
         if index is None or index.watcher is None:
             return
+        # Runs on the event loop while a thread may hold the lock; it only appends to a list.
         raw = index.watcher.read()
         if raw and not self._is_lost:
             self._raw.append(raw)
+            # Each portion counts as a full one, which overestimates and needs no adding up.
             if len(self._raw) * 64 * 1024 > _QUEUED:
                 self.lose_track()
 
@@ -284,6 +287,7 @@ class FileHistory:
         assert index is not None
         index.is_wanted = lambda: True  # half a look would lose what it has found
         self._runs = [each for each in self._runs if each is run or not each.is_void]
+        # What the command did last is in the kernel's queue and not in ours yet.
         while index.watcher is not None and (raw := index.watcher.read()):
             self._raw.append(raw)
         names = self._names(index)
@@ -313,6 +317,8 @@ class FileHistory:
         names: dict[str, dict[str, bool]] = {}
         for portion in portions:
             for event in events(portion):
+                # The kernel's queue was full (fs.inotify.max_queued_events): what was dropped is
+                # not known.
                 if event.mask & OVERFLOW:
                     return None
                 if event.mask & IGNORED:
@@ -337,9 +343,9 @@ class FileHistory:
             self._pack.end(run.label, run.changes.values())
         self._remember(run)
 
-    # -- telling
+    # -- reporting
 
-    def _told(self, run: WatchedRun) -> ChangeSet:
+    def _change_set(self, run: WatchedRun) -> ChangeSet:
         differing = [
             change for change in run.changes.values() if differs(change.before, change.after)
         ]
@@ -350,7 +356,7 @@ class FileHistory:
                 f"{len(differing) - MAX_CHANGES:,} more files changed than the history takes of one command"
             )
         room = MAX_BYTES
-        told: list[ChangedFile] = []
+        reported: list[ChangedFile] = []
         moved = {change.before.inode for change in differing if change.before is not None}
         for change in differing[:MAX_CHANGES]:
             is_certain = change.path not in run.unsure and not self._came_from_elsewhere(
@@ -358,13 +364,13 @@ class FileHistory:
             )
             touched = self._touched(change, room, is_certain=is_certain)
             room -= len(touched.data_before or b"")
-            told.append(touched)
-        return ChangeSet(tuple(told), tuple(left_out))
+            reported.append(touched)
+        return ChangeSet(tuple(reported), tuple(left_out))
 
     def _came_from_elsewhere(self, change: PackChange, began: int, moved: set[int]) -> bool:
-        """True for a file that is older than the command and was not one of ours: it was moved here from where nobody looks.
+        """True for a file that is older than the command and was not one of ours: it was moved here from a place that is not watched.
 
-        Taking it away would take somebody's only copy.
+        Removing it would remove the only copy.
         """
         after = change.after
         if after is None or after.inode in moved or after.inode == 0 or after.links > 1:
@@ -399,7 +405,8 @@ class FileHistory:
         return data, "" if data is not None else "lost"
 
     def __del__(self) -> None:
-        # Shared by whoever holds it, so that nobody else can say when it is over; a queue of the kernel's is worth giving back.
+        # Shared by all sessions of the project, so none of them can close it.  The kernel gives each
+        # user only a few queues, so this one is given back with the last reference.
         with suppress(Exception):
             self.close()
 

@@ -102,6 +102,8 @@ class FileIndex:
     ) -> None:
         self._root = root
         self._base = open_folder(root)
+        # Entries on another device are left out: a mounted disk may be huge, slow, or loop back
+        # here.
         self._device = os.fstat(self._base).st_dev
         self._pack = pack
         self.watcher = watcher
@@ -230,6 +232,7 @@ class FileIndex:
             # Before it is listed, so that nothing falls between the two.
             self._watch(visit.path, folder)
             found = _listed(self._absolute(visit.path))
+            # Known folders are compared whatever the count: their files are in it already.
             if not known and self._count + len(found) > MAX_FILES:
                 self._turn_away(visit.path, folder)
             elif len(found) > _LARGE_FOLDER and not from_later:
@@ -300,6 +303,8 @@ class FileIndex:
         if watch == folder.watch and self._by_watch.get(watch) == path:
             return
         self._unwatch(path, folder)
+        # The kernel gives one number to one folder, so the same number under another path means
+        # that the folder was moved here.
         moved = self._folders.get(self._by_watch.get(watch, ""))
         if moved is not None and moved.watch == watch:
             moved.watch = -1
@@ -432,6 +437,8 @@ class FileIndex:
         old = folder.entries.get(name)
         folder.entries[name] = new
         self._names.change(_join(path, name), old, new)
+        # Counted here and in `_remove` alone: the limit of files must not drift over a long
+        # session.
         self._count += old is None
         if not silent and differs(old, new):
             self._changes.append(PackChange(_join(path, name), old, new))

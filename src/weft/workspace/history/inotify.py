@@ -59,6 +59,8 @@ class InotifyWatcher:
         Raises:
             OSError: `ENOSPC` when this user may watch no more, else as for opening it.
         """
+        # Without events for unlinked files: a program that keeps a deleted file open and writes to
+        # it would fill the queue.
         mask = _MASK | _ONLY_FOLDERS | _DONT_FOLLOW | _EXCLUDE_UNLINKED
         return _checked(self._add(self.fd, os.fsencode(folder), mask), folder)
 
@@ -84,6 +86,7 @@ def events(raw: bytes) -> Iterator[InotifyEvent]:
     while place < len(raw):
         watch, mask, _, length = _HEAD.unpack_from(raw, place)
         place += _HEAD.size
+        # The kernel pads names with NUL to align the next event.
         name = raw[place : place + length].rstrip(b"\0")
         place += length
         yield InotifyEvent(watch, mask, os.fsdecode(name))

@@ -2,7 +2,7 @@
 
 A command may change any file, and what a file held must be known *before* it does.  So every small file of the project is copied here
 once, and again whenever it has changed.  It is a store of what could be needed, not history: what a command really changed is handed on
-and kept with the log.  It may be deleted at any time when nobody uses it.
+and kept with the log.  It may be deleted at any time when no process uses it.
 
 The file only grows: a mark, then records, each a head (length, checksum, path and what the file looked like) and the content.  A later
 record of a path replaces the earlier one.  A killed process leaves at most a torn last record, which is cut off; content is believed only
@@ -115,7 +115,8 @@ class PreimagePack:
         self, path: str, entry: FileEntry, data: bytes, replaces: FileEntry | None
     ) -> FileEntry:
         """Keep the content of a path; returns the entry with its place, or with the reason when there is no room."""
-        # A part is left for the names of files whose content has no room: those are told all the same.
+        # A part is left for the names of files whose content has no room: their changes are reported all the same.
+        # 512 bytes are room for the head of a record.
         if self._end + len(data) + 512 > self.limit - self.limit // 32:
             full = msgspec.structs.replace(entry, why_not="quota")
             self._record(path, full, b"", replaces)
@@ -204,10 +205,13 @@ class PreimagePack:
             moved = {path: self._copied(path, entry, fresh) for path, entry in entries.items()}
             fresh.flush()
             if self._path is not None:
+                # Not synced, on purpose: the pack can be made again from the project, and after a
+                # power cut the hash of each content is compared anyway.
                 os.rename(f"{self._path}.new", self._path)
         except BaseException:
             fresh.close()
             raise
+        # Closing drops the lock of the old file; the new one is locked already, and has its name.
         os.close(self._fd)
         self._fd, self._end, self._live = fresh._fd, fresh._end, fresh._live
         return moved
@@ -222,7 +226,7 @@ class PreimagePack:
         return plain
 
     def _take_name(self, path: str) -> None:
-        """Go on in a file with a name, instead of the one without; its lock is held before anybody can find it by its last name."""
+        """Go on in a file with a name, instead of the one without; its lock is held before another process can find it by its final name."""
         os.close(self._fd)
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -256,6 +260,8 @@ class PreimagePack:
     def _load(self) -> None:
         size = os.fstat(self._fd).st_size
         if size <= len(_MARK) or os.pread(self._fd, len(_MARK), 0) != _MARK:
+            # An older version, or no pack at all: it is a cache of what is on disk, so it starts
+            # empty.
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, _MARK, 0)
             return
@@ -300,6 +306,7 @@ def _records(view: mmap.mmap, size: int) -> Iterator[tuple[_Kept, int]]:
         if place > size:
             return
         head = view[start : start + length]
+        # Only the head is summed: the content has its hash, and is read when it is needed.
         if zlib.crc32(head) != checksum:
             return
         try:

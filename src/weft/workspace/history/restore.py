@@ -1,7 +1,7 @@
 """Putting one path back to what it was.
 
-What is there is looked at first (`look`), judged by whoever asked, and replaced only if it is still exactly that (`put_back`): otherwise
-somebody has been there since, and nothing is touched.  Files and links change by a rename, so that a kill leaves the old one or the new
+What is there is looked at first (`look`), judged by the caller, and replaced only if it is still exactly that (`put_back`): otherwise
+it was changed since, and nothing is touched.  Files and links change by a rename, so that a kill leaves the old one or the new
 one.  A folder is only ever removed when it is empty.  No link is followed, in no part of the name.
 """
 
@@ -32,7 +32,7 @@ from weft.workspace.atomic_write import (
 )
 from weft.workspace.base import FileImage
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.watchers import tell
+from weft.workspace.history.watchers import note_own_write
 from weft.workspace.os_errors import explain
 from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
@@ -100,6 +100,8 @@ class PathRestorer:
                 return
             try:
                 self._sweep(place, folder)
+                # Looked at again, in the same open folder: between the question and the answer the
+                # user may have edited the file.
                 found = look(folder, place.leaf, self._max_file)
                 if not is_same(found, expected):
                     raise _changed(shown)
@@ -115,7 +117,7 @@ class PathRestorer:
                     f"{shown!r} is not empty: it holds what this session did not make"
                 ) from error
             raise explain(error, shown) from error
-        tell(place.folder, place.name)
+        note_own_write(place.folder, place.name)
 
     def _sweep(self, place: WorkspacePath, folder: int) -> None:
         """Take away what a killed process left half done, once a folder."""
@@ -142,6 +144,7 @@ def look(folder: int, name: str, max_file: int) -> FileImage | None:
             return FileImage(mode=about.st_mode, names=_names(folder, name))
         if not stat.S_ISREG(about.st_mode) or about.st_size > max_file:
             return FileImage(mode=about.st_mode)
+        # Without following links and without blocking: by now a link or a pipe may have this name.
         fd = os.open(name, _FLAGS, dir_fd=folder)
     except FileNotFoundError:
         return None
@@ -204,6 +207,7 @@ def _replace(folder: int, name: str, found: FileImage | None, image: FileImage |
     if image is None:
         return
     if wants_folder:
+        # Closed until it has its own mode, so that no other user can enter in between.
         os.mkdir(name, 0o700, dir_fd=folder)
         _set_mode(folder, name, image.mode)
         return
@@ -241,7 +245,7 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
         try:
             write_all(fd, image.data or b"")
             mode = _dressed_as_before(folder, name, fd) if not is_new else _NEW_FILE
-            # Nobody knows whose file it was, and these two bits mean something only together with that.
+            # The owner is not recorded, and these two bits mean something only together with it.
             wanted = stat.S_IMODE(image.mode) if image.mode else mode
             os.fchmod(fd, wanted & ~(stat.S_ISUID | stat.S_ISGID))
             os.fdatasync(fd)

@@ -71,30 +71,30 @@ def _shared(
 
 
 def _pack_path(folder: str, root: str) -> str:
-    """Where the pre-images of a project lie: a file that only its owner can read, in a folder that only he can enter."""
+    """Where the pre-images of a project lie: a file that only its owner can read, in a folder that only the owner can enter."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
 
 
 class WatchedRunner(Runner):
-    """Runs commands by another Runner, and tells what each changed in these projects.
+    """Runs commands by another Runner, and reports what each changed in these projects.
 
-    One that was cancelled changed something too: `unclaimed` hands that out.
+    One that was cancelled changed something too: `unreported_changes` hands that out.
     """
 
     def __init__(self, inner: Runner, histories: Iterable[FileHistory]) -> None:
         self._inner = inner
         self._histories = tuple(histories)
         self._threads = DiskThreads()
-        self._unclaimed = ChangeSet()
+        self._unreported = ChangeSet()
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
 
-    def unclaimed(self) -> ChangeSet:
-        """What commands changed that did not come to tell; told once."""
-        told, self._unclaimed = self._unclaimed, ChangeSet()
-        return told
+    def unreported_changes(self) -> ChangeSet:
+        """What cancelled commands changed, which no result reports; handed out once."""
+        found, self._unreported = self._unreported, ChangeSet()
+        return found
 
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
@@ -106,8 +106,9 @@ class WatchedRunner(Runner):
             with self._draining():
                 result = await self._inner.run(command, on_output)
         except BaseException:
+            # A cancelled command has changed files too, and a rewind needs to know them.
             with anyio.move_on_after(PATIENCE_SECONDS, shield=True):
-                self._unclaimed += await self._end(runs)
+                self._unreported += await self._end(runs)
             raise
         found = await self._end(runs)
         return msgspec.structs.replace(
@@ -119,7 +120,7 @@ class WatchedRunner(Runner):
         return {path: why for each in self._histories for path, why in each.left_out().items()}
 
     async def interrupted(self, labels: Sequence[str]) -> dict[str, ChangeSet]:
-        """What commands changed whose end is not on record, by label; each is told once."""
+        """What commands changed whose end is not on record, by label; each is handed out once."""
         found: dict[str, ChangeSet] = {}
         for history in self._histories:
             waiting = WatchedRun()

@@ -1,4 +1,4 @@
-"""Which projects somebody watches, so that what the door itself writes is not taken for a command's work."""
+"""Which projects are watched, so that what Weft itself writes is not taken for a command's work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 
 class ProjectWatcher(Protocol):
-    """Somebody who knows what every file of a project looks like."""
+    """The part that knows what every file of a project looks like."""
 
     def refresh(self, path: str) -> None:
         """We ourselves have just put something at `path`, relative to the project."""
@@ -15,11 +15,11 @@ class ProjectWatcher(Protocol):
 
 
 WATCHED: WeakValueDictionary[str, ProjectWatcher] = WeakValueDictionary()
-"""Root of a project → who watches it in this process."""
+"""Root of a project → its watcher in this process."""
 
 
-def tell(root: str, path: str) -> None:
-    """We have written, or put back, what is at `path`; blocks for a moment."""
+def note_own_write(root: str, path: str) -> None:
+    """Report that we have written, or put back, what is at `path`; blocks for a moment."""
     watching = WATCHED.get(root)
     if watching is not None:
         watching.refresh(path)

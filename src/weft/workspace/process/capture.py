@@ -3,7 +3,7 @@
 The head and the tail are kept in memory, the whole up to a cap in an unlinked temporary file; what comes after is counted and thrown
 away, so a flood costs no memory and is never a reason to kill the program.  Watchers get the output as it comes, up to a cap too.
 
-Of a program that has no foreseeable end only head and tail are kept, and its watcher, who has a bound of his own, gets everything.
+Of a program that has no foreseeable end only head and tail are kept, and its watcher, which has a bound of its own, gets everything.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class OutputCapture:
         self._head = bytearray()
         self._tail = bytearray()
         self._spill: IO[bytes] | None = None
+        # "Full" from the start: an endless program would fill the disk up to the cap for nothing.
         self._spilled = WHOLE_BYTES if is_endless else 0
         limit = math.inf if is_endless else LIVE_CHARACTERS
         self._live = None if on_output is None else _Live(on_output, limit)
@@ -46,6 +47,8 @@ class OutputCapture:
         was_whole = not self.is_cut
         self.total += len(chunk)
         if self.is_cut:
+            # The file begins when the memory is full for the first time, so what is in memory goes
+            # first.
             self._keep_whole(bytes(self._head + self._tail) + chunk if was_whole else chunk)
         room = HEAD_BYTES - len(self._head)
         self._head += chunk[:room]

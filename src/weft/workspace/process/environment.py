@@ -1,4 +1,4 @@
-"""What a program we start finds in its environment: no secrets, nothing that re-points tools, nothing that waits for a person."""
+"""What a program we start finds in its environment: no secrets, nothing that re-points tools, nothing that waits for a user's input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET: Mapping[str, str] = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
-    # An editor that saves what it was given and leaves; a prompt that is refused: nobody is there to answer.
+    # An editor that saves what it was given and exits, and a prompt that is refused: no user is there to answer.
     "GIT_EDITOR": "true",
     "EDITOR": "true",
     "VISUAL": "true",
@@ -37,7 +37,7 @@ QUIET: Mapping[str, str] = {
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
-"""What is set for every program, whatever the person's own environment says."""
+"""What is set for every program, whatever the user's own environment says."""
 
 
 def is_secret_name(name: str) -> bool:

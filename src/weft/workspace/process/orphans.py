@@ -54,6 +54,8 @@ os.register_at_fork(after_in_child=forget_owner)
 
 def left_any(leader: int, ran_seconds: float) -> list[int]:
     """Processes that may have been started by the command whose first process is `leader`; usually none."""
+    # The kernel hands numbers out in order: if the last one given is still the leader's, the
+    # command started no process, and nothing has to be searched.
     last = _last_pid()
     if last == leader and ran_seconds < _LONG_SECONDS:
         return []
@@ -73,6 +75,8 @@ def kill_marked(mark: str, suspects: Iterable[int] | None = None, *, group: int 
     killed already; its members are waited for here, since a dying process has no environment.
     """
     killed = 0
+    # Repeated, since a process can fork between the search and the kill; bounded, since one that
+    # forks faster than we search would never end.
     for _ in range(_PASSES):
         found = _family(mark, _pids() if suspects is None else suspects, group)
         if not found:
@@ -93,6 +97,8 @@ def kill_orphans() -> int:
     for marks in _marks_of(_pids()).values():
         for mark in marks:
             space, owner_pid, started, _ = mark.split(".")
+            # Only owners of our own pid namespace can be judged: in another one the number means
+            # another process.  The start time tells a number that was given out again.
             if space == _namespace("self") and _started(int(owner_pid)) != started:
                 dead.add(mark)
     return sum(kill_marked(mark) for mark in dead)
@@ -170,6 +176,8 @@ def _stat(pid: int) -> list[str]:
     """Fields of a process's `stat`, from its state on; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            # The second field is the program's name in brackets, which may hold blanks and brackets
+            # itself: only the last bracket is a safe place to split.
             return file.read().rpartition(b")")[2].decode().split()
     except OSError:
         return []
@@ -200,6 +208,7 @@ def _family(mark: str, suspects: Iterable[int], group: int) -> dict[int, str]:
     alive = {pid: fields for pid in suspects if _is_alive(fields := _stat(pid))}
     family = {pid for pid, fields in alive.items() if group and int(fields[_GROUP]) == group}
     family |= {pid for pid, marks in _marks_of(alive.keys() - family).items() if mark in marks}
+    # Children too: one that threw its environment away still has its parent while that one lives.
     while more := {pid for pid, fields in alive.items() if int(fields[_PARENT]) in family} - family:
         family |= more
     return {pid: alive[pid][_STARTED] for pid in family - {os.getpid()}}
@@ -225,6 +234,8 @@ def _handles(family: Mapping[int, str]) -> Iterator[int]:
     """Process handles: a number can come to mean another process, a handle cannot."""
     for pid, started in family.items():
         try:
+            # Opened before the start time is compared: after that the handle is known to mean this
+            # process.
             handle = os.pidfd_open(pid)
         except (OSError, AttributeError):
             if _started(pid) == started:  # an old kernel: the number has to do

@@ -1,7 +1,7 @@
 """Running programs on this machine, without a sandbox.
 
 A command is over when its first process has exited, never when its pipes close: a background child may hold them for ever.  What it
-printed is then drained for a moment, and whatever it left behind is killed (`orphans` says what is promised).
+printed is then drained for a moment, and what it left behind is killed (`orphans` says what is promised).
 
 A cancel kills at once, with everything below, and reaps before it goes on; a time-out asks first (SIGTERM) and kills after a grace.
 
@@ -104,6 +104,7 @@ class OutputPipe:
     def take(self) -> bool:
         """Take one chunk in; False when there was none."""
         try:
+            # One chunk for each call: a program that floods must not keep the loop from other work.
             chunk = os.read(self._fd, _CHUNK)
         except BlockingIOError:
             return False
@@ -142,6 +143,8 @@ class _Process:
         try:
             for capture in [output, errors] if command.errors_apart else [output]:
                 self._pipes.append(OutputPipe(capture))
+            # With one pipe for both streams the order of the lines is the order in which they were
+            # written.
             self._popen = _spawn(command, environ, self._pipes[0].theirs, self._pipes[-1].theirs)
         except BaseException:
             for pipe in self._pipes:
@@ -157,7 +160,7 @@ class _Process:
     # --- waiting -------------------------------------------------------------------------------
 
     async def exits_within(self, seconds: float, stop: anyio.Event | None = None) -> bool:
-        """Wait for the exit; False when it takes longer, or somebody wants it stopped."""
+        """Wait for the exit; False when it takes longer, or `stop` is set."""
         with anyio.move_on_after(seconds) as scope:
             if stop is None:
                 await self._wait_exit()
@@ -177,6 +180,7 @@ class _Process:
 
     async def end_politely(self) -> None:
         """Ask the group to end, then kill it."""
+        # The whole group: a shell does not pass a signal on to the program that it waits for.
         self._signal(signal.SIGTERM)
         if not await self.exits_within(GRACE_SECONDS):
             self._signal(signal.SIGKILL)
@@ -190,6 +194,7 @@ class _Process:
                 seen = pipe.capture.total
                 with anyio.move_on_after(QUIET_SECONDS):
                     await pipe.closed.wait()
+                # Quiet for a moment: a background child holds the pipe open and prints nothing.
                 if pipe.capture.total == seen:
                     break
 
@@ -231,6 +236,8 @@ class _Process:
         if self._handle is not None:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)
+        # With a handle it is reaped only here, at the very end: until then its number cannot be
+        # given to another process, so no signal and no search for orphans can hit a stranger.
         if self._popen.poll() is None:
             _logger.warning("a killed process hangs in the kernel; pid %d", self._popen.pid)
             _late.append(self._popen)
@@ -247,6 +254,8 @@ class _Process:
     def _watch_exit(self) -> int | None:
         """Be woken at the exit; None where the system has no process handles."""
         try:
+            # A handle and not SIGCHLD: the handler of that signal belongs to the application that
+            # uses us. `WNOHANG` in a loop is the fallback, which wakes up for nothing.
             handle = os.pidfd_open(self._popen.pid)
         except (AttributeError, OSError):
             return None
@@ -307,9 +316,10 @@ def _encoded(environ: Mapping[str, str]) -> dict[bytes, bytes]:
 
 
 def stdin_file(data: bytes) -> int:
-    """Input as a file: whoever reads it finds its end, and nobody has to feed a pipe."""
+    """Input as a file: its reader finds the end, and no task has to feed a pipe."""
     if not data:
         return subprocess.DEVNULL
+    # A pipe would need a writer task, and a program that never reads would block it.
     fd = os.memfd_create("stdin", os.MFD_CLOEXEC)
     with open(fd, "wb", buffering=0, closefd=False) as file:
         file.write(data)

@@ -2,7 +2,7 @@
 
 One keeper serves all commands of a process, side by side.  It is started by bubblewrap with everything that bubblewrap can take
 away; what it must keep, in its own user namespace only, is the right to mount, so that it can give each command a view of the disk.  When it
-dies, every command dies with it, whoever waits for one is told, and the next command starts another.
+dies, every command dies with it, each caller that waits gets an error, and the next command starts another.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ namespace and nowhere else, and no command ever has one."""
 
 
 class SandboxUnavailable(WeftError):
-    """There is no sandbox on this machine; the message says why, for people."""
+    """There is no sandbox on this machine; the message says why, for the user."""
 
 
 class CellConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class CellConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def encoded(self) -> bytes:
         """As the keeper reads it."""
-        return _paper(*_variables(self.environ), self.filter.hex(), str(self.password))
+        return _message(*_variables(self.environ), self.filter.hex(), str(self.password))
 
 
 class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def encoded(self) -> bytes:
         """As a cell reads it."""
-        return _paper(
+        return _message(
             *_several(itertools.chain.from_iterable(self.layers)),
             *_several(itertools.chain.from_iterable(self.temporary)),
             self.empty_file,
@@ -95,7 +95,7 @@ class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def encoded(self) -> bytes:
         """As a cell reads it."""
-        return _paper(
+        return _message(
             self.cwd, *_several(self.argv), *_variables(self.environ), *_several(self.hidden)
         )
 
@@ -109,7 +109,7 @@ def _variables(environ: Mapping[str, str]) -> list[str]:
     return _several(f"{name}={value}" for name, value in environ.items())
 
 
-def _paper(*fields: str) -> bytes:
+def _message(*fields: str) -> bytes:
     return b"\0".join(os.fsencode(field) for field in fields)
 
 
@@ -133,8 +133,8 @@ class CellRun:
         """End everything in the cell, and the cell."""
         self._cell.signal(b"kill")
 
-    def told(self, status: int | None, errno: int = 0, stage: str = "") -> None:
-        """This is how it ended."""
+    def finish(self, status: int | None, errno: int = 0, stage: str = "") -> None:
+        """Set how it ended, and wake the caller that waits."""
         self.status, self.errno, self.stage = status, errno, stage
         self.ended.set()
 
@@ -157,7 +157,7 @@ class Cell:
         self._failure = None
         self._hand(b"plan", plan.encoded(), ())
 
-    def run(self, order: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
+    def run(self, request: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
         """Start a command with these for its input, output and errors; they stay ours to close."""
         run = self._run = CellRun(self)
         if self._failure is not None:  # the view could not be made
@@ -165,7 +165,7 @@ class Cell:
         elif self.is_lost:
             self._finish(None, 0, BROKEN)
         else:
-            self._hand(b"run", order.encoded(), descriptors)
+            self._hand(b"run", request.encoded(), descriptors)
         return run
 
     def signal(self, verb: bytes) -> None:
@@ -183,15 +183,15 @@ class Cell:
         self._finish(None if why else -9, 0, why)
 
     def _hand(self, verb: bytes, data: bytes, descriptors: Sequence[int]) -> None:
-        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
+        message = os.memfd_create("message", os.MFD_CLOEXEC)
         try:
-            write_all(paper, data)
+            write_all(message, data)
             if self._channel is not None:
-                _send(self._channel, verb, (paper, *descriptors))
+                _send(self._channel, verb, (message, *descriptors))
         except OSError:
-            self.is_lost = True  # it is gone, and whoever waits is told when all of it is
+            self.is_lost = True  # it is gone; the caller gets the end when all of it is
         finally:
-            os.close(paper)
+            os.close(message)
 
     def _on_packet(self) -> None:
         assert self._channel is not None
@@ -215,7 +215,7 @@ class Cell:
     def _finish(self, status: int | None, errno: int = 0, stage: str = "") -> None:
         run, self._run = self._run, None
         if run is not None:
-            run.told(status, errno, stage)
+            run.finish(status, errno, stage)
 
     def _drop(self) -> None:
         self.is_lost = True
@@ -249,13 +249,16 @@ class Keeper:
         """Start it.
 
         Raises:
-            Unavailable: this machine has no sandbox, and why.
+            SandboxUnavailable: this machine has no sandbox, and why.
         """
+        # SEQPACKET: message boundaries are kept, and the end of the other side is noticed.
+        # Descriptors can be passed with a packet, which a pipe cannot do.
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         errors = os.memfd_create("errors", os.MFD_CLOEXEC)
         try:
             ours.setblocking(False)
             self._control = ours
+            # `pass_fds` keeps the number, so it can be named on the command line.
             self._popen = _spawn([*self._argv, str(theirs.fileno())], theirs.fileno(), errors)
             theirs.close()
             asyncio.get_running_loop().add_reader(ours.fileno(), self._on_packet)
@@ -270,23 +273,25 @@ class Keeper:
             theirs.close()
             os.close(errors)
 
-    def cell(self, charter: CellConfig) -> Cell:
+    def cell(self, config: CellConfig) -> Cell:
         """A new cell; it need not be waited for."""
         name = b"%d" % next(self._names)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
+        # Known before it is asked for: if the keeper turns out to be gone, it is ended with the
+        # rest.
         cell = self._cells[name] = Cell(self, name, ours)
-        paper = os.memfd_create("paper", os.MFD_CLOEXEC)
+        message = os.memfd_create("message", os.MFD_CLOEXEC)
         try:
-            write_all(paper, charter.encoded())
-            self.send(b"cell\0" + name, (paper, theirs.fileno()))
+            write_all(message, config.encoded())
+            self.send(b"cell\0" + name, (message, theirs.fileno()))
         finally:
-            os.close(paper)
+            os.close(message)
             theirs.close()
         return cell
 
     def send(self, packet: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send one packet; a keeper that is gone has told so already."""
+        """Send one packet; for a keeper that is gone every waiting command has ended already."""
         if self._control is None:
             return
         try:
@@ -299,6 +304,7 @@ class Keeper:
     async def aclose(self) -> None:
         """End it, and every command with it; bounded."""
         self._broke_down()
+        # The closed socket is what ends the keeper; the kill in `_reap` is for one that hangs.
         popen, self._popen = self._popen, None
         if popen is None:
             return
@@ -340,7 +346,7 @@ def _send(channel: socket.socket, packet: bytes, descriptors: Sequence[int]) -> 
 
 
 SWITCH = "--disable-userns"
-"""Lets nobody make a further user namespace, and locks what is mounted; bubblewrap has it since 0.8."""
+"""Forbids further user namespaces, and locks what is mounted; bubblewrap has it since 0.8."""
 KEEPER = str(Path(__file__).with_name("keeper.py"))
 """The keeper's program."""
 
@@ -350,17 +356,22 @@ def keeper_command(
 ) -> list[str]:
     """How the keeper is started; the number of its socket comes last."""
     return [
-        # What is started from here is the first to go where memory runs out, before the person's other programs.
+        # What is started from here is the first to go where memory runs out, before the user's
+        # other programs.
         *("/bin/sh", "-c", f'echo {FIRST_TO_GO} > /proc/self/oom_score_adj; exec "$@"', "sh"),
         bubblewrap,
+        # `--unshare-all` only tries to make a user namespace.  As root it would do without one,
+        # keep every capability, and a remount could make the whole disk writable again.
         *("--unshare-all", "--unshare-user", SWITCH),
         *(["--share-net"] if network else []),
         *("--cap-drop", "ALL"),
         *itertools.chain.from_iterable(("--cap-add", name) for name in _KEPT),
+        # A session of its own: a command could else type into the user's terminal (TIOCSTI).
         *("--new-session", "--die-with-parent"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev"),
         *("--bind", scratch, scratch, "--chdir", "/"),
-        # Isolated and without site packages: it starts faster, and nothing of the person's own is loaded.
+        # Isolated and without site packages: it starts faster, and nothing of the user's own is
+        # loaded.
         *("--", python, "-I", "-S", "-B", keeper),
     ]
 

@@ -37,7 +37,7 @@ _MOST_FOLDERS = 300
 
 
 class HiddenPaths:
-    """Finds what is to be hidden."""
+    """The paths that commands must not see."""
 
     def __init__(
         self, home: str, *, folders: Iterable[str] = (), shown: Sequence[str] = ()
@@ -57,6 +57,8 @@ class HiddenPaths:
 
     def of_machine(self, roots: Sequence[str]) -> list[str]:
         """What to hide outside the projects; never a folder that a project lies in, nor what is shown on purpose."""
+        # A project below a secret folder would vanish if that folder were hidden; the user chose to
+        # work there, so it stays visible.
         return [
             path
             for path in (*self._folders, *self._files)
@@ -65,6 +67,8 @@ class HiddenPaths:
 
     def stamp(self) -> tuple[int, ...]:
         """Changes when something has come to be that is to be hidden, or when more is to be."""
+        # The time of a folder changes when a name comes or goes in it: a stat for each parent
+        # folder instead of one for each of the many files.
         return (len(self._folders), *(_changed(folder) for folder in self._parents))
 
     def of_projects(self, roots: Sequence[str]) -> list[str]:
@@ -84,6 +88,8 @@ class HiddenPaths:
             below: list[str] = []
             for folder in level:
                 looked += 1
+                # Bounded, since it runs before every command: a huge project is searched only near
+                # its top.
                 if looked > _MOST_FOLDERS:
                     return found
                 files, folders = self._names(folder)

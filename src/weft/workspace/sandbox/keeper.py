@@ -3,24 +3,24 @@
 It is started once, by bubblewrap, in a place where the whole disk is read-only, there is no network, and nothing outside can be seen or
 signalled.  It makes cells: a cell is a process in a process namespace of its own, and runs one command after the other.  For each it makes a fresh
 view of the disk: the project under an overlay, a `/tmp`, a `/proc` that shows the cell, and nothing where secrets lie.  The command starts without
-a capability and under a system call filter.  It ends when its first process ends; whatever it left running is killed before anybody
-hears of it, and the view is taken apart.
+a capability and under a system call filter.  It ends when its first process ends; whatever it left running is killed before the end
+is reported, and the view is taken apart.
 
 A read-only mount lets named pipes be written to, and a filter does not see what is opened; Landlock
 does (`restrict_writing`).  Who is under it cannot mount, so it holds for a thread of the cell that
 starts the command (`CommandStarter`), and for all that comes of it.
 
-The view can be made before it is known what is to run in it, so that nobody has to wait for it; what is secret by then is hidden when the
+The view can be made before it is known what is to run in it, so that no command has to wait for it; what is secret by then is hidden when the
 command comes.
 
 A cell keeps the capabilities of its user namespace, for it has to mount.  A command never has one: nothing that is started here can gain any
 (`forswear_capabilities`), and the cell cannot be looked into nor signalled from within.  The filter lets the cell's own calls through because
-they carry a number that nobody else knows.
+they carry a number that no other process knows.
 
 This file runs as a script and imports nothing of ours and as little as possible: it is what a sandboxed command costs.  It takes
 orders from one socket, in packets of fields parted by NUL:
 
-    cell ID      make a cell; with the descriptors of its charter (`KeeperCellConfig` has the fields) and of a socket of its own
+    cell ID      make a cell; with the descriptors of its configuration (`KeeperCellConfig` has the fields) and of a socket of its own
     term ID      ask everything in it to end
     kill ID      end it
 
@@ -87,6 +87,7 @@ MOST_PROCESSES = 4096
 """Processes and threads that all commands together may have at once."""
 WHAT_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
+# `use_errno`: without it another C call between the failure and the question overwrites the number.
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -136,11 +137,12 @@ def prctl(option: int, first: int = 0, address: int = 0) -> int:
 
 
 class MessageFields:
-    """Fields of a paper that was handed over, one after the other."""
+    """Fields of a message that was handed over, one after the other."""
 
-    def __init__(self, paper: int) -> None:
+    def __init__(self, message: int) -> None:
         data = b""
-        while chunk := os.pread(paper, FILE_SIZE_FOR_READING, len(data)):
+        # `pread`: the descriptor shares its position with the sender, who left it at the end.
+        while chunk := os.pread(message, FILE_SIZE_FOR_READING, len(data)):
             data += chunk
         self._fields = iter(data.split(b"\0"))
 
@@ -174,7 +176,7 @@ class KeeperMountPlan:
         self.temporary = list(zip(temporary[0::2], temporary[1::2], strict=True))
         """Folders that take the place of `/tmp` and the like: the real one, then where it is to be seen."""
         self.empty_file = fields.one()
-        """What is seen in the place of a hidden file; nobody may read it."""
+        """What is seen in the place of a hidden file; its mode lets no one read it."""
         self.hidden = fields.several()
         """Files and folders."""
 
@@ -227,6 +229,7 @@ class MountView:
             if not os.path.isdir(target):  # it lay in one of those that were just replaced
                 os.makedirs(target)
             mount(source, target, "", MS_BIND)
+        # Bubblewrap's `/dev` is read-only here, and POSIX shared memory needs a place.
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
         for (folder, _, _), fd in zip(plan.layers, attached, strict=True):
             if fd >= 0:
@@ -248,6 +251,7 @@ class MountView:
         mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
         if not is_hidden:
             return -1
+        # A clone of the mount: a path would be of no use once another mount covers it.
         flags = OPEN_TREE_CLONE | os.O_CLOEXEC
         fd = own_call("open_tree", self._password, AT_FDCWD, path_bytes(folder), flags)
         self._held.append(fd)
@@ -289,12 +293,15 @@ def hide(paths: list[str], empty: str) -> None:
     """Let nothing be seen where secrets lie; `empty` stands in the place of a file."""
     for path in paths:
         try:
+            # Followed through links on purpose: a bind mount lands on the target, which is what a
+            # command would read.
             mode = os.stat(path).st_mode
         except OSError:
             continue
         if mode & IS_FOLDER:
             mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=0,size=4k")
         elif mode & IS_FILE:
+            # Two calls: the kernel ignores MS_RDONLY in the call that makes a bind mount.
             mount(empty, path, "", MS_BIND)
             mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
@@ -325,6 +332,8 @@ def forswear_capabilities() -> None:
         number += 1
     if not number:
         raise KeeperFailure("drop capabilities", ctypes.get_errno())
+    # The bounding set limits what an exec can gain; ambient and inheritable capabilities would pass
+    # through one, so both are emptied as well.
     checked(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL), "clear ambient capabilities")
     checked(prctl(PR_SET_SECUREBITS, LOCKED_SECUREBITS), "lock capabilities")
     header = _CapabilityHeader(CAPABILITY_VERSION, 0)
@@ -333,13 +342,14 @@ def forswear_capabilities() -> None:
     for half in ours:
         half.inheritable = 0
     checked(_libc.capset(ctypes.byref(header), ours), "hand down no capability")
+    # From here on set-user-id programs and file capabilities have no effect.
     checked(prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
 def bound_processes() -> None:
     """Let all commands together have no more than so many processes; root is held to no such limit.
 
-    Older kernels count the person's other programs, too, and so a limit would hit those.
+    Older kernels count the user's other programs, too, and so a limit would hit those.
     """
     major, minor = os.uname().release.split(".")[:2]
     if (int(major), int(minor)) < (5, 14):
@@ -353,6 +363,7 @@ def install(filter_code: bytes) -> None:
     """Make no system call any more that a command has no use for."""
     if not filter_code:
         return
+    # The kernel copies the program during the call, so the buffer may be freed afterwards.
     code = ctypes.create_string_buffer(filter_code, len(filter_code))
     program = _Program(len(filter_code) // 8, ctypes.addressof(code))
     result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
@@ -382,6 +393,8 @@ def restrict_writing(folders: list[str]) -> None:
     """
     rules = landlock(LANDLOCK_CREATE_RULESET, struct.pack("QQQ", WRITE | MOVE, 0, 0), 24, 0)
     try:
+        # Moving must be handled to be allowed at all: a ruleset that does not name it forbids every
+        # rename between folders (REFER is denied by default).
         allow(rules, "/", MOVE)
         for folder in folders:
             allow(rules, folder, WRITE)
@@ -428,10 +441,10 @@ class CommandStarter:
         self._answer()
 
     def start(
-        self, order: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]
+        self, request: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]
     ) -> int:
         """Start the command; returns its process, which is a child of the cell."""
-        self._command = (order, environment, descriptors)
+        self._command = (request, environment, descriptors)
         self._asked.release()
         return self._answer()
 
@@ -471,8 +484,8 @@ class CommandStarter:
 class CellInit:
     """The first process of a cell."""
 
-    def __init__(self, charter: KeeperCellConfig, control: _socket.socket, outside: int) -> None:
-        self._charter = charter
+    def __init__(self, config: KeeperCellConfig, control: _socket.socket, outside: int) -> None:
+        self._config = config
         self._control = control
         self._outside = outside
         """The keeper's own view of the disk."""
@@ -480,11 +493,12 @@ class CellInit:
 
     def live(self) -> None:
         """Do what is asked, one thing after the other, until the socket ends."""
+        # Before anything else: if the keeper dies in between, this process must not outlive it.
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Nobody in the cell may look into the process that holds it.
+        # No process in the cell may look into the one that holds it (`/proc/PID/mem`, ptrace).
         prctl(PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGTERM, pass_on)
-        install(self._charter.filter)
+        install(self._config.filter)
         while True:
             verb, descriptors = receive(self._control)
             if not verb:
@@ -514,17 +528,18 @@ class CellInit:
             return b"failed\0%d\0%s" % (error.errno or 0, os.fsencode(stage))
 
     def _make(self, plan: KeeperMountPlan) -> None:
-        own_call("unshare", self._charter.password, CLONE_NEWNS | CLONE_NEWIPC)
-        self._view = MountView(plan, self._charter.password)
+        own_call("unshare", self._config.password, CLONE_NEWNS | CLONE_NEWIPC)
+        self._view = MountView(plan, self._config.password)
 
-    def _run(self, order: KeeperExecRequest, descriptors: list[int]) -> int:
+    def _run(self, request: KeeperExecRequest, descriptors: list[int]) -> int:
         if self._view is None:
             raise KeeperFailure("no view", 0)
         try:
-            hide(order.hidden, self._view.empty)
-            command = self._view.starter.start(order, self._charter.environment, descriptors)
+            hide(request.hidden, self._view.empty)
+            command = self._view.starter.start(request, self._config.environment, descriptors)
         finally:
-            # Not when all is over: whoever reads the other end waits for the end of everybody's.
+            # Not when all is over: the reader of the pipe waits until every copy of our end is
+            # closed.
             for fd in descriptors:
                 os.close(fd)
         code = wait_for(command)
@@ -532,12 +547,13 @@ class CellInit:
         return code
 
     def _take_apart(self) -> None:
-        """Go back to where the keeper is; what nobody looks through any more is gone."""
+        """Go back to where the keeper is; the kernel drops a view that no process uses."""
+        # A working folder in the view would keep its overlay mounted.
         os.chdir("/")
         if self._view is not None:
             self._view.close()
             self._view = None
-        own_call("setns", self._charter.password, self._outside, CLONE_NEWNS)
+        own_call("setns", self._config.password, self._outside, CLONE_NEWNS)
 
 
 def pass_on(number: int, frame: object) -> None:
@@ -548,17 +564,17 @@ def pass_on(number: int, frame: object) -> None:
         pass
 
 
-def start(order: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]) -> int:
+def start(request: KeeperExecRequest, environment: dict[str, str], descriptors: list[int]) -> int:
     """Start the command in a session of its own."""
     try:
-        os.chdir(order.cwd)
+        os.chdir(request.cwd)
     except OSError as error:
         raise KeeperFailure("chdir", error.errno or 0) from error
     try:
         return os.posix_spawnp(
-            order.argv[0],
-            order.argv,
-            {**environment, **order.environment},
+            request.argv[0],
+            request.argv,
+            {**environment, **request.environment},
             file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(descriptors)],
             setsid=True,
             setsigdef=WHAT_PYTHON_IGNORES,
@@ -570,15 +586,19 @@ def start(order: KeeperExecRequest, environment: dict[str, str], descriptors: li
 def wait_for(command: int) -> int:
     """How the command ended; others that end meanwhile are reaped."""
     while True:
+        # This is process 1 of the cell: orphans of the command become its children, and unreaped
+        # ones would count against the limit of processes.
         pid, status = os.waitpid(-1, 0)
         if pid == command:
             return os.waitstatus_to_exitcode(status)
 
 
 def end_all() -> None:
-    """Kill and reap what the command left running, before anybody looks at what it wrote."""
+    """Kill and reap what the command left running, before what it wrote is read."""
     while True:
         try:
+            # In a loop: -1 reaches every process of the namespace but ourselves, and one that is
+            # just being forked may appear after the first round.
             os.kill(-1, signal.SIGKILL)
             os.waitpid(-1, 0)
         except (ProcessLookupError, ChildProcessError):
@@ -607,10 +627,12 @@ class HeldCell:
 
 def make(name: bytes, descriptors: list[int], control: _socket.socket) -> HeldCell:
     """Make a cell."""
-    charter = KeeperCellConfig(MessageFields(descriptors[0]))
+    config = KeeperCellConfig(MessageFields(descriptors[0]))
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     flags = CLONE_NEWPID | signal.SIGCHLD
     nothing = ctypes.c_void_p(0)
+    # The raw call: `os.fork` makes no namespace, and after `unshare` every later child of the
+    # keeper would land in the same one.
     pid = _libc.syscall(
         ctypes.c_long(NUMBERS["clone"]), ctypes.c_ulong(flags), nothing, nothing, nothing, nothing
     )
@@ -618,11 +640,12 @@ def make(name: bytes, descriptors: list[int], control: _socket.socket) -> HeldCe
         control.close()
         own = _socket.socket(fileno=descriptors[1])
         try:
-            CellInit(charter, own, outside).live()
+            CellInit(config, own, outside).live()
         except BaseException as error:
-            # Whoever waits for this cell hears of its end, and of the reason.
+            # The client that waits for this cell gets the reason with the end.
             own.send(b"failed\0000\0" + os.fsencode(repr(error)[:500]))
         finally:
+            # Never return into the keeper's loop: this is a copy of it, with its sockets.
             os._exit(0)
     os.close(outside)
     return HeldCell(name, checked(pid, "clone"))
@@ -672,6 +695,7 @@ def receive(control: _socket.socket) -> tuple[bytes, list[int]]:
         if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % size])
     for fd in descriptors:
+        # Descriptors arrive without CLOEXEC, and the next command would inherit them.
         os.set_inheritable(fd, False)
     return packet, list(descriptors)
 

@@ -58,12 +58,12 @@ class SandboxReport(msgspec.Struct, frozen=True, kw_only=True):
 
     is_available: bool
     reason: str = ""
-    """Why there is no sandbox, for people."""
+    """Why there is no sandbox, for the user."""
     layers: tuple[SandboxLayer, ...] = ()
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person settled."""
+    """The user's settings for the sandbox."""
 
     network: bool = False
     unix_sockets: bool = False
@@ -115,6 +115,8 @@ class ProcessSandbox:
         key = tuple(roots)
         if not self._broken and key in self._tried and self._is_up:
             return self._tried[key]
+        # Sessions ask at the same time; one of them starts the keeper and the others wait for the
+        # outcome.
         async with self._starting:
             # Before the search for bubblewrap: every program lies in the whole disk.
             if why := _unfit(key):
@@ -133,7 +135,7 @@ class ProcessSandbox:
         return self._is_up and self._tried.get(roots) == ""
 
     async def probe(self, roots: Sequence[str]) -> SandboxReport:
-        """Try everything that the sandbox is made of, for people who want to know."""
+        """Try everything that the sandbox is made of, for `weft doctor`."""
         reason = await self.why_not(roots)
         if reason:
             return SandboxReport(is_available=False, reason=reason, layers=self._layers(reason))
@@ -178,6 +180,8 @@ class ProcessSandbox:
                 self._open_scratch()
             await self._open_keeper()
         except SandboxUnavailable as error:
+            # Final for this process: what is missing (a program, a kernel switch) does not appear
+            # by itself, and trying costs each command up to ten seconds.
             self._broken = str(error)
             raise
 
@@ -221,6 +225,8 @@ class ProcessSandbox:
             scratch=self.scratch.base,
             network=self.options.network,
         )
+        # `_keeper` is empty while there are two: `keeper` must not hand out one that is being
+        # closed.
         before, self._keeper = self._keeper, None
         if before is not None:
             await before.aclose()
@@ -236,9 +242,10 @@ class ProcessSandbox:
         """Run something in a box over these folders; empty when it did what it should."""
         box = self.box(roots, ScratchJob(label="", roots=roots, started_ns=0))
         command = ProcessCommand(argv=("/bin/sh", "-c", f": > {_TRIAL}"), cwd=roots[0])
+        # All three streams: a trial that printed into our terminal would disturb the screen.
         nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         try:
-            run = box.cell.run(self.order(command, roots), (nothing, nothing, nothing))
+            run = box.cell.run(self.exec_request(command, roots), (nothing, nothing, nothing))
             with anyio.move_on_after(TRIAL_SECONDS):
                 await run.ended.wait()
         finally:
@@ -276,6 +283,9 @@ class ProcessSandbox:
 
     def box(self, roots: tuple[str, ...], job: ScratchJob) -> CommandBox:
         """A box over these folders for one command: one that stands ready, or a new one."""
+        # A box that stands ready hides what was secret when it was made.  If a secret has come to
+        # be since, or the project was moved, it is thrown away, because it would show too much or
+        # the wrong folder.
         stamp = self._hidden.stamp()
         while ready := self._ready.get(roots):
             box = ready.pop(0)
@@ -283,7 +293,7 @@ class ProcessSandbox:
                 self.scratch.assign(box.place, job)
                 return box
             self._let_go(box)
-        box = self._made(self.keeper.cell(self._charter()), roots)
+        box = self._made(self.keeper.cell(self._cell_config()), roots)
         self.scratch.assign(box.place, job)
         return box
 
@@ -294,15 +304,16 @@ class ProcessSandbox:
         """
         if cell.is_lost or not self._is_up:
             return
+        # Each one holds mounts and a process; with many projects open that would add up.
         if sum(map(len, self._ready.values())) >= MOST_READY:
             cell.close()
             return
         ready = self._ready.setdefault(roots, [])
-        with suppress(OSError):  # the next command tries for itself, and tells
+        with suppress(OSError):  # the next command tries for itself, and reports the error
             ready.append(self._made(cell, roots))
             if len(ready) < SIDE_BY_SIDE:
                 # In turns: while the one takes its last view apart and makes the next, the other runs a command.
-                ready.append(self._made(self.keeper.cell(self._charter()), roots))
+                ready.append(self._made(self.keeper.cell(self._cell_config()), roots))
 
     def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandBox:
         place = self.scratch.place(roots)
@@ -320,14 +331,14 @@ class ProcessSandbox:
         box.cell.close()
         self.scratch.give_back(box.place)
 
-    def _charter(self) -> CellConfig:
+    def _cell_config(self) -> CellConfig:
         password = secrets.randbits(63)
         code = program(os.uname().machine, password, unix_sockets=self.options.unix_sockets)
         return CellConfig(
             environ={**self._scrubbed, **_INSIDE}, filter=code or b"", password=password
         )
 
-    def order(self, command: ProcessCommand, roots: Sequence[str]) -> ExecRequest:
+    def exec_request(self, command: ProcessCommand, roots: Sequence[str]) -> ExecRequest:
         """A command as a box takes it."""
         return ExecRequest(
             argv=command.argv,
@@ -339,7 +350,7 @@ class ProcessSandbox:
     def _temporary(self, project: str) -> list[tuple[str, str]]:
         """Folders of our own in the place of those that every program writes to.
 
-        They last as long as the process; a project's cache outlives it, and is used by no other and by nobody outside the sandbox.
+        They last as long as the process; a project's cache outlives it, and is used by no other project and by no program outside the sandbox.
         """
         found = [(self.scratch.temporary("tmp", 0o1777), "/tmp")]
         if os.path.isdir("/var/tmp"):
@@ -378,6 +389,8 @@ class CommandBox:
 
 
 def _which_folder(path: str) -> tuple[int, int, int]:
+    # Device and inode, because an overlay stays on the folder that it was mounted over: after a
+    # rename the path may name another one.
     about = os.stat(path)
     return about.st_dev, about.st_ino, about.st_mode
 
@@ -388,9 +401,12 @@ def _unfit(roots: Sequence[str]) -> str:
         if root == "/":
             return "the whole disk is not a project"
         about = os.stat(root)
+        # Only our own user exists in the user namespace: the kernel could not copy what belongs to
+        # another one up into the overlay.
         if about.st_uid != os.geteuid():
             return f"{root} belongs to another user"
         for mounted in _mounts():
+            # An overlay shows one file system: below the mount point the project would look empty.
             if mounted.startswith(f"{root}/"):
                 return f"another disk is mounted in the project, at {mounted}"
     return ""
@@ -402,6 +418,7 @@ def _mounts() -> list[str]:
             lines = file.read().splitlines()
     except OSError:
         return []
+    # Field 5 is the mount point; the kernel writes a blank in it as \040.
     fields = (line.split(b" ")[4] for line in lines)
     return [os.fsdecode(field.replace(b"\\040", b" ")) for field in fields]
 

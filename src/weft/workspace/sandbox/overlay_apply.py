@@ -5,7 +5,7 @@ rename, so that at every instant the old or the new one is there, whole.  What c
 
 Nothing is forced to disk: it is as durable as it would be if the command had written it itself.  What is to be done is written down
 beside the upper layer before the first step, with the hashes of before and after, so that after a crash it can be finished
-(`overlay_leftovers`).
+(`overlay_recovery`).
 
 Everything here blocks.
 """
@@ -64,6 +64,8 @@ class OverlayApplier:
 
     def _do(self, step: ApplyStep) -> None:
         parent, _, leaf = step.path.rpartition("/")
+        # Opened for each step anew, without following links: another program may have put a link in
+        # the place of a folder since, and a path would lead out of the project.
         folder = open_beneath(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
             self._check(step, folder, leaf)
@@ -72,7 +74,7 @@ class OverlayApplier:
             os.close(folder)
 
     def _check(self, step: ApplyStep, folder: int, leaf: str) -> None:
-        """Refuse when somebody changed the path since it was judged."""
+        """Refuse when the path was changed since it was judged."""
         if step.before is None or not step.before.identity:
             return
         if identity(os.stat(leaf, dir_fd=folder, follow_symlinks=False)) != step.before.identity:
@@ -83,11 +85,13 @@ def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
     if step.after.kind == "file":
         _without_flags(source, step.after.mode)
+    # Before the move: in the project the file must never have had the bits, not for an instant.
     if step.is_disarmed:
         os.chmod(source, stat.S_IMODE(step.after.mode))
     try:
         _move_in(step, folder, leaf, source)
     except OSError as error:
+        # The scratch folder may be on another disk than the project; a rename cannot cross.
         if error.errno != errno.EXDEV:
             raise
         _copy_in(step, folder, leaf, source)
@@ -97,12 +101,14 @@ def _move_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     if step.before is not None:
         os.rename(source, leaf, dst_dir_fd=folder)
         return
-    # A link refuses to take the place of what somebody has put there meanwhile; a rename does not.
+    # A link refuses to take the place of what another program has put there meanwhile; a rename
+    # does not.
     os.link(source, leaf, dst_dir_fd=folder, follow_symlinks=False)
     os.unlink(source)
 
 
 def _copy_in(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
+    # Beside its target, so that the last move is a rename within one folder, which is atomic.
     near = f".weft-tmp-{os.getpid()}-{os.urandom(6).hex()}"
     assert step.after is not None
     try:
@@ -157,7 +163,8 @@ def _next_data(fd: int, start: int) -> int:
 
 def _make(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     assert step.after is not None
-    with suppress(FileExistsError):  # somebody made it first; what goes into it is judged by itself
+    # Another program may have made it first; what goes into it is judged by itself.
+    with suppress(FileExistsError):
         os.mkdir(leaf, dir_fd=folder)
     # Open while it is being filled; a folder that the command closed is closed by `finish_folders`.
     _chmod(folder, leaf, stat.S_IMODE(step.after.mode) | 0o700, os.O_DIRECTORY)
@@ -175,6 +182,8 @@ def _mode(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 def _chmod(folder: int, leaf: str, mode: int, flags: int = 0) -> None:
     fd = open_beneath(folder, leaf, os.O_PATH | flags)
     try:
+        # Through the descriptor: `fchmod` refuses one opened with O_PATH, and a path would follow a
+        # link.
         os.chmod(f"/proc/self/fd/{fd}", mode)
     finally:
         os.close(fd)
@@ -231,6 +240,8 @@ def finish_folders(root: str, done: list[ApplyStep]) -> None:
     """Give folders the modes that the command gave them, now that nothing more goes into them; the innermost first."""
     base = open_folder(root)
     try:
+        # Modes come last and from within: in a folder without write permission nothing more can be
+        # put.
         for step in reversed(done):
             closed = step.after is not None and step.after.kind == "folder"
             if closed and step.after is not None and stat.S_IMODE(step.after.mode) & 0o700 != 0o700:
@@ -248,7 +259,7 @@ def finish_folders(root: str, done: list[ApplyStep]) -> None:
 def touched(
     step: ApplyStep, shown: str, *, with_data: bool, unkept: str = "too large"
 ) -> ChangedFile:
-    """What the history is told of a step that was carried out; `unkept` says why the content of a file is not kept."""
+    """The change that the history records for a step that was carried out; `unkept` says why the content of a file is not kept."""
     before, after = step.before, step.after
     action = "created" if before is None else "deleted" if after is None else "modified"
     missing = ""

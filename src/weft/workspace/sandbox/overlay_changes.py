@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["file", "link", "folder", "gone", "special"]
 OPAQUE = "user.overlay.opaque"
 WHITEOUT = "user.overlay.whiteout"
 MOST = 200_000
-"""Changes of one command that are carried over; a command that makes more is told so, and none of them is."""
+"""Changes of one command that are carried over; one that makes more gets an error, and none of them is."""
 DEEPEST = 250
 """Folders in one another that are carried over."""
 LONGEST = 3_000
@@ -67,8 +67,10 @@ def changes(upper: str) -> list[OverlayChange]:
 
 
 def _walk(folder: str, prefix: str, depth: int) -> Iterator[OverlayChange]:
+    # A command can nest folders without end by relative paths; no absolute path would reach them.
     if depth > DEEPEST or len(os.fsencode(prefix)) > LONGEST:
         raise TooMuch(f"it made folders more than {DEEPEST} deep, or with names as long")
+    # Closed before the folders below are walked, or each level would hold a descriptor open.
     with _readable(folder), os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
@@ -99,6 +101,7 @@ class _readable:  # noqa: N801 - a context manager, used like a function
 def _change(entry: os.DirEntry[str], path: str) -> OverlayChange:
     about = entry.stat(follow_symlinks=False)
     mode = about.st_mode
+    # The kernel's mark for a removed name; newer ones also know an empty file with an attribute.
     if stat.S_ISCHR(mode) and about.st_rdev == 0:
         return OverlayChange(path=path, kind="gone")
     if stat.S_ISREG(mode):

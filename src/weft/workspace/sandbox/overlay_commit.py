@@ -1,8 +1,8 @@
 """From the upper layer into the project: plan, judge, put.
 
 Judging is where boundaries, rules and protected paths have their say, on each path by itself and before anything is put in place.  A file
-that somebody else changed while the command ran is merged where that is clean; else theirs stays, the command's version is kept aside, and
-both are told.  A repository is never taken away, for its history is in no other place.
+that another program changed while the command ran is merged where that is clean; else theirs stays, the command's version is kept aside, and
+both are reported.  A repository is never removed, for its history is in no other place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.watchers import tell
+from weft.workspace.history.watchers import note_own_write
 from weft.workspace.sandbox.merge import merge
 from weft.workspace.sandbox.overlay_apply import (
     ApplyOutcome,
@@ -38,7 +38,7 @@ from weft.workspace.sandbox.overlay_plan import (
 from weft.workspace.sandbox.scratch import DONE, PLAN, ScratchPlace
 
 MOST_TOLD = 10_000
-"""Changes of one command that the history is told of; more are counted."""
+"""Changes of one command that the history records; more are counted."""
 MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
 MOST_NAMED = 20
@@ -46,7 +46,7 @@ MOST_NAMED = 20
 
 
 class ChangeJudge(Protocol):
-    """Who says which paths a command may change."""
+    """Decides which paths a command may change."""
 
     def forbids(self, path: str) -> str:
         """Why this path (as the project shows it) may not be changed by a command; empty when it may."""
@@ -73,7 +73,7 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How what was there is known again (`mark`)."""
     after: str = ""
     told: ChangedFile | None = None
-    """What the history is told of it, with what is about to be replaced; None where it is told nothing."""
+    """The change for the history, with what is about to be replaced; None where it records nothing."""
 
 
 class CommittedChanges(msgspec.Struct, kw_only=True):
@@ -88,7 +88,7 @@ class CommittedChanges(msgspec.Struct, kw_only=True):
 
 
 class OverlayCommit:
-    """Carries the changes of one command over."""
+    """Commits the changes of one command to the project."""
 
     def __init__(
         self,
@@ -128,16 +128,16 @@ class OverlayCommit:
 
     async def run(self) -> CommittedChanges:
         """Bring the project to what the command saw, as far as it may be."""
-        carried = CommittedChanges()
+        committed = CommittedChanges()
         for number, (root, upper, _) in enumerate(self._place.layers):
-            await self._layer(number, root, upper, carried)
+            await self._layer(number, root, upper, committed)
         if self._tidy is not None:
             await self._threads.run(self._tidy)
-        carried.remarks += self._remarks()
-        carried.is_held_back |= bool(self._refused or self._lost or self._failed)
-        return carried
+        committed.remarks += self._remarks()
+        committed.is_held_back |= bool(self._refused or self._lost or self._failed)
+        return committed
 
-    async def _layer(self, number: int, root: str, upper: str, carried: CommittedChanges) -> None:
+    async def _layer(self, number: int, root: str, upper: str, committed: CommittedChanges) -> None:
         try:
             steps = await self._threads.run(
                 lambda: plan(root, upper, self._started, kept_bytes=self._kept_bytes)
@@ -146,10 +146,10 @@ class OverlayCommit:
             why = (
                 str(error) if isinstance(error, TooMuch) else error.strerror or "it cannot be read"
             )
-            carried.remarks.append(
+            committed.remarks.append(
                 f"None of its changes reached the project, for they are more than is carried over: {why}."
             )
-            carried.is_held_back = True
+            committed.is_held_back = True
             return
         allowed = await self._judged(steps, root, upper)
         if not allowed:
@@ -158,11 +158,12 @@ class OverlayCommit:
         told = _told(allowed, lambda path: self._shown(root, path), why)
         outcome = await self._threads.run(lambda: self._apply(allowed, told, root, upper, number))
         self._settle(outcome, root)
-        _tell(outcome.done, told, carried)
+        _tell(outcome.done, told, committed)
 
     # --- judging -------------------------------------------------------------------------------
 
     async def _judged(self, steps: Sequence[ApplyStep], root: str, upper: str) -> list[ApplyStep]:
+        # Over all steps: a repository is gone only if no other step puts its parts back.
         taken_away = _taken_away(steps)
         allowed: list[ApplyStep] = []
         for step in steps:
@@ -184,6 +185,7 @@ class OverlayCommit:
         if step.do == "leave":
             self._failed.append(f"{shown}: pipes, sockets and devices are not carried over")
             return None
+        # Rules before staleness: a forbidden path must not even be merged or kept aside.
         if why := self._judge.forbids(shown):
             self._refused.append(f"{shown}: {why}")
             return None
@@ -234,6 +236,7 @@ class OverlayCommit:
         target = f"{self._aside}/{step.path}"
         try:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            # A rename within our own folder: also a file larger than the free disk can be kept.
             os.rename(f"{upper}/{step.path}", target)
         except OSError:
             return ""
@@ -250,6 +253,8 @@ class OverlayCommit:
         layer: int,
     ) -> ApplyOutcome:
         write_plan(self._place, steps, layer, told)
+        # The plan is on disk now.  A crash from here on is finished by `overlay_recovery`, which
+        # trusts nothing but the marks of before and after in it.
         applier = OverlayApplier(root, upper)
         try:
             outcome = applier.run(steps)
@@ -257,9 +262,11 @@ class OverlayCommit:
             applier.close()
         finish_folders(root, outcome.done)
         for step in outcome.done:
-            tell(root, step.path)
+            note_own_write(root, step.path)
+        # The record of what was done must not name what was not: a rewind would undo it.
         if outcome.failed:
             write_plan(self._place, outcome.done, layer, told)
+        # One rename turns the plan into the record, so there is no moment with both or neither.
         os.rename(f"{self._place.folder}/{PLAN}{layer}", f"{self._place.folder}/{DONE}{layer}")
         if layer == len(self._place.roots) - 1 and self._tidy is not None:
             # In this thread, for going to another takes as long as the work.
@@ -305,7 +312,7 @@ class OverlayCommit:
 def write_plan(
     place: ScratchPlace, steps: Sequence[ApplyStep], layer: int, told: Mapping[StepId, ChangedFile]
 ) -> None:
-    """Write down what is about to be done, so that it can be finished after a crash, and what the history is to be told of it."""
+    """Write down what is about to be done, so that it can be finished after a crash, and the changes for the history."""
     planned = [
         PlannedStep(
             layer=layer,
@@ -317,6 +324,8 @@ def write_plan(
         )
         for step in steps
     ]
+    # Not forced to disk: after a power cut the project may lack the changes too, and each path is
+    # compared before anything is done.
     with open(f"{place.folder}/{PLAN}{layer}", "wb") as file:
         file.write(msgspec.msgpack.encode(planned))
 
@@ -336,7 +345,7 @@ def mark(found: FoundEntry | None) -> str:
 
 
 def mark_of_ours(found: FoundEntry | None) -> str:
-    """The same for what lies in the upper layer, where nobody else writes and we change the looks of things ourselves."""
+    """The same for what lies in the upper layer, where no other program writes and we change times and modes ourselves."""
     return "" if found is None or found.hash is None else str(found.hash)
 
 
@@ -354,7 +363,7 @@ def _taken_away(steps: Sequence[ApplyStep]) -> list[str]:
 def _told(
     steps: Sequence[ApplyStep], shown: Callable[[str], str], unkept: str
 ) -> dict[StepId, ChangedFile]:
-    """What the history is told of these steps, should they be carried out."""
+    """The changes to report to the history, should these steps be carried out."""
     room = MOST_BYTES
     told: dict[StepId, ChangedFile] = {}
     taken = {
@@ -373,7 +382,7 @@ def _told(
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
-    """True for a file that may be one that the history knows nothing of, moved here: taking it away would take somebody's only copy.
+    """True for a file that may be one that the history knows nothing of, moved here: removing it would remove the only copy.
 
     `taken` are the sizes of such files that the command took away.
     """
@@ -387,13 +396,13 @@ def _is_worth_telling(step: ApplyStep) -> bool:
 
 
 def _tell(
-    done: Sequence[ApplyStep], told: Mapping[StepId, ChangedFile], carried: CommittedChanges
+    done: Sequence[ApplyStep], told: Mapping[StepId, ChangedFile], committed: CommittedChanges
 ) -> None:
-    """Tell the history of the steps that were carried out, and count what it is not told."""
+    """Report the steps that were carried out to the history, and count those that are not reported."""
     unnamed = untold = 0
     for step in done:
         if (fact := told.get(identified(step))) is not None:
-            carried.changes.append(fact)
+            committed.changes.append(fact)
         elif _is_worth_telling(step):
             unnamed += not _is_text(step.path)
             untold += _is_text(step.path)
@@ -402,7 +411,7 @@ def _tell(
         (untold, "more than the history takes of one command"),
     ):
         if count:
-            carried.left_out.append(f"{count:,} files {what} changed")
+            committed.left_out.append(f"{count:,} files {what} changed")
 
 
 def _content(path: str, found: FoundEntry | None) -> bytes | None:
@@ -429,7 +438,7 @@ def _is_text(path: str) -> bool:
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:
-    # A name need not be text, and what the model is told must be.
+    # A name need not be text, and what the model reads must be.
     named = [f"- {os.fsencode(line).decode(errors='replace')}" for line in lines[:MOST_NAMED]]
     if len(lines) > MOST_NAMED:
         named.append(f"- … and {len(lines) - MOST_NAMED} more")

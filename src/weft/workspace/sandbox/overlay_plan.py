@@ -2,7 +2,7 @@
 
 A removed folder becomes a step for each thing in it, a folder that was made anew one for each thing it no longer has, a file in the place
 of a folder the removal of that folder first.  So every path is judged and carried out by itself, and what is refused holds nothing
-else up.  For each step the project is looked at as it is now: what is there, and whether somebody changed it while the command ran.
+else up.  For each step the project is looked at as it is now: what is there, and whether another program changed it while the command ran.
 
 Everything here blocks, and only looks.
 """
@@ -27,11 +27,11 @@ from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange,
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
 KEPT_BYTES = 4 * 1024 * 1024
-"""Content is read for the history up to this size, unless somebody wants less or more; larger files are hashed."""
+"""Content is read for the history up to this size, unless the caller asks for less or more; larger files are hashed."""
 HASHED_BYTES = 64 * 1024 * 1024
 """Files are hashed up to this size.  Larger ones are told apart by their looks: one with holes can be larger than any disk."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
-"""Bits that let a program run as whoever owns it."""
+"""Bits that let a program run as its owner or group."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
 """What a repository is none without."""
 _MOVED = 0
@@ -63,13 +63,13 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     after: FoundEntry | None = None
     """What is to be there."""
     is_stale: bool = False
-    """Somebody else changed it while the command ran."""
+    """Another program changed it while the command ran."""
     is_ignored: bool = False
     """An ignore file leaves it out of the history."""
     is_copy: bool = False
     """It began as a copy of a file of the project's: the command changed that one, or moved it here."""
     is_disarmed: bool = False
-    """The command let it run as whoever owns it, and that is not carried over."""
+    """The command set a bit that lets it run as its owner or group, which is not carried over."""
 
 
 def plan(
@@ -89,6 +89,8 @@ class _Planner:
         self._kept_bytes = kept_bytes
         self._changes = changes(upper)
         self._ignored = _Ignored(root)
+        # Two sets of rules only where the command changed an ignore file: reading them costs a
+        # walk.
         is_renewed = any(f"/{each.path}".endswith(f"/{NAME}") for each in self._changes)
         self._ignored_now = _Ignored(root, upper) if is_renewed else self._ignored
         """With what the command made of the ignore files: what it made besides, it may have meant to be ignored."""
@@ -101,6 +103,8 @@ class _Planner:
             inside = any(change.path.startswith(folder) for folder in made_anew)
             if change.kind == "folder" and (change.is_opaque or inside):
                 made_anew.append(f"{change.path}/")
+                # An opaque folder hides everything below it, so folders inside one are opaque
+                # without the flag.
                 yield from self._emptied(change.path)
             yield from self._carried_over(change)
 
@@ -146,6 +150,7 @@ class _Planner:
             return _disarmed(msgspec.structs.replace(step, is_stale=stale))
         before = self._look(change.path, found, keep=keep)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
+        # Equal content is common: a tool that rewrites a file, or a `chmod`, copies it up whole.
         if after.hash is None or before.kind != after.kind or before.hash != after.hash:
             return _disarmed(step)
         step = _disarmed(step, allowed=before.mode)
@@ -154,7 +159,7 @@ class _Planner:
         return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
 
     def _was_removed_meanwhile(self, path: str) -> bool:
-        """True when a file that is not in the project was there when the command changed it, and somebody removed it since.
+        """True when a file that is not in the project was there when the command changed it, and another program removed it since.
 
         Then it began as a copy of the project's.  So did one that the command moved or linked here from another name, and the kernel does
         not tell which: so one that could have come from a name that the command took away is taken to have come from there.
@@ -209,6 +214,8 @@ class _Planner:
         if path.count("/") > DEEPEST:
             raise TooMuch(f"it removed folders more than {DEEPEST} deep")
         for name in _names(f"{self._root}/{path}"):
+            # One step for each file, although one call could remove all: a rule may protect one of
+            # them, and the history needs the content of each.
             yield from self._removed(f"{path}/{name}", self._lstat(f"{path}/{name}"))
         yield ApplyStep(
             path=path,
@@ -262,9 +269,9 @@ class _Ignored:
 
 
 def _disarmed(step: ApplyStep, *, allowed: int = 0) -> ApplyStep:
-    """The step without bits that let a file run as whoever owns it, but for those that the very same content had before.
+    """The step without bits that let a file run as its owner or group, but for those that the very same content had before.
 
-    The sandbox itself does not heed them; outside, a program of the command's would run as the person, or as root.
+    The sandbox itself does not heed them; outside, a program of the command's would run as the user, or as root.
     """
     after = step.after
     if after is None or after.kind != "file" or not (gained := after.mode & SET_ID & ~allowed):
@@ -284,7 +291,7 @@ def size_of(found: FoundEntry) -> int:
 
 
 def identity(about: os.stat_result) -> tuple[int, ...]:
-    """What differs as soon as somebody has changed it."""
+    """What differs as soon as a file was changed."""
     return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
@@ -318,6 +325,8 @@ def _open(path: str, mode: int, *, is_ours: bool) -> int:
     except PermissionError:
         if not is_ours:
             raise
+        # Only in the upper layer, where no other process looks; in the project a mode is never
+        # touched.
         os.chmod(path, stat.S_IMODE(mode) | 0o400)
         try:
             return os.open(path, _READ | os.O_CLOEXEC)

@@ -1,9 +1,9 @@
 """What a crash left of sandboxed commands, and what becomes of it.
 
-A command that had not ended never touched the project: what it wrote lies in its upper layer, and stays there for whoever wants to look.
+A command that had not ended never touched the project: what it wrote lies in its upper layer, and stays there for the user to look at.
 One that had ended was judged, and what was allowed had begun to be put into the project; the plan of it was written down before.  That
 is finished: each path that is still as it was before gets what the command gave it, one that is already as it should be is done,
-and one that is neither was changed by somebody since and is left alone.  What the history was to be told is told then.
+and one that is neither was changed by another program since and is left alone.  The changes are then reported to the history.
 
 Everything here blocks.
 """
@@ -49,14 +49,14 @@ class RecoveredCommand(msgspec.Struct, frozen=True, kw_only=True):
     finished: tuple[str, ...] = ()
     """Paths that have what the command gave them, by now."""
     left: tuple[str, ...] = ()
-    """Paths that somebody changed since, and that were left alone."""
+    """Paths that another program changed since, and that were left alone."""
     unapplied: tuple[str, ...] = ()
     """Paths that the command wrote and that never reached the project, as it had not ended."""
     changes: tuple[ChangedFile, ...] = ()
-    """What the history is to be told of those that were finished."""
+    """Changes for the history, of those that were finished."""
 
     def __str__(self) -> str:
-        """For the model and for people."""
+        """For the model and for the user."""
         if self.unapplied:
             return (
                 f"It ran in the sandbox and had not ended, so nothing that it wrote reached the project ({_listed(self.unapplied)}); "
@@ -89,13 +89,15 @@ def settle(base: str, label: str) -> RecoveredCommand | None:
 
 
 def sweep(base: str) -> int:
-    """Take away what dead processes left and nobody will ask for any more; returns how many folders."""
+    """Remove folders of dead processes that no session will ask for any more; returns how many."""
     swept = 0
     oldest = time.time() - KEPT_DAYS * 24 * 3600
     for folder in _folders(base):
         with _orphaned(folder) as is_orphaned, suppress(OSError):
             if not is_orphaned:
                 continue
+            # Worth keeping: a session that was not opened since may still ask for the changes of
+            # its command.
             if os.stat(folder).st_mtime < oldest or not _is_worth_keeping(folder):
                 remove(folder)
                 swept += 1
@@ -108,10 +110,12 @@ def sweep(base: str) -> int:
 
 
 def _recorded(folder: str, label: str) -> list[PlannedStep]:
-    """What a command has changed in the project, as it was written down; told once."""
+    """What a command has changed in the project, as it was written down; the record is removed."""
     records = records_of(folder, label)
     steps = [step for path in records for step in _steps(path)]
     for path in records:
+        # Reported once: the session records them in its log, and a second report would be a second
+        # change.
         os.unlink(path)
     return steps
 
@@ -130,6 +134,8 @@ def _settled(
         wanted = [step for step in planned if step.layer == number]
         if wanted:
             left += _finished(root, upper, wanted, job)
+    # Only now: if this process dies amid the steps, the next one finds the plan, and what is left
+    # of the layer.
     remove(place.folder)
     steps = [*done, *(step for step in planned if os.fsdecode(step.path) not in left)]
     return _told(job.label, place.folder, steps, left)
@@ -148,7 +154,7 @@ def _told(
 
 
 def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: ScratchJob) -> list[str]:
-    """Do what is left of a plan; returns the paths that somebody changed since."""
+    """Do what is left of a plan; returns the paths that another program changed since."""
     known = {(os.fsdecode(step.path), step.do): step for step in wanted}
     for step in wanted:
         if step.do == "make":  # it may have been made, and not yet have its mode
@@ -157,6 +163,8 @@ def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: Scratch
     steps = [step for step in plan(root, upper, job.started_ns) if identified(step) in known]
     fit = [step for step in steps if _is_as_before(step, known[identified(step)])]
     left = [step.path for step in steps if step not in fit and step.do != "remove_folder"]
+    # The same code as in the ordinary case, with the same checks: the project may have changed
+    # since.
     applier = OverlayApplier(root, upper)
     try:
         outcome = applier.run(fit)
@@ -197,7 +205,7 @@ def _job(place: str) -> ScratchJob | None:
 
 
 def _is_worth_keeping(folder: str) -> bool:
-    """True when somebody may yet ask what became of a command."""
+    """True when a session may yet ask what became of a command."""
     if any(name.startswith(DONE) for name in os.listdir(folder)):
         return True  # the log may not have it
     return any(map(_holds_something, _places(folder)))
@@ -228,7 +236,7 @@ def _places(folder: str) -> list[str]:
 
 @contextmanager
 def _orphaned(folder: str) -> Iterator[bool]:
-    """Whether nobody holds a folder any more; nobody else can think so meanwhile."""
+    """Whether the process of a folder is gone; no other process can find the same meanwhile."""
     try:
         lock = os.open(f"{folder}/{LOCK}", os.O_RDWR | os.O_CLOEXEC)
     except OSError:

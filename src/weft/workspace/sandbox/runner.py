@@ -36,7 +36,7 @@ from weft.workspace.sandbox.overlay_commit import ChangeJudge, CommittedChanges,
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
 
-_SPEAKS_OF_WALLS = (
+_SANDBOX_SYMPTOMS = (
     "Read-only file system",
     "Operation not permitted",
     "Permission denied",
@@ -49,7 +49,7 @@ _SPEAKS_OF_WALLS = (
     "ENETUNREACH",
     "EAI_AGAIN",
 )
-WALLS = (
+SANDBOX_HINT = (
     "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be "
     "read, and there is no network{network}{sockets}.)"
 )
@@ -90,8 +90,8 @@ class SandboxRunner(Runner):
         self._is_required = is_required
         self._kept_bytes = kept_bytes
         self._threads = DiskThreads.of(self._names.root)
-        self._has_told = False
-        """The person knows that there is no sandbox."""
+        self._has_notified = False
+        """The user was shown the notice that there is no sandbox."""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._inner.which(program, not_below=not_below)
@@ -118,43 +118,49 @@ class SandboxRunner(Runner):
                 raise FinalToolError(
                     f"commands may only run in the sandbox, and there is none: {why}"
                 )
-            return self._told(await self._inner.run(command, on_output), why)
+            return self._with_notice(await self._inner.run(command, on_output), why)
+        # Before the box: a file that another program changes from here on counts as changed
+        # meanwhile.
         started = started_now()
         job = ScratchJob(label=command.label, roots=self._roots, started_ns=started)
         box = self._sandbox.box(self._roots, job)
         place = box.place
         try:
             result = await self._run(command, box.cell, on_output)
+        # A cancel too: the command may be amid a change, and half of one must not be judged.
         except BaseException:
             box.cell.close()
             with anyio.CancelScope(shield=True):
                 await self._threads.run(lambda: self._sandbox.scratch.discard(place))
             raise
-        # When whoever waits for the result has it.
+        # Later, so that the result of this command does not wait for it.
         loop = asyncio.get_running_loop()
         loop.call_soon(self._sandbox.make_ready, box.cell, self._roots)
         if place.is_unused:
             self._sandbox.scratch.give_back(place)
-            return _with(result, CommittedChanges(), self._walls(result))
-        # From here on the changes are the project's: whoever gives up waiting must not lose sight of half of them.
+            return _with(result, CommittedChanges(), self._hint(result))
+        # From here on the changes are the project's.  A cancel waits until they are complete and
+        # recorded: half of them would be in the project and in no history.
         with anyio.CancelScope(shield=True):
-            carried = await self._carrier(place, started, command.label).run()
-        return _with(result, carried, self._walls(result))
+            committed = await self._commit_of(place, started, command.label).run()
+        return _with(result, committed, self._hint(result))
 
-    def _told(self, result: RunResult, why: str) -> RunResult:
-        """The result of a command that had no sandbox; the first one says so to the person."""
-        if self._has_told:
+    def _with_notice(self, result: RunResult, why: str) -> RunResult:
+        """The result of a command that had no sandbox; the first one carries the notice for the user."""
+        if self._has_notified:
             return result
-        self._has_told = True
+        self._has_notified = True
         return msgspec.structs.replace(result, notes=(*result.notes, NO_SANDBOX.format(why)))
 
     async def _run(
         self, command: ProcessCommand, cell: Cell, on_output: Callable[[str], None] | None
     ) -> RunResult:
         with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
-            order = self._sandbox.order(command, self._roots)
-            running = _Running(cell, order, command, output, errors)
+            request = self._sandbox.exec_request(command, self._roots)
+            running = _Running(cell, request, command, output, errors)
             try:
+                # What a command wrote until its time-out is committed, as it would be without a
+                # sandbox.
                 timed_out = not await running.ends_within(command.timeout_seconds)
                 if timed_out:
                     await running.end_politely()
@@ -162,7 +168,7 @@ class SandboxRunner(Runner):
                 await running.close()
             return running.result(command, timed_out=timed_out)
 
-    def _carrier(self, place: ScratchPlace, started: int, label: str) -> OverlayCommit:
+    def _commit_of(self, place: ScratchPlace, started: int, label: str) -> OverlayCommit:
         scratch = self._sandbox.scratch
         return OverlayCommit(
             place,
@@ -180,12 +186,12 @@ class SandboxRunner(Runner):
     def _shown(self, root: str, path: str) -> str:
         return path if root == self._names.root else f"{root}/{path}"
 
-    def _walls(self, result: RunResult) -> str:
-        """What to tell of the sandbox to whoever seems to have run into it."""
-        if not result.exit_code or not any(word in result.output for word in _SPEAKS_OF_WALLS):
+    def _hint(self, result: RunResult) -> str:
+        """What to add to the result of a command that seems to have failed because of the sandbox."""
+        if not result.exit_code or not any(word in result.output for word in _SANDBOX_SYMPTOMS):
             return ""
         options = self._sandbox.options
-        return WALLS.format(
+        return SANDBOX_HINT.format(
             network=" but this machine's" if options.network else "",
             sockets="" if options.unix_sockets else "; unix sockets are refused",
         )
@@ -197,7 +203,7 @@ class _Running:
     def __init__(
         self,
         cell: Cell,
-        order: ExecRequest,
+        request: ExecRequest,
         command: ProcessCommand,
         output: OutputCapture,
         errors: OutputCapture,
@@ -207,10 +213,13 @@ class _Running:
         captures = [output, errors] if command.errors_apart else [output]
         self._pipes = [OutputPipe(capture) for capture in captures]
         stdin = stdin_file(command.stdin)
+        # `subprocess.DEVNULL` is a negative marker for Popen; the keeper needs a real descriptor.
         if stdin < 0:
             stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._command = cell.run(order, (stdin, self._pipes[0].theirs, self._pipes[-1].theirs))
+            self._command = cell.run(
+                request, (stdin, self._pipes[0].theirs, self._pipes[-1].theirs)
+            )
         except BaseException:
             for pipe in self._pipes:
                 pipe.close()
@@ -242,7 +251,8 @@ class _Running:
                 self._command.kill()
                 await self.ends_within(REAP_SECONDS)
             for pipe in self._pipes:
-                # Whoever could write to it is dead, so what is in it is all there will be.
+                # Every process that could write to it is dead, so what is in it is all there will
+                # be.
                 while not pipe.closed.is_set() and pipe.take():
                     pass
                 pipe.close()
@@ -251,7 +261,7 @@ class _Running:
         """How it ended.
 
         Raises:
-            ToolError: it did not start, or goes on running whatever is done: then nobody can say what it has written.
+            ToolError: it did not start, or goes on running whatever is done: then what it has written is not known.
         """
         if not self._command.ended.is_set():
             raise RetryableToolError(
@@ -272,14 +282,14 @@ class _Running:
         )
 
 
-def _with(result: RunResult, carried: CommittedChanges, walls: str) -> RunResult:
-    remarks = [*carried.remarks, walls] if walls else carried.remarks
+def _with(result: RunResult, committed: CommittedChanges, hint: str) -> RunResult:
+    remarks = [*committed.remarks, hint] if hint else committed.remarks
     return msgspec.structs.replace(
         result,
-        changes=tuple(carried.changes),
-        left_out=tuple(carried.left_out),
+        changes=tuple(committed.changes),
+        left_out=tuple(committed.left_out),
         remarks=tuple(remarks),
-        is_held_back=carried.is_held_back,
+        is_held_back=committed.is_held_back,
     )
 
 

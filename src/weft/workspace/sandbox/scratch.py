@@ -2,7 +2,7 @@
 
 A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again, emptied, for making folders is
 slower than all the rest.  What was changed stays written down for a while, because the log may not have it yet.  What a crash leaves
-behind is still there, and the lock tells that nobody holds it any more (`overlay_leftovers`).
+behind is still there, and the lock shows that its process is gone (`overlay_recovery`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAN = "plan"
 DONE = "done"
 """A plan that was carried out."""
 KEPT = "kept"
-"""Where versions of files lie that could not be put into the project."""
+"""Folder for versions of files that could not be put into the project."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
 _REMEMBERED = 32
@@ -84,14 +84,17 @@ class ScratchFolder:
         """
         os.makedirs(self.base, mode=0o700, exist_ok=True)
         self.folder = f"{self.base}/{os.getpid()}-{secrets.token_hex(4)}"
+        # For our user alone: commands of all projects leave copies of their files in here.
         os.mkdir(self.folder, 0o700)
         self._lock = os.open(f"{self.folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # The kernel drops the lock with the process, however it ends; a process number in a file
+        # would mean another process after a restart of the machine.
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         os.close(os.open(self.unreadable, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o000))
 
     @property
     def unreadable(self) -> str:
-        """A file that nobody may read, to be seen in the place of secret ones."""
+        """A file that no command may read, to be seen in the place of secret ones."""
         return f"{self.folder}/unreadable"
 
     def temporary(self, name: str, mode: int) -> str:
@@ -99,6 +102,7 @@ class ScratchFolder:
         path = f"{self.folder}/{name}"
         if not os.path.isdir(path):
             os.mkdir(path, 0o700)
+            # By `chmod`, because `mkdir` takes the umask off its mode, and 1777 would become 1755.
             os.chmod(path, mode)
         return path
 
@@ -149,7 +153,7 @@ class ScratchFolder:
             self._resting.setdefault(place.roots, deque()).append(place)
 
     def discard(self, place: ScratchPlace) -> None:
-        """A place whose changes nobody wants; blocks."""
+        """Throw away a place with its changes; blocks."""
         remove(place.folder)
 
     def settle(self, place: ScratchPlace, label: str) -> None:
@@ -165,6 +169,8 @@ class ScratchFolder:
     def _remember(self, done: str, label: str, number: int) -> None:
         self._record_count += 1
         record = f"{self.folder}/{record_name(self._record_count, label, number)}"
+        # The order matters after a crash: the record is in place before the layer is emptied, so a
+        # restart finds the changes in one of the two.
         os.rename(done, record)
         self._records.append((record, os.stat(record).st_size))
         while len(self._records) > 1 and (
@@ -212,6 +218,7 @@ def _make_plain(upper: str, root: str) -> None:
     if stat.S_IMODE(os.stat(upper).st_mode) != mode:
         os.chmod(upper, mode)
     for name in os.listxattr(upper):
+        # The overlay keeps its own books in attributes; those of the command are all others.
         if not name.startswith("user.overlay."):
             os.removexattr(upper, name)
 
@@ -223,6 +230,8 @@ def _mode_for(root: str) -> int:
 
 def remove(folder: str) -> None:
     """Take a folder away with all that is in it, whatever modes a command gave it and however deep it nested them."""
+    # The obvious way first: `_remove_flat` renames each folder, and so is slower for ordinary
+    # trees.
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if os.path.isdir(folder):

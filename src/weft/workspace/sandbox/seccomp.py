@@ -139,6 +139,7 @@ def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes
     numbers = NUMBERS.get(machine)
     if numbers is None:
         return None
+    # AF_UNIX is 1.  The other two stay refused: no setting is about them.
     families = [family for family in _FAMILIES if family != 1 or not unix_sockets]
     steps = [
         # Another kind of processor has other numbers: a 32-bit program could call anything.
@@ -177,6 +178,8 @@ def _refused(numbers: Iterable[int]) -> list[bytes]:
 
 def _refused_without(number: int, password: int) -> list[bytes]:
     """A call that is refused unless its last argument is the password."""
+    # A filter compares 32 bits at a time, so a 64-bit argument takes two loads (low half first on
+    # the little-endian processors that we know).
     last = _ARGUMENTS + 8 * 5
     return [
         _step(_EQUAL, number, otherwise=6),
