@@ -6,7 +6,7 @@ obvious plain implementation, so that a store of your own stays small.  `weft.te
 
 Streams.  A session's stream is named by its id and needs a lease: every append carries the lease's fence, and an append under
 an old fence is refused inside the same transaction.  A project's stream is named `project:<id>` and takes optimistic appends from
-anybody (`fence=None`): only `expected_seq` guards it.
+any process (`fence=None`): only `expected_seq` guards it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import msgspec
 
 from weft.ids import BlobId, NodeId, SessionId
 
+# Grows when a session can hold something that an older program would misread; what an older one
+# may skip does not count.
 READER_VERSION = 1
 """What this program can read; a session row whose `min_reader` is higher is listed and refused, never written."""
 
@@ -44,7 +46,7 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 class SearchText(msgspec.Struct, frozen=True):
-    """Words that full-text search should find: what people and models said, not tool output."""
+    """Words that full-text search should find: what the user and the model said, not tool output."""
 
     node: NodeId
     text: str
@@ -104,7 +106,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """Unique for each opening of the store."""
     pid: int
     started: float
-    """When it opened the store, for people."""
+    """When it opened the store, for display."""
     host: str = ""
     boot_id: str = ""
     socket: str = ""
@@ -209,12 +211,12 @@ class Store(Protocol):
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         """Become the one writer of `stream`; a dead owner is replaced at once, with a higher fence.
 
-        Whoever holds it already gets a new one, and its first one is stale.
+        An owner that holds it already gets a new one, and its first one is stale.
 
         Raises:
             Owned: a living process holds it and `steal` is not set; says which, and its socket.
             TooNew: only a newer program understands the session (`check_reader`).
-            UsageError: the stream takes appends from anybody (`check_leasable`).
+            UsageError: the stream takes appends from any process (`check_leasable`).
         """
         ...
 
@@ -223,7 +225,7 @@ class Store(Protocol):
         ...
 
     async def lease_of(self, stream: str) -> Lease | None:
-        """Who holds the stream now, if its process lives."""
+        """The lease of the stream, if the process that holds it lives."""
         ...
 
     # -- lists and search
@@ -304,7 +306,7 @@ class Store(Protocol):
         ...
 
     async def register_socket(self, socket: str) -> None:
-        """Tell other processes where this one takes commands; `owner` carries it from now on."""
+        """Publish to other processes where this one takes commands; `owner` carries it from now on."""
         ...
 
     # -- life

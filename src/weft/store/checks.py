@@ -37,6 +37,8 @@ def check_place(append: Append, *, last_seq: int, fence: int, is_held: bool) -> 
         Fenced: the lease is old, or was given back.
         Conflict: the stream is not at `expected_seq`.
     """
+    # The fence before the position: a process that lost its lease must learn that, not retry on a
+    # conflict with the new owner.
     if needs_lease(append.stream) and not (is_held and append.fence == fence):
         raise Fenced(append.stream, append.fence or 0, fence)
     if append.expected_seq != last_seq:
@@ -44,7 +46,7 @@ def check_place(append: Append, *, last_seq: int, fence: int, is_held: bool) -> 
 
 
 def check_leasable(stream: str) -> None:
-    """Refuse a lease on a stream that takes appends from anybody."""
+    """Refuse a lease on a stream that takes appends from any process."""
     if not stream or not needs_lease(stream):
         raise UsageError(f"{stream!r} needs no lease: its appends are guarded by expected_seq")
 
@@ -53,7 +55,7 @@ def check_reader(row: SessionRow | None) -> None:
     """Refuse to write to a session that only a newer program understands.
 
     Raises:
-        TooNew: with a sentence for people.
+        TooNew: with a sentence for the user.
     """
     if row is not None and row.min_reader > READER_VERSION:
         raise TooNew(

@@ -1,4 +1,4 @@
-"""Following a stream: a pull iterator that reads pages, then sleeps until somebody says that there is more.
+"""Following a stream: a pull iterator that reads pages, then sleeps until the store says that there is more.
 
 It owns no task and no scope, so that it can be dropped at any `await` and anywhere in a loop.  The order of steps is what
 rules out a missed record: it first asks to be woken, then reads, then sleeps.
@@ -24,7 +24,7 @@ class ReadPage(Protocol):
 
 
 class FollowerBell:
-    """Who sleeps, by stream; used from the event loop only.
+    """The sleeping followers, by stream; used from the event loop only.
 
     `on_sleepers` is called when the first sleeper comes and when the last one goes.
     """
@@ -34,7 +34,7 @@ class FollowerBell:
         self._on_sleepers = on_sleepers
 
     def streams(self) -> tuple[str, ...]:
-        """The streams somebody waits for."""
+        """The streams that have followers."""
         return tuple(self._sleepers)
 
     def listen(self, stream: str) -> asyncio.Future[None]:
@@ -59,19 +59,19 @@ class FollowerBell:
                 self._on_sleepers(False)
 
     def ring(self, streams: Iterable[str]) -> None:
-        """Wake those who wait for one of `streams`."""
+        """Wake the followers of `streams`."""
         for stream in streams:
             for sleeper in self._sleepers.get(stream, ()):
                 if not sleeper.done():
                     sleeper.set_result(None)
 
     def ring_all(self) -> None:
-        """Wake everybody."""
+        """Wake all followers."""
         self.ring(self.streams())
 
 
 class RecordFollower:
-    """The `Followed` of every store.  One task at a time may wait on it."""
+    """The `RecordStream` of every store.  One task at a time may wait on it."""
 
     def __init__(self, read: ReadPage, bell: FollowerBell, stream: str, after: int) -> None:
         self._read = read
@@ -102,12 +102,16 @@ class RecordFollower:
             self._bell.forget(self._stream, self._sleeper)
 
     async def _refill(self) -> None:
+        # Listen first, read second.  The other way round, an append between the two would ring
+        # before we listen, and the follower would sleep although there is more.
         self._sleeper = self._bell.listen(self._stream)
         try:
             page = await self._read(self._stream, after=self._after, limit=PAGE)
             if page:
                 self._page.extend(page)
             elif not self._sleeper.cancelled():
+                # `wait` and not a plain `await`: `aclose` cancels the sleeper, which must end this
+                # wait quietly and not look like a cancellation of the task.
                 await asyncio.wait([self._sleeper])
         finally:
             self._bell.forget(self._stream, self._sleeper)

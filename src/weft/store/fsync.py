@@ -15,6 +15,7 @@ def make_durable_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     if folder.parent != folder:
+        # From the top down: a name below a folder whose own name was lost is lost as well.
         make_durable_folder(folder.parent)
     try:
         folder.mkdir(mode=0o700)

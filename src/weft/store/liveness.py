@@ -57,6 +57,8 @@ class ProcessLiveness:
             return
         _HERE.discard((os.getpid(), self._process_id))
         with contextlib.suppress(OSError):
+            # Removed before it is unlocked: another process must never find the name without the
+            # lock of a living one.
             lock_path(self.directory, self._process_id).unlink(missing_ok=True)
         os.close(self._fd)
         self._fd = None
@@ -79,6 +81,8 @@ def is_alive(directory: Path, process_id: str) -> bool:
     except FileNotFoundError:
         return False
     try:
+        # `lockf` is a POSIX record lock, `flock` is not: a child made by fork would share a
+        # `flock`, and the owner would seem alive for as long as any of its children.
         fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return True

@@ -93,6 +93,7 @@ class MemoryStore(Store):
     async def append(self, *appends: Append) -> None:
         self._check_open()
         check_appends(appends)
+        # All checks before the first change: the batch is added whole or not at all.
         self._check_places(appends)
         self._check_blobs(appends)
         for append in appends:
@@ -109,6 +110,7 @@ class MemoryStore(Store):
                 fence=stream.fence,
                 is_held=self._is_mine(stream),
             )
+            # An append may follow on another one to the same stream in this batch.
             ends[append.stream] = append.expected_seq + len(append.records)
 
     def _check_blobs(self, appends: Sequence[Append]) -> None:
@@ -212,7 +214,7 @@ class MemoryStore(Store):
         children: bool = False,
     ) -> list[SessionRow]:
         self._check_open()
-        wanted = None if query is None else words.phrases(query)
+        phrases = None if query is None else words.phrases(query)
         found = [
             stream.row
             for stream in self.data.streams.values()
@@ -220,7 +222,7 @@ class MemoryStore(Store):
             and (project_path is None or stream.row.project_path == project_path)
             and (archived or not stream.row.archived)
             and (children or not stream.row.is_child)
-            and (wanted is None or _mentions(stream, wanted))
+            and (phrases is None or _mentions(stream, phrases))
         ]
         found.sort(key=lambda row: (row.last_active, row.id), reverse=True)
         return found[:limit]
@@ -232,18 +234,18 @@ class MemoryStore(Store):
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()
-        wanted = words.phrases(query)
-        if not wanted:
+        phrases = words.phrases(query)
+        if not phrases:
             return []
         hits = [
             SearchHit(
                 session_id=SessionId(name),
                 node=said.node,
-                excerpt=words.excerpt(said.text, wanted),
+                excerpt=words.excerpt(said.text, phrases),
             )
             for name, stream in self.data.streams.items()
             for said, index in stream.said
-            if all(words.holds(index, phrase) for phrase in wanted)
+            if all(words.holds(index, phrase) for phrase in phrases)
         ]
         return hits[:limit]
 
@@ -390,10 +392,10 @@ class MemoryStore(Store):
             raise StoreUnavailable("the store is closed")
 
 
-def _mentions(stream: _Stream, wanted: list[str]) -> bool:
+def _mentions(stream: _Stream, phrases: list[str]) -> bool:
     """True when each phrase stands in the title or was said."""
     title = words.indexed(stream.row.title) if stream.row is not None else ""
     return all(
         words.holds(title, phrase) or any(words.holds(index, phrase) for _, index in stream.said)
-        for phrase in wanted
+        for phrase in phrases
     )

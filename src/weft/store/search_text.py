@@ -3,7 +3,7 @@
 Text becomes a sequence of plain tokens: lower case, no accents, runs of letters and digits, each Chinese, Japanese or Thai
 character on its own (those scripts put no spaces between words).  A query becomes phrases, one for each of its words; a phrase
 is found where its tokens stand in a row and the last one begins a word, so that a search can be shown while it is typed.
-Nothing a person types is ever syntax.
+Nothing that the user types is ever syntax.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _ANY_TOKEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"
 
 def tokens(text: str) -> list[str]:
     """The searchable tokens of `text`, in order."""
+    # Most text is ASCII, which needs neither `casefold` nor normalization.
     if text.isascii():
         return _PLAIN_TOKEN.findall(text.lower())
     return re.findall(_ANY_TOKEN, _folded(text))
@@ -41,6 +42,7 @@ def phrases(query: str) -> list[str]:
 
 def holds(index: str, phrase: str) -> bool:
     """True when text that was `indexed` has the phrase."""
+    # The blank before it makes the first token whole; the last one may be the beginning of a word.
     return f" {phrase}" in index
 
 

@@ -23,6 +23,8 @@ class WorkerThread:
         self._questions: queue.SimpleQueue[
             tuple[Callable[[], object], asyncio.Future[Any] | None] | None
         ] = queue.SimpleQueue()
+        # A daemon: the interpreter would otherwise wait at exit for a thread that hangs on a dead
+        # disk.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._has_started = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -34,7 +36,7 @@ class WorkerThread:
         return future
 
     def tell(self, work: Callable[[], object]) -> None:
-        """Run `work` in the thread; nobody waits for it, and it must not fail."""
+        """Run `work` in the thread; no caller waits for it, and it must not fail."""
         self._put(work, None)
 
     def end(self) -> None:
@@ -59,6 +61,7 @@ class WorkerThread:
         self._questions.put((work, future))
 
     def _run(self) -> None:
+        # Unbounded on purpose: each question is awaited by its caller, so callers bound the queue.
         while (question := self._questions.get()) is not None:
             work, future = question
             result: object = None
@@ -73,7 +76,8 @@ class WorkerThread:
 
 
 def settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-    """Tell whoever waits; one who was cancelled is gone already."""
+    """Set the outcome of a future, unless its waiter was cancelled."""
+    # The caller was cancelled while the thread worked; setting a result would raise.
     if future.done():
         return
     if error is not None:
@@ -83,6 +87,6 @@ def settle(future: asyncio.Future[Any], result: object, error: Exception | None)
 
 
 def call(loop: asyncio.AbstractEventLoop, what: Callable[..., object], *values: object) -> None:
-    """Have the loop call `what`.  A loop that is gone has nobody left who waits."""
+    """Have the loop call `what`.  On a loop that is closed no caller waits any more."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(what, *values)

@@ -1,4 +1,4 @@
-"""Seeing what other processes commit: a thread that takes a cheap look at the data while somebody follows.
+"""Polling for what other processes commit: a thread that takes a cheap look at the data while a stream is followed.
 
 It looks every few milliseconds after a change and slows down when nothing happens, so that an idle screen does not keep a
 laptop awake.  Our own commits wake followers directly and need no look.
@@ -20,7 +20,7 @@ _SLOWER_BY = 1.02
 class ChangeWatch:
     """Calls `on_change` on the loop when `look` gives another answer than before.
 
-    `look` and `leave` run in the thread; a look that fails is taken as a change, so that the followers read, and get the error
+    `look` and `on_close` run in the thread; a look that fails is taken as a change, so that the followers read, and get the error
     themselves.
     """
 
@@ -29,10 +29,10 @@ class ChangeWatch:
         look: Callable[[], object],
         *,
         on_change: Callable[[], None],
-        leave: Callable[[], None] = lambda: None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._look = look
-        self._leave = leave
+        self._on_close = on_close
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._is_wanted = threading.Event()
@@ -41,7 +41,7 @@ class ChangeWatch:
         self._has_started = False
 
     def want(self, is_wanted: bool) -> None:
-        """Somebody follows, or nobody does any more; the first follower starts the thread."""
+        """Switch polling on while there are followers; the first one starts the thread."""
         if not is_wanted:
             self._is_wanted.clear()
             return
@@ -64,13 +64,17 @@ class ChangeWatch:
         seen: object = None
         pause = _QUICK_SECONDS
         while not self._is_closing.wait(pause):
+            # Without a follower the thread sleeps here, at no cost.  `end` sets the event too, so
+            # that it wakes up to close.
             self._is_wanted.wait()
             try:
                 now = self._look()
+            # The text of the error is the answer: the same error again is no change, and wakes no
+            # follower.
             except Exception as error:
                 now = str(error)
             pause = min(pause * _SLOWER_BY, _SLOW_SECONDS)
             if now != seen:
                 seen, pause = now, _QUICK_SECONDS
                 call(self._loop, self._on_change)
-        self._leave()
+        self._on_close()

@@ -15,62 +15,65 @@ from weft.store.jsonl.leases import holding
 from weft.store.jsonl.log_file import encoded
 
 
-def append(ground: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
+def append(folder: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
     """Add all of it, durably.
 
     Raises:
         Conflict, Fenced, UsageError, Corrupt: nothing was added.
         OSError: the disk refused; nothing was added.
     """
-    _check_places(ground, appends, process_id)
-    _check_blobs(ground, appends)
+    _check_places(folder, appends, process_id)
+    _check_blobs(folder, appends)
     lines: dict[str, list[bytes]] = {}
     for one in appends:
         lines.setdefault(one.stream, []).append(encoded(one))
     for one in appends:
         for blob in one.blobs:
-            path = ground.places.blob(blob.id)
+            path = folder.places.blob(blob.id)
+            # Blobs before lines: a line that names a blob must never be durable without it.  A blob
+            # that no line names is swept.
             if not path.exists():
                 files.replace(path, blob.data, durable=True)
+    # From here on the append has happened, or, where this raises, has not.
     journal.write(
-        ground.places,
+        folder.places,
         [
-            JournalEntry(stream, ground.log(stream).size, b"".join(added).decode())
+            JournalEntry(stream, folder.log(stream).size, b"".join(added).decode())
             for stream, added in lines.items()
         ],
     )
     for stream, added in lines.items():
-        ground.added(stream, added)
+        folder.added(stream, added)
     for one in appends:
-        _follow_up(ground, one)
+        _follow_up(folder, one)
 
 
-def _check_places(ground: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
+def _check_places(folder: JsonlFolder, appends: Sequence[Append], process_id: str) -> None:
     ends: dict[str, int] = {}
     for one in appends:
-        held = holding(ground, one.stream)
+        held = holding(folder, one.stream)
         end = ends.get(one.stream)
         check_place(
             one,
-            last_seq=ground.log(one.stream).last_seq if end is None else end,
+            last_seq=folder.log(one.stream).last_seq if end is None else end,
             fence=held.fence,
             is_held=held.process_id == process_id,
         )
         ends[one.stream] = one.expected_seq + len(one.records)
 
 
-def _check_blobs(ground: JsonlFolder, appends: Sequence[Append]) -> None:
+def _check_blobs(folder: JsonlFolder, appends: Sequence[Append]) -> None:
     handed_in = {blob.id for one in appends for blob in one.blobs}
     for one in appends:
         for blob_id in one.names_blobs:
-            if blob_id not in handed_in and not ground.places.blob(blob_id).exists():
+            if blob_id not in handed_in and not folder.places.blob(blob_id).exists():
                 raise UsageError(f"blob {blob_id!r} is not stored; hand its content in")
 
 
-def _follow_up(ground: JsonlFolder, one: Append) -> None:
+def _follow_up(folder: JsonlFolder, one: Append) -> None:
     """Side files; a crash before them costs nothing, for the lines say the same."""
     if one.row is not None:
-        files.remove(ground.places.hiding(one.stream))
-    listing.keep_row(ground, one.stream, one.row)
+        files.remove(folder.places.hiding(one.stream))
+    listing.keep_row(folder, one.stream, one.row)
     if one.drop_draft:
-        files.remove(ground.places.draft(one.stream))
+        files.remove(folder.places.draft(one.stream))

@@ -17,7 +17,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def explained(what: Path) -> Iterator[None]:
-    """Turn what the system says into a sentence for people."""
+    """Turn an error of the system into a sentence for the user."""
     try:
         yield
     except OSError as error:
@@ -44,6 +44,7 @@ def replace(path: Path, data: bytes, *, durable: bool) -> None:
     try:
         write_all(fd, data)
         if durable:
+            # Before the rename: otherwise a power cut can leave the new name with no content.
             os.fdatasync(fd)
     finally:
         os.close(fd)

@@ -1,4 +1,4 @@
-"""What everything in a jsonl store stands on: the places, the logs that were read, the gate."""
+"""What everything in a jsonl store stands on: the places, the logs that were read, the lock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from weft.errors import StoreUnavailable, TooNew
 from weft.store.fsync import make_durable_folder
 from weft.store.jsonl import files, journal
-from weft.store.jsonl.lock import open_gate
+from weft.store.jsonl.lock import open_lock
 from weft.store.jsonl.log_file import LogFile
 from weft.store.jsonl.paths import JsonlPaths
 
@@ -38,12 +38,12 @@ class JsonlFolder:
         self._logs: OrderedDict[str, LogFile] = OrderedDict()
         with files.explained(folder):
             make_durable_folder(folder)
-            self._gate = open_gate(self.places.lock)
+            self._lock = open_lock(self.places.lock)
         try:
             with self.entered():
                 self._check_version()
         except BaseException:
-            self._gate.close()
+            self._lock.close()
             raise
 
     @contextlib.contextmanager
@@ -53,9 +53,10 @@ class JsonlFolder:
         Raises:
             StoreUnavailable: the lock was not to be had, or the disk refused.
         """
-        with self._gate.entered(self._busy_seconds), files.explained(self.places.folder):
+        with self._lock.entered(self._busy_seconds), files.explained(self.places.folder):
             if not self.places.folder.exists():
                 raise StoreUnavailable(f"{self.places.folder} is gone; nothing was written")
+            # First thing under the lock, for readers too: half of a batch must never be seen.
             journal.recover(self.places)
             yield
 
@@ -65,6 +66,7 @@ class JsonlFolder:
         Raises:
             Corrupt: the file is damaged before its last line.
         """
+        # Taken out and put back at the end: the longest unused one is first in the dictionary.
         log = self._logs.pop(stream, None) or LogFile(stream, self.places.log(stream))
         try:
             log.refresh()
@@ -89,8 +91,8 @@ class JsonlFolder:
                     yield entry.name.removesuffix(".jsonl"), entry
 
     def close(self) -> None:
-        """Give the gate back."""
-        self._gate.close()
+        """Give the lock back."""
+        self._lock.close()
 
     def _collect_repairs(self, log: LogFile) -> None:
         self.repairs += log.repairs

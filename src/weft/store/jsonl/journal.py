@@ -1,7 +1,7 @@
 """A batch over several files, made atomic by writing it down first.
 
-The journal holds the lines and where they go.  From the moment it is durable the batch has happened: whoever finds it there
-(the next one through the gate, in whatever process) finishes it.  It is emptied, durably, when all files have their lines.
+The journal holds the lines and where they go.  From the moment it is durable the batch has happened: the process that finds it there
+(the next one to take the lock) finishes it.  It is emptied, durably, when all files have their lines.
 
 When a file cannot be written (a full disk), the journal is overwritten with the way back, which is shorter and so always has
 room; then the files are cut to what they were.
@@ -65,6 +65,8 @@ def write(places: JsonlPaths, entries: Sequence[JournalEntry]) -> None:
         for entry in entries:
             put_lines(places, entry)
     except OSError:
+        # Written over the first journal and not beside it: a crash must find one of them, never
+        # both.
         _put(places, _Undo(tuple(JournalEntry(entry.stream, entry.offset) for entry in entries)))
         recover(places)
         raise
@@ -114,11 +116,13 @@ def put_lines(places: JsonlPaths, entry: JournalEntry) -> None:
     fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         if not entry.offset:
-            # The name first, and also when a file without a line is there already: whoever made it may have died before this.
+            # The name first, and also when an empty file is there already: its maker may have died
+            # before this.
             sync_folder(path.parent)
         BEFORE_WRITE.hit()
         size = os.fstat(fd).st_size
         if size <= entry.offset or os.pread(fd, len(data), entry.offset) != data:
+            # A crash left a part of the lines; what stands behind the offset was never confirmed.
             if size != entry.offset:
                 os.ftruncate(fd, entry.offset)
             os.lseek(fd, entry.offset, os.SEEK_SET)
@@ -150,6 +154,8 @@ def _put(places: JsonlPaths, journal: _Journal) -> None:
             sync_folder(places.folder)
             places.is_journal_named = True
         BEFORE_WRITE.hit()
+        # The line end comes last, so a torn journal has none; what follows it is of an older,
+        # longer one.
         write_all(fd, msgspec.json.encode(journal) + b"\n")
         AFTER_WRITE.hit()
         os.fdatasync(fd)

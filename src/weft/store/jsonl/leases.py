@@ -1,4 +1,4 @@
-"""Who may write to a stream: a small file with the fence and its holder, changed under the gate."""
+"""Leases: a small file for each stream with the fence and its holder, changed under the lock."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class LeaseFile(msgspec.Struct, frozen=True, kw_only=True):
     taken: float = 0.0
 
 
-def holding(ground: JsonlFolder, stream: str) -> LeaseFile:
+def holding(folder: JsonlFolder, stream: str) -> LeaseFile:
     """The lease of `stream` as it stands in its file."""
-    kept = files.content(ground.places.lease(stream))
+    kept = files.content(folder.places.lease(stream))
     return msgspec.json.decode(kept, type=LeaseFile) if kept else LeaseFile()
 
 
-def put(ground: JsonlFolder, stream: str, held: LeaseFile) -> None:
+def put(folder: JsonlFolder, stream: str, held: LeaseFile) -> None:
     """Write the lease down, durably."""
-    files.replace(ground.places.lease(stream), msgspec.json.encode(held), durable=True)
+    files.replace(folder.places.lease(stream), msgspec.json.encode(held), durable=True)
 
 
 def take(
-    ground: JsonlFolder,
+    folder: JsonlFolder,
     stream: str,
     owner: Owner,
     *,
@@ -49,23 +49,24 @@ def take(
         TooNew: only a newer program understands the session.
     """
     check_reader(row)
-    held = holding(ground, stream)
+    held = holding(folder, stream)
     if not steal:
-        check_free(ground, stream, held, owner)
-    register(ground, owner, presence)
+        check_free(folder, stream, held, owner)
+    register(folder, owner, presence)
+    # Never reset, not even when the session is deleted: an old owner could come back and write.
     fence = held.fence + 1
-    put(ground, stream, LeaseFile(fence=fence, process_id=owner.process_id, taken=now))
+    put(folder, stream, LeaseFile(fence=fence, process_id=owner.process_id, taken=now))
     return Lease(stream, fence, owner)
 
 
-def check_free(ground: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) -> None:
+def check_free(folder: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) -> None:
     """Refuse when a living process other than `owner` holds the stream; tidy a dead one away."""
     if held.process_id is None or held.process_id == owner.process_id:
         return
-    if not is_alive(ground.places.run, held.process_id):
-        bury(ground, held.process_id)
+    if not is_alive(folder.places.run, held.process_id):
+        bury(folder, held.process_id)
         return
-    known = owner_of(ground, held.process_id)
+    known = owner_of(folder, held.process_id)
     raise Owned(
         stream,
         pid=known.pid if known else 0,
@@ -75,45 +76,45 @@ def check_free(ground: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) 
     )
 
 
-def register(ground: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> None:
+def register(folder: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> None:
     """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
     if presence.show():
-        for file in ground.places.processes.glob("*.json"):
+        for file in folder.places.processes.glob("*.json"):
             process_id = stream_name(file.stem)
-            if not is_alive(ground.places.run, process_id):
-                bury(ground, process_id)
-        tidy(ground.places.run)
+            if not is_alive(folder.places.run, process_id):
+                bury(folder, process_id)
+        tidy(folder.places.run)
     files.replace(
-        ground.places.process(owner.process_id), msgspec.json.encode(owner), durable=False
+        folder.places.process(owner.process_id), msgspec.json.encode(owner), durable=False
     )
 
 
-def bury(ground: JsonlFolder, process_id: str) -> None:
+def bury(folder: JsonlFolder, process_id: str) -> None:
     """Forget a dead process."""
-    files.remove(ground.places.process(process_id))
-    forget(ground.places.run, process_id)
+    files.remove(folder.places.process(process_id))
+    forget(folder.places.run, process_id)
 
 
-def release(ground: JsonlFolder, lease: Lease, owner: Owner) -> None:
+def release(folder: JsonlFolder, lease: Lease, owner: Owner) -> None:
     """Give one lease back, if it is still ours."""
-    held = holding(ground, lease.stream)
+    held = holding(folder, lease.stream)
     if held.fence == lease.fence and held.process_id == owner.process_id:
-        put(ground, lease.stream, LeaseFile(fence=held.fence))
+        put(folder, lease.stream, LeaseFile(fence=held.fence))
 
 
-def owner_of(ground: JsonlFolder, process_id: str) -> Owner | None:
+def owner_of(folder: JsonlFolder, process_id: str) -> Owner | None:
     """The process that opened the store as `process_id`."""
-    kept = files.content(ground.places.process(process_id))
+    kept = files.content(folder.places.process(process_id))
     try:
         return msgspec.json.decode(kept, type=Owner) if kept else None
     except msgspec.MsgspecError:
         return None
 
 
-def lease_of(ground: JsonlFolder, stream: str) -> Lease | None:
+def lease_of(folder: JsonlFolder, stream: str) -> Lease | None:
     """The lease of `stream`, if its holder lives."""
-    held = holding(ground, stream)
-    if held.process_id is None or not is_alive(ground.places.run, held.process_id):
+    held = holding(folder, stream)
+    if held.process_id is None or not is_alive(folder.places.run, held.process_id):
         return None
-    owner = owner_of(ground, held.process_id)
+    owner = owner_of(folder, held.process_id)
     return Lease(stream, held.fence, owner) if owner is not None else None

@@ -1,4 +1,4 @@
-"""One at a time: the lock around everything that touches the folder.
+"""The folder lock: one thread of one process at a time touches the files.
 
 Between processes it is a POSIX record lock on the file `lock`.  Those locks do not conflict inside one process, and closing any
 descriptor of the file drops them; so all stores of a process on one folder share one descriptor and an ordinary lock.
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from weft.errors import StoreUnavailable
 
-_GATES: dict[tuple[int, Path], FolderLock] = {}
-_GATES_LOCK = threading.Lock()
+_LOCKS: dict[tuple[int, Path], FolderLock] = {}
+_LOCKS_GUARD = threading.Lock()
 
 
 class FolderLock:
-    """The lock of one folder in this process; got by `open_gate`, given back by `close`."""
+    """The lock of one folder in this process; got by `open_lock`, given back by `close`."""
 
     def __init__(self, key: tuple[int, Path]) -> None:
         self._key = key
@@ -40,6 +40,7 @@ class FolderLock:
         Raises:
             StoreUnavailable: another process kept the lock for longer than `busy_seconds`.
         """
+        # The thread lock first: inside one process the record lock would be granted a second time.
         with self._here:
             self._lock(time.monotonic() + busy_seconds)
             try:
@@ -50,6 +51,7 @@ class FolderLock:
     def _lock(self, deadline: float) -> None:
         while True:
             try:
+                # Polled, because a blocking `lockf` cannot be given a deadline.
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as error:
                 if time.monotonic() >= deadline:
@@ -63,19 +65,20 @@ class FolderLock:
 
     def close(self) -> None:
         """Give it back; the last user closes the file."""
-        with _GATES_LOCK:
+        with _LOCKS_GUARD:
             self._users -= 1
             if self._users == 0:
-                del _GATES[self._key]
+                del _LOCKS[self._key]
                 os.close(self._fd)
 
 
-def open_gate(lock_file: Path) -> FolderLock:
-    """The gate of a folder, shared by all stores of this process."""
+def open_lock(lock_file: Path) -> FolderLock:
+    """The lock of a folder, shared by all stores of this process."""
+    # With the process number: a child made by fork inherits this table, and no record lock.
     key = (os.getpid(), lock_file.resolve())
-    with _GATES_LOCK:
-        gate = _GATES.get(key)
-        if gate is None:
-            gate = _GATES[key] = FolderLock(key)
-        gate._users += 1
-        return gate
+    with _LOCKS_GUARD:
+        lock = _LOCKS.get(key)
+        if lock is None:
+            lock = _LOCKS[key] = FolderLock(key)
+        lock._users += 1
+        return lock

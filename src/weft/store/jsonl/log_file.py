@@ -4,7 +4,7 @@ A line is an object with the end it was added to (`after`), its `records`, and w
 body is a fact, which is JSON, and stands in the line as it is; other bytes are written in base64.
 
 The file is read once to learn where its lines are; after that only what was added.  What is wrong with the *last* line is a torn
-write that nobody was told of: it is cut off, kept beside the file, and reported.  What is wrong before it is damage.
+write that was never confirmed: it is cut off, kept beside the file, and reported.  What is wrong before it is damage.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _record(stored: StoredRecord) -> Record:
 
 
 class LogFile:
-    """Where the lines of one file are.  Used under the gate only."""
+    """Where the lines of one file are.  Used under the lock only."""
 
     def __init__(self, stream: str, path: Path) -> None:
         self.stream = stream
@@ -166,11 +166,13 @@ class LogFile:
             self._inode = now.st_ino
         if now.st_size > self.size:
             self._read_on()
+        # After reading: a cut-off torn end changes the time again.
         self._changed = os.stat(self.path).st_mtime_ns
 
     def _goes_on(self, now: os.stat_result) -> bool:
         if now.st_ino != self._inode or now.st_size < self.size:
             return False
+        # Compared before the checksum, which has to read the file.
         if now.st_mtime_ns == self._changed:
             return True
         return now.st_size > self.size and self._last_line == self._checksum_of_last()
@@ -185,12 +187,14 @@ class LogFile:
     def _read_on(self) -> None:
         fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         with os.fdopen(fd, "r+b") as file:
-            # Whoever wrote it may have died before it was durable; what we show must be.
+            # Its writer may have died before it was durable; what we show must be.
             os.fdatasync(fd)
             end = file.seek(0, os.SEEK_END)
             file.seek(self.size)
             for line in file:
                 head = self._head(line)
+                # Only the very last line can be a torn write; a bad line before it means that the
+                # disk or another program changed the file, and nothing is cut off then.
                 if head is None and self.size + len(line) < end:
                     number = len(self._offsets) + 1
                     raise Corrupt(self.stream, f"line {number} of {self.path} cannot be read")
@@ -234,6 +238,7 @@ class LogFile:
         beside = self.path.with_suffix(".torn")
         kept = os.open(beside, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
+            # Kept before it is cut off: if we are wrong, the user still has the bytes.
             write_all(kept, torn)
         finally:
             os.close(kept)

@@ -21,6 +21,7 @@ def file_name(stream: str) -> str:
         char if char in _PLAIN else "".join(f"%{byte:02x}" for byte in char.encode())
         for char in stream
     )
+    # File systems take 255 bytes, and endings and `.new` are added.
     if len(name) > _LONGEST:
         raise UsageError(f"the name {stream[:40]!r}… is too long for a file")
     return name

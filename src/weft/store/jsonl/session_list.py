@@ -34,45 +34,45 @@ class CachedRow(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(CachedRow)
 
 
-def keep_row(ground: JsonlFolder, stream: str, row: SessionRow | None) -> None:
+def keep_row(folder: JsonlFolder, stream: str, row: SessionRow | None) -> None:
     """Bring the side file up to date; with None the row stays and counts for the log's new size."""
     if not needs_lease(stream):
         return
-    log = ground.log(stream)
+    log = folder.log(stream)
     if row is None:
-        kept = _kept(ground.places.row(stream))
+        kept = _kept(folder.places.row(stream))
         # A crash may have left a side file that is older than the newest row.
         is_newest = kept is not None and kept.size > log.row_at
         row = kept.row if kept is not None and is_newest else log.newest_row()
     # A side file that cannot be written is made again by the next list.
     with contextlib.suppress(OSError):
-        files.scribble(ground.places.row(stream), msgspec.json.encode(CachedRow(log.size, row)))
+        files.scribble(folder.places.row(stream), msgspec.json.encode(CachedRow(log.size, row)))
 
 
-def row(ground: JsonlFolder, session_id: SessionId) -> SessionRow | None:
+def row(folder: JsonlFolder, session_id: SessionId) -> SessionRow | None:
     """The row of one session."""
-    if ground.places.hiding(session_id).exists():
+    if folder.places.hiding(session_id).exists():
         return None
     try:
-        size = os.stat(ground.places.log(session_id)).st_size
+        size = os.stat(folder.places.log(session_id)).st_size
     except FileNotFoundError:
         size = 0
-    return _row_at(ground, session_id, size)
+    return _row_at(folder, session_id, size)
 
 
-def _row_at(ground: JsonlFolder, session_id: SessionId, size: int) -> SessionRow | None:
-    kept = _kept(ground.places.row(session_id))
+def _row_at(folder: JsonlFolder, session_id: SessionId, size: int) -> SessionRow | None:
+    kept = _kept(folder.places.row(session_id))
     if kept is not None and kept.size == size:
         return kept.row
-    return _made_again(ground, session_id) if size else None
+    return _made_again(folder, session_id) if size else None
 
 
-def _made_again(ground: JsonlFolder, session_id: SessionId) -> SessionRow | None:
+def _made_again(folder: JsonlFolder, session_id: SessionId) -> SessionRow | None:
     try:
-        found = ground.log(session_id).newest_row()
+        found = folder.log(session_id).newest_row()
     except Corrupt as error:
         return SessionRow(id=session_id, damaged=error.detail)
-    keep_row(ground, session_id, found)
+    keep_row(folder, session_id, found)
     return found
 
 
@@ -84,22 +84,23 @@ def _kept(path: Path) -> CachedRow | None:
         return None
 
 
-def all_rows(ground: JsonlFolder) -> Iterator[SessionRow]:
+def all_rows(folder: JsonlFolder) -> Iterator[SessionRow]:
     """Every row that is not hidden, in no order."""
-    hidden = {file.stem for file in ground.places.hidden.iterdir()}
-    sizes = {name: entry.stat().st_size for name, entry in ground.streams()}
+    hidden = {file.stem for file in folder.places.hidden.iterdir()}
+    # One stat for each session, no log is opened: the side file names the size that it holds for.
+    sizes = {name: entry.stat().st_size for name, entry in folder.streams()}
     # A session that was marked damaged may have a side file and no log at all.
-    sizes |= {file.stem: 0 for file in ground.places.rows.iterdir() if file.stem not in sizes}
+    sizes |= {file.stem: 0 for file in folder.places.rows.iterdir() if file.stem not in sizes}
     for name, size in sizes.items():
         stream = stream_name(name)
         if name not in hidden and needs_lease(stream):
-            found = _row_at(ground, SessionId(stream), size)
+            found = _row_at(folder, SessionId(stream), size)
             if found is not None:
                 yield found
 
 
 def rows(
-    ground: JsonlFolder,
+    folder: JsonlFolder,
     *,
     project_path: str | None,
     query: str | None,
@@ -107,72 +108,73 @@ def rows(
     archived: bool,
     children: bool,
 ) -> list[SessionRow]:
-    """The list of sessions, last active first.  Goes through the gate by itself, once for each log it has to read."""
-    wanted = words.phrases(query or "")
-    with ground.entered():
+    """The list of sessions, last active first.  Goes through the lock by itself, once for each log it has to read."""
+    phrases = words.phrases(query or "")
+    with folder.entered():
         found = [
             one
-            for one in all_rows(ground)
+            for one in all_rows(folder)
             if (project_path is None or one.project_path == project_path)
             and (archived or not one.archived)
             and (children or not one.is_child)
         ]
     found.sort(key=lambda one: (one.last_active, one.id), reverse=True)
-    if wanted:
-        mentioning = (one for one in found if _mentions(ground, one, wanted))
+    if phrases:
+        mentioning = (one for one in found if _mentions(folder, one, phrases))
         return list(itertools.islice(mentioning, limit))
     return found[:limit]
 
 
-def _mentions(ground: JsonlFolder, one: SessionRow, wanted: list[str]) -> bool:
+def _mentions(folder: JsonlFolder, one: SessionRow, phrases: list[str]) -> bool:
     title = words.indexed(one.title)
-    missing = [phrase for phrase in wanted if not words.holds(title, phrase)]
+    missing = [phrase for phrase in phrases if not words.holds(title, phrase)]
     if not missing:
         return True
-    spoken = [words.indexed(said.text) for said in _words(ground, ground.places.log(one.id))]
+    spoken = [words.indexed(said.text) for said in _words(folder, folder.places.log(one.id))]
     return all(any(words.holds(index, phrase) for index in spoken) for phrase in missing)
 
 
-def _words(ground: JsonlFolder, path: Path) -> list[SearchText]:
+def _words(folder: JsonlFolder, path: Path) -> list[SearchText]:
     """What was said in one log; empty when it is gone meanwhile."""
-    with ground.entered():
+    # The lock is taken for each file and not for the whole search: appends go on in between.
+    with folder.entered():
         return words_of(path) if path.exists() else []
 
 
-def search(ground: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
-    """Places where all the words were said, found by reading every log; goes through the gate once for each."""
-    wanted = words.phrases(query)
+def search(folder: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
+    """Places where all the words were said, found by reading every log; goes through the lock once for each."""
+    phrases = words.phrases(query)
     hits: list[SearchHit] = []
-    if not wanted:
+    if not phrases:
         return hits
-    with ground.entered():
-        hidden = {file.stem for file in ground.places.hidden.iterdir()}
-        logs = [(name, Path(entry.path)) for name, entry in ground.streams() if name not in hidden]
+    with folder.entered():
+        hidden = {file.stem for file in folder.places.hidden.iterdir()}
+        logs = [(name, Path(entry.path)) for name, entry in folder.streams() if name not in hidden]
     for name, path in logs:
-        for said in _words(ground, path):
+        for said in _words(folder, path):
             index = words.indexed(said.text)
-            if all(words.holds(index, phrase) for phrase in wanted):
+            if all(words.holds(index, phrase) for phrase in phrases):
                 session_id = SessionId(stream_name(name))
-                excerpt = words.excerpt(said.text, wanted)
+                excerpt = words.excerpt(said.text, phrases)
                 hits.append(SearchHit(session_id=session_id, node=said.node, excerpt=excerpt))
                 if len(hits) == limit:
                     return hits
     return hits
 
 
-def ids_with_prefix(ground: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:
+def ids_with_prefix(folder: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:
     """Ids that begin with `prefix`."""
-    return sorted(one.id for one in all_rows(ground) if one.id.startswith(prefix))[:limit]
+    return sorted(one.id for one in all_rows(folder) if one.id.startswith(prefix))[:limit]
 
 
-def mark_damaged(ground: JsonlFolder, session_id: SessionId, reason: str) -> None:
+def mark_damaged(folder: JsonlFolder, session_id: SessionId, reason: str) -> None:
     """Write the reason into the side file."""
-    if ground.places.hiding(session_id).exists():
+    if folder.places.hiding(session_id).exists():
         return
     try:
-        size = os.stat(ground.places.log(session_id)).st_size
+        size = os.stat(folder.places.log(session_id)).st_size
     except FileNotFoundError:
         size = 0
-    known = row(ground, session_id) or SessionRow(id=session_id)
+    known = row(folder, session_id) or SessionRow(id=session_id)
     marked = CachedRow(size, msgspec.structs.replace(known, damaged=reason))
-    files.replace(ground.places.row(session_id), msgspec.json.encode(marked), durable=True)
+    files.replace(folder.places.row(session_id), msgspec.json.encode(marked), durable=True)

@@ -50,14 +50,16 @@ class _Hiding(msgspec.Struct, frozen=True):
 # -- drafts
 
 
-def save_draft(ground: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
+def save_draft(folder: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
     """Add a chunk; under an old fence nothing happens.  A draft of another node is replaced."""
-    held = leasing.holding(ground, chunk.stream)
+    held = leasing.holding(folder, chunk.stream)
     if held.fence != chunk.fence or held.process_id != process_id:
         return
-    path = ground.places.draft(chunk.stream)
+    path = folder.places.draft(chunk.stream)
     stored = _Chunk(
-        log_size=ground.log(chunk.stream).size,
+        # The size ties a chunk to a place in the log.  The draft's file and the log are not written
+        # together, so a chunk from before the line that ended the draft may survive it.
+        log_size=folder.log(chunk.stream).size,
         node=chunk.node,
         part=chunk.part,
         chunk=chunk.chunk,
@@ -71,12 +73,12 @@ def save_draft(ground: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
         os.close(fd)
 
 
-def load_draft(ground: JsonlFolder, stream: str) -> Draft | None:
+def load_draft(folder: JsonlFolder, stream: str) -> Draft | None:
     """The draft in flight: the chunks of the newest node, as far as they are whole."""
-    data = files.content(ground.places.draft(stream))
+    data = files.content(folder.places.draft(stream))
     if not data:
         return None
-    dropped_at = ground.log(stream).dropped_at
+    dropped_at = folder.log(stream).dropped_at
     chunks: list[_Chunk] = []
     for line in data.splitlines(keepends=True):
         try:
@@ -95,11 +97,11 @@ def load_draft(ground: JsonlFolder, stream: str) -> Draft | None:
 # -- snapshots
 
 
-def save_snapshot(ground: JsonlFolder, stream: str, snapshot: Snapshot) -> None:
+def save_snapshot(folder: JsonlFolder, stream: str, snapshot: Snapshot) -> None:
     """Keep the newest; one from beyond the stream's end is of a log that is not this one."""
-    if snapshot.seq > ground.log(stream).last_seq or snapshot.seq < 1:
+    if snapshot.seq > folder.log(stream).last_seq or snapshot.seq < 1:
         return
-    kept = _load(ground, stream)
+    kept = _load(folder, stream)
     if kept is not None and kept.version == snapshot.version and kept.seq > snapshot.seq:
         return
     head = _Snapshot(
@@ -108,17 +110,17 @@ def save_snapshot(ground: JsonlFolder, stream: str, snapshot: Snapshot) -> None:
         sha256=hashlib.sha256(snapshot.data).hexdigest(),
     )
     data = msgspec.json.encode(head) + b"\n" + snapshot.data
-    files.replace(ground.places.snapshot(stream), data, durable=False)
+    files.replace(folder.places.snapshot(stream), data, durable=False)
 
 
-def load_snapshot(ground: JsonlFolder, stream: str, version: str) -> Snapshot | None:
+def load_snapshot(folder: JsonlFolder, stream: str, version: str) -> Snapshot | None:
     """The snapshot of this version of the fold; one that a crash has spoilt counts as none."""
-    kept = _load(ground, stream)
+    kept = _load(folder, stream)
     return kept if kept is not None and kept.version == version else None
 
 
-def _load(ground: JsonlFolder, stream: str) -> Snapshot | None:
-    first, _, data = (files.content(ground.places.snapshot(stream)) or b"").partition(b"\n")
+def _load(folder: JsonlFolder, stream: str) -> Snapshot | None:
+    first, _, data = (files.content(folder.places.snapshot(stream)) or b"").partition(b"\n")
     try:
         head = msgspec.json.decode(first, type=_Snapshot)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -131,43 +133,44 @@ def _load(ground: JsonlFolder, stream: str) -> Snapshot | None:
 # -- blobs
 
 
-def blob(ground: JsonlFolder, blob_id: BlobId) -> bytes | None:
+def blob(folder: JsonlFolder, blob_id: BlobId) -> bytes | None:
     """The content of a blob, if it still is what its name says."""
-    data = files.content(ground.places.blob(blob_id))
+    data = files.content(folder.places.blob(blob_id))
     if data is not None and hashlib.sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
 
 
-def sweep_blobs(ground: JsonlFolder) -> int:
+def sweep_blobs(folder: JsonlFolder) -> int:
     """Drop blobs that no log names, found by reading every log; returns their bytes."""
     named: set[BlobId] = set()
-    for _, entry in ground.streams():
+    for _, entry in folder.streams():
         named = named.union(*blobs_of(Path(entry.path)))
     freed = 0
-    for file in ground.places.blobs.glob("*/*"):
+    for file in folder.places.blobs.glob("*/*"):
+        # Half-written ones (`.new`) are in no log either, and go the same way.
         if stream_name(file.name) not in named:
             freed += 0 if file.suffix else file.stat().st_size
             file.unlink()
     return freed
 
 
-def trim_history(ground: JsonlFolder, project_path: str, most_bytes: int) -> int:
+def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int:
     """Drop the oldest file history of a project beyond so many bytes, found by reading every log; returns the bytes freed.
 
-    The lines go on naming what was dropped; whoever asks for it learns that it is not there.
+    The lines go on naming what was dropped; reading it gives None.
     """
-    rows = {row.id: row.project_path for row in listing.all_rows(ground)}
+    rows = {row.id: row.project_path for row in listing.all_rows(folder)}
     needed: set[BlobId] = set()
     history: set[BlobId] = set()
-    for stream, entry in ground.streams():
+    for stream, entry in folder.streams():
         names = blobs_of(Path(entry.path))
         is_meant = rows.get(SessionId(stream_name(stream))) == project_path
         needed |= names.plain if is_meant else names.plain | names.history
         history |= names.history if is_meant else set()
     newest_first: list[tuple[int, int, Path]] = []
     for blob_id in history:
-        path = ground.places.blob(blob_id)
+        path = folder.places.blob(blob_id)
         if path.exists():
             about = path.stat()
             newest_first.append((about.st_mtime_ns, about.st_size, path))
@@ -185,57 +188,57 @@ def trim_history(ground: JsonlFolder, project_path: str, most_bytes: int) -> int
 # -- deleting
 
 
-def delete(ground: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
+def delete(folder: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
     """Remove a session, or hide it while a fork still reads its log.
 
-    The lease's file stays, with its fence: whoever held it can never write under this name again.
+    The lease's file stays, with its fence: an earlier holder can never write under this name again.
 
     Raises:
         Owned: a living process elsewhere holds it.
     """
-    held = leasing.holding(ground, session_id)
-    known = listing.row(ground, session_id)
-    log = ground.places.log(session_id)
+    held = leasing.holding(folder, session_id)
+    known = listing.row(folder, session_id)
+    log = folder.places.log(session_id)
     if not held.fence and known is None and not log.exists():
         return
-    leasing.check_free(ground, session_id, held, owner)
-    leasing.put(ground, session_id, leasing.LeaseFile(fence=held.fence))
-    parent = known.parent_id if known is not None else _hidden_parent(ground, session_id)
-    if log.exists() and _is_named(ground, session_id):
+    leasing.check_free(folder, session_id, held, owner)
+    leasing.put(folder, session_id, leasing.LeaseFile(fence=held.fence))
+    parent = known.parent_id if known is not None else _hidden_parent(folder, session_id)
+    if log.exists() and _is_named(folder, session_id):
         hiding = msgspec.json.encode(_Hiding(parent))
-        files.replace(ground.places.hiding(session_id), hiding, durable=True)
+        files.replace(folder.places.hiding(session_id), hiding, durable=True)
     else:
         # The log goes first: what is left beside a log that is gone is never shown.
         files.remove(log, durable=True)
         files.remove(log.with_suffix(".torn"))
-        files.remove(ground.places.hiding(session_id))
+        files.remove(folder.places.hiding(session_id))
     for path in (
-        ground.places.row(session_id),
-        ground.places.draft(session_id),
-        ground.places.snapshot(session_id),
+        folder.places.row(session_id),
+        folder.places.draft(session_id),
+        folder.places.snapshot(session_id),
     ):
         files.remove(path)
     if parent is not None and not log.exists():
-        _remove_unnamed(ground, parent)
+        _remove_unnamed(folder, parent)
 
 
-def _remove_unnamed(ground: JsonlFolder, session_id: SessionId) -> None:
+def _remove_unnamed(folder: JsonlFolder, session_id: SessionId) -> None:
     """Remove hidden logs that no fork reads any more, up the line."""
     name: SessionId | None = session_id
-    while name is not None and ground.places.hiding(name).exists() and not _is_named(ground, name):
-        above = _hidden_parent(ground, name)
-        files.remove(ground.places.log(name), durable=True)
-        files.remove(ground.places.hiding(name))
+    while name is not None and folder.places.hiding(name).exists() and not _is_named(folder, name):
+        above = _hidden_parent(folder, name)
+        files.remove(folder.places.log(name), durable=True)
+        files.remove(folder.places.hiding(name))
         name = above
 
 
-def _is_named(ground: JsonlFolder, session_id: SessionId) -> bool:
-    if any(row.parent_id == session_id for row in listing.all_rows(ground)):
+def _is_named(folder: JsonlFolder, session_id: SessionId) -> bool:
+    if any(row.parent_id == session_id for row in listing.all_rows(folder)):
         return True
-    hidden = (stream_name(file.stem) for file in ground.places.hidden.iterdir())
-    return any(_hidden_parent(ground, SessionId(name)) == session_id for name in hidden)
+    hidden = (stream_name(file.stem) for file in folder.places.hidden.iterdir())
+    return any(_hidden_parent(folder, SessionId(name)) == session_id for name in hidden)
 
 
-def _hidden_parent(ground: JsonlFolder, session_id: SessionId) -> SessionId | None:
-    kept = files.content(ground.places.hiding(session_id))
+def _hidden_parent(folder: JsonlFolder, session_id: SessionId) -> SessionId | None:
+    kept = files.content(folder.places.hiding(session_id))
     return msgspec.json.decode(kept, type=_Hiding).parent if kept else None

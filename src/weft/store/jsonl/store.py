@@ -1,4 +1,4 @@
-"""`JsonlStore`: the contract, with each question sent to a thread that asks the files under the gate."""
+"""`JsonlStore`: the contract, with each question sent to a thread that asks the files under the lock."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class JsonlStore(Store):
         self.run_folder = self.folder / "run"
         self._presence = ProcessLiveness(self.run_folder, self.owner.process_id)
         self._worker = WorkerThread("weft-jsonl")
-        # A search reads every file: in a thread of its own, and letting others through between two files, it holds up nobody.
+        # A search reads every file: in a thread of its own, and releasing the lock between two
+        # files, it holds up no append.
         self._searcher = WorkerThread("weft-search")
         self._watch = ChangeWatch(self._look, on_change=self._ring_all)
         self._bell = FollowerBell(self._watch.want)
@@ -75,13 +76,13 @@ class JsonlStore(Store):
         self._draft_chunks = 0
         self._clipped: dict[str, str] = {}
         self._is_closed = False
-        self._ground: JsonlFolder
+        self._opened: JsonlFolder
 
     async def open(self) -> None:
         """Make the folder ready, and finish a batch that a crash left half written."""
         make = partial(JsonlFolder, self.folder, busy_seconds=self._busy_seconds)
         try:
-            self._ground = await self._worker.ask(make)
+            self._opened = await self._worker.ask(make)
         except BaseException:
             self._is_closed = True
             self._worker.end()
@@ -90,7 +91,7 @@ class JsonlStore(Store):
     @property
     def repairs(self) -> tuple[str, ...]:
         """What was found torn and cut off since the store was opened, one sentence each."""
-        return tuple(self._ground.repairs)
+        return tuple(self._opened.repairs)
 
     # -- the core
 
@@ -99,51 +100,51 @@ class JsonlStore(Store):
         if not appends:
             return
         process_id = self.owner.process_id
-        future = self._ask_soon(lambda ground: appending.append(ground, appends, process_id))
+        future = self._ask_soon(lambda opened: appending.append(opened, appends, process_id))
         grown = {one.stream for one in appends if one.records}
-        # By callback, so that followers are woken also when nobody waits for the append any more.
+        # By callback, so that followers are woken also when the caller was cancelled.
         future.add_done_callback(lambda _: self._bell.ring(grown))
         await future
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
-        return await self._ask(lambda ground: ground.log(stream).read(max(0, after), limit))
+        return await self._ask(lambda opened: opened.log(stream).read(max(0, after), limit))
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
-        return await self._ask(lambda ground: _read_at(ground, stream, seqs))
+        return await self._ask(lambda opened: _read_at(opened, stream, seqs))
 
     async def last_seq(self, stream: str) -> int:
-        return await self._ask(lambda ground: ground.log(stream).last_seq)
+        return await self._ask(lambda opened: opened.log(stream).last_seq)
 
     def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
         return RecordFollower(self.read, self._bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         check_leasable(stream)
-        return await self._ask(lambda ground: self._take(ground, stream, steal=steal))
+        return await self._ask(lambda opened: self._take(opened, stream, steal=steal))
 
-    def _take(self, ground: JsonlFolder, stream: str, *, steal: bool) -> Lease:
+    def _take(self, opened: JsonlFolder, stream: str, *, steal: bool) -> Lease:
         lease = leasing.take(
-            ground,
+            opened,
             stream,
             self.owner,
             steal=steal,
             presence=self._presence,
-            row=listing.row(ground, SessionId(stream)),
+            row=listing.row(opened, SessionId(stream)),
             now=self._clock.now(),
         )
         self._held.add(stream)
         return lease
 
     async def release_lease(self, lease: Lease) -> None:
-        await self._ask(lambda ground: leasing.release(ground, lease, self.owner))
+        await self._ask(lambda opened: leasing.release(opened, lease, self.owner))
 
     async def lease_of(self, stream: str) -> Lease | None:
-        return await self._ask(lambda ground: leasing.lease_of(ground, stream))
+        return await self._ask(lambda opened: leasing.lease_of(opened, stream))
 
     # -- lists and search
 
     async def row(self, session_id: SessionId) -> SessionRow | None:
-        return await self._ask(lambda ground: listing.row(ground, session_id))
+        return await self._ask(lambda opened: listing.row(opened, session_id))
 
     async def rows(
         self,
@@ -164,20 +165,20 @@ class JsonlStore(Store):
         )
         self._check_open()
         worker = self._searcher if query else self._worker
-        return await worker.ask(lambda: work(self._ground))
+        return await worker.ask(lambda: work(self._opened))
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
-        return await self._ask(lambda ground: listing.ids_with_prefix(ground, prefix, limit))
+        return await self._ask(lambda opened: listing.ids_with_prefix(opened, prefix, limit))
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()
-        return await self._searcher.ask(lambda: listing.search(self._ground, query, limit))
+        return await self._searcher.ask(lambda: listing.search(self._opened, query, limit))
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
-        await self._ask(lambda ground: listing.mark_damaged(ground, session_id, reason))
+        await self._ask(lambda opened: listing.mark_damaged(opened, session_id, reason))
 
     async def delete(self, session_id: SessionId) -> None:
-        await self._ask(lambda ground: beside.delete(ground, session_id, self.owner))
+        await self._ask(lambda opened: beside.delete(opened, session_id, self.owner))
 
     # -- beside the log
 
@@ -199,32 +200,32 @@ class JsonlStore(Store):
 
     def _save(self, chunk: DraftChunk) -> None:
         try:
-            with self._ground.entered():
-                beside.save_draft(self._ground, chunk, self.owner.process_id)
+            with self._opened.entered():
+                beside.save_draft(self._opened, chunk, self.owner.process_id)
         except StoreError as error:
             logger.warning("a draft of %s was not kept: %s", chunk.stream, error)
 
     async def load_draft(self, stream: str) -> Draft | None:
-        return await self._ask(lambda ground: beside.load_draft(ground, stream))
+        return await self._ask(lambda opened: beside.load_draft(opened, stream))
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
-        return await self._ask(lambda ground: beside.blob(ground, blob_id))
+        return await self._ask(lambda opened: beside.blob(opened, blob_id))
 
     async def sweep_blobs(self) -> int:
         return await self._ask(beside.sweep_blobs)
 
     async def trim_history(self, project_path: str, most_bytes: int) -> int:
-        return await self._ask(lambda ground: beside.trim_history(ground, project_path, most_bytes))
+        return await self._ask(lambda opened: beside.trim_history(opened, project_path, most_bytes))
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        await self._ask(lambda ground: beside.save_snapshot(ground, stream, snapshot))
+        await self._ask(lambda opened: beside.save_snapshot(opened, stream, snapshot))
 
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
-        return await self._ask(lambda ground: beside.load_snapshot(ground, stream, version))
+        return await self._ask(lambda opened: beside.load_snapshot(opened, stream, version))
 
     async def register_socket(self, socket: str) -> None:
         self.owner = msgspec.structs.replace(self.owner, socket=socket)
-        await self._ask(lambda ground: leasing.register(ground, self.owner, self._presence))
+        await self._ask(lambda opened: leasing.register(opened, self.owner, self._presence))
 
     # -- life
 
@@ -236,25 +237,26 @@ class JsonlStore(Store):
         self._bell.ring_all()
         self._watch.end()
         self._searcher.end()
-        self._worker.tell(self._leave)
+        self._worker.tell(self._release)
         self._worker.end()
         await self._worker.ended()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
+        # The other threads first: they read files that are about to be closed.
         self._watch.join()
         self._searcher.join()
         try:
-            with self._ground.entered():
+            with self._opened.entered():
                 for stream in self._held:
-                    held = leasing.holding(self._ground, stream)
+                    held = leasing.holding(self._opened, stream)
                     if held.process_id == self.owner.process_id:
-                        leasing.put(self._ground, stream, leasing.LeaseFile(fence=held.fence))
-                leasing.bury(self._ground, self.owner.process_id)
+                        leasing.put(self._opened, stream, leasing.LeaseFile(fence=held.fence))
+                leasing.bury(self._opened, self.owner.process_id)
         except StoreError as error:
-            # The lock goes with the process: whoever comes next finds the leases free.
+            # The lock goes with the process: the next one finds the leases free.
             logger.warning("the leases could not be given back: %s", error)
         self._presence.end()
-        self._ground.close()
+        self._opened.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -274,18 +276,18 @@ class JsonlStore(Store):
 
     def _ask_soon(self, work: Callable[[JsonlFolder], T]) -> asyncio.Future[T]:
         self._check_open()
-        return self._worker.ask(lambda: self._under_the_gate(work))
+        return self._worker.ask(lambda: self._under_the_lock(work))
 
-    def _under_the_gate(self, work: Callable[[JsonlFolder], T]) -> T:
-        with self._ground.entered():
-            return work(self._ground)
+    def _under_the_lock(self, work: Callable[[JsonlFolder], T]) -> T:
+        with self._opened.entered():
+            return work(self._opened)
 
     def _look(self) -> object:
-        """The sizes of the files that somebody follows; runs in the watch's thread, without the gate."""
+        """The sizes of the files that are followed; runs in the watch's thread, without the lock."""
         sizes = []
         for stream in self._bell.streams():
             try:
-                sizes.append((stream, os.stat(self._ground.places.log(stream)).st_size))
+                sizes.append((stream, os.stat(self._opened.places.log(stream)).st_size))
             except OSError:
                 sizes.append((stream, 0))
         return sizes
@@ -300,8 +302,8 @@ class JsonlStore(Store):
             raise StoreUnavailable("the store was opened before a fork; open it again here")
 
 
-def _read_at(ground: JsonlFolder, stream: str, seqs: Sequence[int]) -> list[Record]:
-    log = ground.log(stream)
+def _read_at(opened: JsonlFolder, stream: str, seqs: Sequence[int]) -> list[Record]:
+    log = opened.log(stream)
     for seq in seqs:
         if not 1 <= seq <= log.last_seq:
             raise Corrupt(stream, "there is no such record", seq=seq)

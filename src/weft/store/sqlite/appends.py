@@ -59,6 +59,7 @@ def append(db: apsw.Connection, appends: Sequence[Append], process_id: str) -> N
     Raises:
         Conflict, Fenced, UsageError: the caller's savepoint takes back what was already added.
     """
+    # Three rounds, because one append of a batch may name a blob that another one brings.
     numbers = [_add_facts(db, one, process_id) for one in appends]
     for one, stream_no in zip(appends, numbers, strict=True):
         _add_beside(db, one, stream_no)
@@ -75,6 +76,7 @@ def _add_facts(db: apsw.Connection, one: Append, process_id: str) -> int:
         fence=place.fence if place is not None else 0,
         is_held=place is not None and place.process_id == process_id,
     )
+    # Only after the check: a refused append must not leave an empty stream behind.
     place = place or find_or_add(db, one.stream)
     if one.records:
         number = place.stream_no
@@ -88,6 +90,7 @@ def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
     if one.row is not None:
         put_row(db, stream_no, one.row)
     for said in one.said:
+        # The index has no content of its own (`content=''`), so the row number ties the two tables.
         added = fetch(
             db,
             "insert into said (stream_no, node, text) values (?, ?, ?) returning said_no",
@@ -162,6 +165,7 @@ def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> Non
 def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:
     """Keep one more chunk; under an old fence nothing happens.  A draft of another node, or of an answer begun again, is replaced."""
     place = find(db, chunk.stream)
+    # A late chunk of an owner that was replaced: its text belongs to a turn that is over.
     if place is None or place.fence != chunk.fence or place.process_id != process_id:
         return
     number = place.stream_no

@@ -1,4 +1,4 @@
-"""A file of nothing beside the database, given up when the disk is full so that small appends can go on.
+"""A ballast file beside the database, removed when the disk is full so that small appends can go on.
 
 A full disk refuses even the note that it is full (measured: SQLite then fails every commit, checkpoints included).  Freeing
 these 8 MiB leaves room to record what happened and to stop in order.
@@ -48,6 +48,7 @@ class BallastFile:
     def _make(self) -> None:
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
+            # Really allocated: a sparse file would free nothing when it is removed.
             os.posix_fallocate(fd, 0, BYTES)
         except OSError:
             self.path.unlink(missing_ok=True)

@@ -46,6 +46,7 @@ class BusyHandler:
         """Sleep a little and say whether to try again."""
         if time.monotonic() >= self._deadline:
             return False
+        # Random, so that two writers that wait for a third do not wake up in step for ever.
         time.sleep(random.uniform(0.0002, min(0.0005 * 2 ** min(tries, 5), 0.01)))
         return True
 
@@ -96,7 +97,7 @@ def open_reader(path: Path, *, vfs: str | None, patience: BusyHandler) -> apsw.C
 
 
 def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 0) -> StoreError:
-    """What went wrong, for people; `number` is the system's own error, where it is known."""
+    """What went wrong, in plain words; `number` is the system's own error, where it is known."""
     detail = str(error)
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
         return Corrupt(stream or str(path), f"{detail}; the file {path} was left as it is")
@@ -144,8 +145,11 @@ def _prepare(
     _retried(lambda: look(db, path), patience)
     # On a brand-new file this one pragma fails at once, without the busy handler, when two processes race for it.
     _retried(lambda: _use_wal(db, path), patience)
+    # FULL syncs the log at every commit.  NORMAL syncs it only at checkpoints: after a power cut
+    # commits that were confirmed would be gone.
     fetch(db, f"pragma synchronous = {synchronous}")
     fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
+    # The file may come from another machine: its schema must not call functions with side effects.
     fetch(db, "pragma trusted_schema = off")
     _retried(lambda: migrate(db, path), patience)
 

@@ -25,7 +25,7 @@ _PARENT = """
 def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> None:
     """Remove a session, or hide it while a fork still reads its facts.
 
-    The stream's own row stays, with its fence: whoever held a lease can never write under this name again.
+    The stream's own row stays, with its fence: an earlier holder of the lease can never write under this name again.
 
     Raises:
         Owned: a living process elsewhere holds it.
@@ -69,6 +69,7 @@ def _forget_beside(db: apsw.Connection, number: int) -> None:
         "delete from said_words where rowid in (select said_no from said where stream_no = ?)",
         (number,),
     )
+    # After the words: their rows are found through `said`.
     for table in ("said", "sessions", "drafts", "snapshots"):
         db.execute(f"delete from {table} where stream_no = ?", (number,))
 
@@ -106,11 +107,12 @@ def sweep_blobs(db: apsw.Connection) -> int:
 
 
 def trim_history(db: apsw.Connection, project_path: str, most_bytes: int) -> int:
-    """Drop the oldest file history of a project beyond so many bytes; returns the bytes that nobody names any more."""
+    """Drop the oldest file history of a project beyond so many bytes; returns the bytes that no session names any more."""
     total, seen = 0, set[int]()
     for kept_no, blob_no, size in fetch(db, _HISTORY, (project_path,)):
         total += 0 if blob_no in seen else size
         seen.add(blob_no)
+        # Everything from here on is older, so one statement drops the rest.
         if total > most_bytes:
             db.execute(_TRIM, (kept_no, project_path))
             return sweep_blobs(db)

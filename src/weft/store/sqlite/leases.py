@@ -1,4 +1,4 @@
-"""Who may write to a stream; run by the writer inside its transaction, so that two processes can never both be told yes."""
+"""Who may write to a stream; run by the writer inside its transaction, so that two processes can never both get one."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def take(
         check_free(db, stream, place, owner, presence.directory)
     register(db, owner, presence)
     db.execute(
+        # The fence grows in the same transaction that finds the stream free.  Every append compares
+        # it in its own, so a process that was stopped and wakes up later cannot write.
         "update streams set fence = fence + 1, process_id = ?, taken = ? where stream_no = ?",
         (owner.process_id, now, place.stream_no),
     )
@@ -99,7 +101,7 @@ def release(db: apsw.Connection, lease: Lease, owner: Owner) -> None:
     )
 
 
-def leave(db: apsw.Connection, owner: Owner) -> None:
+def release_all(db: apsw.Connection, owner: Owner) -> None:
     """Give every lease back and forget this process."""
     db.execute("update streams set process_id = null where process_id = ?", (owner.process_id,))
     db.execute("delete from processes where process_id = ?", (owner.process_id,))

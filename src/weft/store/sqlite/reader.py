@@ -54,11 +54,13 @@ class ReadConnection:
                 self._db = open_reader(self._path, vfs=self._vfs, patience=self._patience)
             return query(self._db)
         except apsw.Error as error:
+            # A failed statement may have left a read transaction open, which would show an old
+            # state for ever.
             self.close()
             raise explained(error, self._path, stream=stream) from error
 
     def data_version(self) -> int:
-        """A number that changes when anybody commits."""
+        """A number that changes when any process commits."""
         return self.run(lambda db: int(fetch(db, "pragma data_version")[0][0]))
 
     def close(self) -> None:
@@ -73,19 +75,19 @@ class ReaderThread:
     """A thread that reads."""
 
     def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
-        self._glass = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
+        self._connection = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
         self._worker = WorkerThread(name)
         self._is_used = False
 
     def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
         """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
         self._is_used = True
-        return self._worker.ask(lambda: self._glass.run(query, stream))
+        return self._worker.ask(lambda: self._connection.run(query, stream))
 
     def end(self) -> None:
         """Answer what was asked, then close the connection and end; not waited for."""
         if self._is_used:
-            self._worker.tell(self._glass.close)
+            self._worker.tell(self._connection.close)
             self._worker.end()
 
     def join(self) -> None:
@@ -102,9 +104,10 @@ def read(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Recor
            order by seq limit ?""",
         (stream, after, limit),
     )
+    # The numbers are unique and sorted, so two comparisons prove that none is missing.
     if found and (found[0][0] != after + 1 or found[-1][0] - found[0][0] != len(found) - 1):
-        wanted = next(n for n, row in enumerate(found, after + 1) if row[0] != n)
-        raise Corrupt(stream, "this record is missing", seq=wanted)
+        missing = next(n for n, row in enumerate(found, after + 1) if row[0] != n)
+        raise Corrupt(stream, "this record is missing", seq=missing)
     return [Record(*row) for row in found]
 
 
@@ -159,6 +162,8 @@ def rows(
     if not children:
         clauses.append("is_child = 0")
     for phrase in words.phrases(query or ""):
+        # Each phrase may be in the title or in what was said; the whole query need not be in one of
+        # them.
         clauses.append(_MATCHES)
         values.extend((f" {phrase}", _match(phrase)))
     found = fetch(
@@ -183,19 +188,19 @@ def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[Sessio
 
 def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:
     """Places where all the words were said, best first."""
-    wanted = words.phrases(query)
-    if not wanted:
+    phrases = words.phrases(query)
+    if not phrases:
         return []
     found = fetch(
         db,
         """select name, node, text from said_words
            join said on said_no = said_words.rowid join streams using (stream_no)
            where said_words match ? order by rank limit ?""",
-        (" ".join(_match(phrase) for phrase in wanted), limit),
+        (" ".join(_match(phrase) for phrase in phrases), limit),
     )
     return [
         SearchHit(
-            session_id=SessionId(name), node=NodeId(node), excerpt=words.excerpt(text, wanted)
+            session_id=SessionId(name), node=NodeId(node), excerpt=words.excerpt(text, phrases)
         )
         for name, node, text in found
     ]
@@ -207,6 +212,7 @@ def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
     if not found:
         return None
     data = bytes(found[0][0])
+    # SQLite does not check the content of pages; a flipped bit would be shown as the user's file.
     if hashlib.sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data

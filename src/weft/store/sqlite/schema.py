@@ -121,9 +121,11 @@ def look(db: apsw.Connection, path: Path) -> int:
 
 def migrate(db: apsw.Connection, path: Path) -> None:
     """Bring the file up to `VERSION`, all or nothing; other processes may do the same at this moment."""
+    # Nearly always; it takes no write lock, so that starting does not wait for another writer.
     if look(db, path) == VERSION:
         return
     with _transaction(db, "begin immediate"):
+        # Asked again under the write lock: another process may have migrated in between.
         for statements in MIGRATIONS[check_version(db, path) :]:
             for statement in statements:
                 db.execute(statement)

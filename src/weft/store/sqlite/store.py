@@ -75,14 +75,16 @@ class SqliteStore(Store):
             vfs=vfs,
             busy_seconds=busy_seconds,
             deliver=self._deliver,
-            leave=self._leave,
+            on_close=self._release,
         )
         self._reader = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
         # Searches get a thread of their own: a slow one must not hold up the reading of a session.
         self._searcher = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
-        glass = ReadConnection(path, vfs=vfs, busy_seconds=0)
+        connection = ReadConnection(path, vfs=vfs, busy_seconds=0)
         self._watch = ChangeWatch(
-            glass.data_version, on_change=self._look_for_growth, leave=glass.close
+            connection.data_version,
+            on_change=self._look_for_growth,
+            on_close=connection.close,
         )
         self._bell = FollowerBell(self._watch.want)
         self._seen: dict[str, int] = {}
@@ -230,14 +232,14 @@ class SqliteStore(Store):
         self._is_closed = True
         self._bell.ring_all()
         owner = self.owner
-        self._writer.submit(WriteJob(lambda db: leases.leave(db, owner), None))
+        self._writer.submit(WriteJob(lambda db: leases.release_all(db, owner), None))
         self._watch.end()
         self._reader.end()
         self._searcher.end()
         self._writer.end()
         await self._writer.ended()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         """The writer's last act: it closes after the readers, because the last one to close tidies the file up."""
         for thread in (self._watch, self._reader, self._searcher):
             thread.join()
@@ -275,11 +277,13 @@ class SqliteStore(Store):
     ) -> T:
         self._check_open()
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        # The wait is on a future and not on the job: a cancelled caller stops waiting, and the
+        # commit goes on, because it may be half-way to the disk.
         self._writer.submit(WriteJob(work, future, stream, grows))
         return cast("T", await future)
 
     def _deliver(self, done: Sequence[JobResult]) -> None:
-        """One group is durable or has failed: tell everybody at once."""
+        """One group is durable or has failed: wake all callers and followers at once."""
         grown: set[str] = set()
         for job, result, error in done:
             self._draft_bytes -= job.weight
@@ -287,6 +291,7 @@ class SqliteStore(Store):
                 settle(job.future, result, error)
             if error is None:
                 grown.update(job.grows)
+        # Once for the whole group, so that a follower reads one time and not once for each append.
         self._bell.ring(grown)
 
     def _look_for_growth(self) -> None:
@@ -294,6 +299,7 @@ class SqliteStore(Store):
         streams = self._bell.streams()
         if not streams or self._is_closed:
             return
+        # `data_version` changes with every commit of any session; only streams that grew are woken.
         ends = self._reader.ask(lambda db: reading.last_seqs(db, streams))
         ends.add_done_callback(self._wake_grown)
 

@@ -1,7 +1,7 @@
 """The file of the write-ahead log: made longer before that is needed, and emptied when it is long.
 
 A commit into a part of the file that is already there syncs only what it wrote; one that makes the file longer waits for the file
-system's own records too, which more than doubles it (measured on ext4: 0.26 ms against 0.11).  So whenever nobody waits and the end is
+system's own records too, which more than doubles it (measured on ext4: 0.26 ms against 0.11).  So whenever no job waits and the end is
 near, half a mebibyte of nothing is written behind it.  SQLite takes that for what it is: frames whose checksums do not fit.
 
 Only what lies behind the end of the file is written, and only under the write lock, so no frame of any process can be there.
@@ -46,6 +46,8 @@ class WriteAhead:
         """After a commit: empty the log when it is long, else see to it that there is room.  What fails is left for the next time."""
         with contextlib.suppress(apsw.Error, OSError):
             if self._pages >= EMPTIED_PAGES:
+                # Passive: it moves what it can and waits for no reader.  The other modes would
+                # block this thread, and so every append of the process, behind a slow reader.
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             elif is_idle and self._is_short():
                 self._lengthen(db)
@@ -61,6 +63,8 @@ class WriteAhead:
         return os.stat(self._path).st_size - used < _LEAST
 
     def _lengthen(self, db: apsw.Connection) -> None:
+        # No waiting here: this is spare-time work, and a commit of another process is more
+        # important.
         self._patience.end()
         db.execute("begin immediate")
         try:
@@ -75,9 +79,10 @@ class WriteAhead:
 
 
 def _written(fd: int, end: int) -> bool:
-    """Write nothing behind the end; False, and the file as it was, when there is no room, for what there is is wanted for better things."""
+    """Write nothing behind the end; False, and the file as it was, when there is no room: what is left is needed for commits."""
     with contextlib.suppress(OSError):
         if os.pwrite(fd, _NOTHING, end) == len(_NOTHING):
+            # Synced now, so that the next commit does not pay for the new length.
             os.fdatasync(fd)
             return True
     os.ftruncate(fd, end)

@@ -1,16 +1,16 @@
-"""The one thread of a process that writes: jobs in, groups committed, futures told.
+"""The one thread of a process that writes: jobs in, groups committed, futures resolved.
 
 What it promises, and where:
 
-- *Told means durable.*  A future gets its result after COMMIT returned under `synchronous=FULL`, never before.
+- *A result means durable.*  A future gets its result after COMMIT returned under `synchronous=FULL`, never before.
 - *A refused job fails alone.*  Each job runs in a savepoint of its own inside the group's transaction.
 - *A failed commit fails the whole group*, each job with its own error; nothing of it was written.
 - *A connection that saw an I/O error is dead.*  It is replaced, at once or, while the disk goes on failing, before the next group.
   The failed frames may still be in the log file, whole, and only a living connection's index says that they do not count.  So
-  the new connection is opened before the old one is closed, and commits something small that overwrites them before anybody is
-  told: what was reported as failed cannot come back.
+  the new connection is opened before the old one is closed, and commits something small that overwrites them before any result is
+  delivered: what was reported as failed cannot come back.
 - *The file must still be the file.*  SQLite goes on writing into a deleted one; we refuse.
-- *A cancelled wait changes nothing*: the job is run all the same, only nobody is told.
+- *A cancelled wait changes nothing*: the job is run all the same, only its result is dropped.
 
 The loop is woken once for each group: 12 µs against the 0.3 ms that the group's commit takes.
 """
@@ -58,13 +58,13 @@ class WriteJob(NamedTuple):
 
     work: Callable[[apsw.Connection], object]
     future: asyncio.Future[object] | None
-    """Who waits; None for a job nobody waits for."""
+    """Of the caller that waits; None for a job without one."""
     stream: str = ""
     """What it is about, for messages."""
     grows: tuple[str, ...] = ()
     """Streams that are longer when it is done."""
     weight: int = 0
-    """Bytes that count against the bound on jobs nobody waits for."""
+    """Bytes that count against the bound on jobs without a waiting caller."""
 
 
 class JobResult(NamedTuple):
@@ -78,7 +78,7 @@ class JobResult(NamedTuple):
 class WriterThread:
     """The writer thread of one store.
 
-    `deliver` is called on the loop with each group that is done, `leave` in the thread before it closes the file.
+    `deliver` is called on the loop with each group that is done, `on_close` in the thread before it closes the file.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class WriterThread:
         vfs: str | None,
         busy_seconds: float,
         deliver: Callable[[Sequence[JobResult]], None],
-        leave: Callable[[], None],
+        on_close: Callable[[], None],
     ) -> None:
         self._path = path
         self._synchronous: Synchronous = synchronous
         self._vfs = vfs
         self._patience = BusyHandler(busy_seconds)
         self._deliver = deliver
-        self._leave = leave
+        self._on_close = on_close
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._ballast = BallastFile(path)
@@ -147,7 +147,7 @@ class WriterThread:
                     self._finish(self._commit(group))
                     self._tend()
         finally:
-            self._leave()
+            self._on_close()
             self._disconnect()
             self._tell(self._ended, None)
 
@@ -170,6 +170,8 @@ class WriterThread:
             db = self._living()
             self._patience.start()
             _BEFORE_BEGIN.hit()
+            # Immediate: a transaction that starts as a reader and writes later fails at once,
+            # without the busy handler, if another process has committed in between.
             db.execute("begin immediate")
             done = [self._apply(db, job) for job in group]
             _BEFORE_COMMIT.hit()
@@ -191,6 +193,8 @@ class WriterThread:
         try:
             done = JobResult(job, job.work(db), None)
         except Exception as error:
+            # SQLite may have rolled the whole transaction back by itself; then the savepoints are
+            # gone, and what the jobs before did is gone with them.
             if isinstance(error, _HURTS_THE_GROUP) or not db.in_transaction:
                 raise
             db.execute("rollback to job")
@@ -203,6 +207,7 @@ class WriterThread:
         number = self._db.system_errno if self._db is not None else 0
         if is_full(error, number):
             self._ballast.drop()
+        # After these two SQLite's own state is known; after any other error it may be wrong.
         self._is_dead = not isinstance(error, (apsw.BusyError, apsw.FullError))
         try:
             if self._db is not None and self._db.in_transaction:
@@ -247,11 +252,13 @@ class WriterThread:
         if old is not None:
             old.close()
         assert self._db is not None
+        # Any commit will do: it takes the place of the failed frames in the log.
         self._db.execute("update meta set value = value + 1 where key = 'reopened'")
         self._is_dead = False
 
     def _check_file(self) -> None:
         try:
+            # Before every group, not once: users move and restore files while we run.
             is_same = os.stat(self._path).st_ino == self._inode
         except OSError:
             is_same = False
