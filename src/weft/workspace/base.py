@@ -85,7 +85,7 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     is_unconfined: bool = False
     """Run it outside the sandbox: the user was asked, and allowed it."""
     label: str = ""
-    """Whose it is, so that what a crash left of it can be told; the call's id."""
+    """The id of the call it runs for, by which what a crash left of it is found."""
     errors_apart: bool = False
     """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
     stop: anyio.Event | None = None

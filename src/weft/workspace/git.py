@@ -225,8 +225,8 @@ def _new_place(scratch: Path) -> tuple[Path, int]:
     _sweep(scratch)
     while True:
         place = Path(tempfile.mkdtemp(prefix=_PLACE, dir=scratch))
-        # Until it is locked it looks like a leftover.  A sweep that took it for one has the lock, or
-        # has removed the folder already; then another one is made.
+        # Until it is locked it looks like a leftover.  A sweep that took it for one has the lock,
+        # or has removed the folder already; then another one is made.
         with suppress(FileNotFoundError):
             handle = _open_folder(place)
             try:

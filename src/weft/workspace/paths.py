@@ -83,7 +83,8 @@ def _check(path: str) -> None:
         path.encode()
     except UnicodeEncodeError:
         raise FinalToolError(f"the path {path!r} is not valid text") from None
-    # A folder called `~` in the project would else be made by a model that means the home folder.
+    # A folder called `~` in the project would otherwise be made by a model that means the home
+    # folder.
     if path == "~" or path.startswith("~/"):
         raise FinalToolError(
             f"{path!r} is not expanded; write the absolute path of the home folder"

@@ -405,8 +405,8 @@ class FileHistory:
         return data, "" if data is not None else "lost"
 
     def __del__(self) -> None:
-        # Shared by all sessions of the project, so none of them can close it.  The kernel gives each
-        # user only a few queues, so this one is given back with the last reference.
+        # Shared by all sessions of the project, so none of them can close it.  The kernel gives
+        # each user only a few queues, so this one is given back with the last reference.
         with suppress(Exception):
             self.close()
 

@@ -36,7 +36,7 @@ _NAMED = 1_000
 
 
 class ScanAbandoned(Exception):
-    """Whoever waited for it has gone; what is known so far is not whole."""
+    """The caller was cancelled; what is known so far is not whole."""
 
 
 class _Folder:
@@ -56,7 +56,7 @@ class _Visit(NamedTuple):
     path: str
     ignore: IgnoreRules
     silent: bool
-    """What is new there was there before, only nobody looked."""
+    """What is new there was there before, only not looked at."""
 
 
 class HardLinkNames:
@@ -118,7 +118,7 @@ class FileIndex:
         self._count = 0
         self._changes: list[PackChange] = []
         self.is_wanted: Callable[[], bool] = lambda: True
-        """False when whoever waits has gone; then looking everywhere stops."""
+        """False when the caller was cancelled; then looking everywhere stops."""
         self.left_out: dict[str, str] = {}
         """Path → why nothing is known of it; the first ones only."""
         self._restore(pack.loaded())
@@ -186,7 +186,7 @@ class FileIndex:
         return self._taken()
 
     def _look_at_other_names(self, names: dict[str, dict[str, bool]]) -> None:
-        """A write through one name of a file changes it under all its names, and only one of them is told."""
+        """A write through one name of a file changes it under all its names, and the event names only one."""
         written, self._written = self._written, {}
         for inode in written:
             for path in self._names.of(inode):
@@ -296,7 +296,7 @@ class FileIndex:
         try:
             watch = self.watcher.add(self._absolute(path))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return  # gone already; or a folder that nobody can look into
+            return  # gone already; or a folder that we may not look into
         except OSError:
             self.stop_watching()  # no more watches for this user: from now on we look for ourselves
             return

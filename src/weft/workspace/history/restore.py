@@ -246,8 +246,8 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
             write_all(fd, image.data or b"")
             mode = _dressed_as_before(folder, name, fd) if not is_new else _NEW_FILE
             # The owner is not recorded, and these two bits mean something only together with it.
-            wanted = stat.S_IMODE(image.mode) if image.mode else mode
-            os.fchmod(fd, wanted & ~(stat.S_ISUID | stat.S_ISGID))
+            final = stat.S_IMODE(image.mode) if image.mode else mode
+            os.fchmod(fd, final & ~(stat.S_ISUID | stat.S_ISGID))
             os.fdatasync(fd)
         except BaseException:
             with suppress(OSError):

@@ -124,10 +124,10 @@ class WatchedRunner(Runner):
         found: dict[str, ChangeSet] = {}
         for history in self._histories:
             waiting = WatchedRun()
-            told = await self._threads.run(
+            changed = await self._threads.run(
                 functools.partial(history.interrupted, waiting, labels), waiting.void
             )
-            for label, changes in told.items():
+            for label, changes in changed.items():
                 found[label] = found.get(label, ChangeSet()) + changes
         return found
 
@@ -146,10 +146,10 @@ class WatchedRunner(Runner):
     async def _end(self, runs: list[tuple[FileHistory, WatchedRun]]) -> ChangeSet:
         found = ChangeSet()
         for history, run in runs:
-            told = history.end_quickly(run)
-            if told is None:
-                told = await self._threads.run(functools.partial(history.end, run))
-            found += told
+            changed = history.end_quickly(run)
+            if changed is None:
+                changed = await self._threads.run(functools.partial(history.end, run))
+            found += changed
         return found
 
     @contextmanager

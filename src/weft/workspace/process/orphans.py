@@ -9,7 +9,7 @@ environment away and lost its parent, or runs as another user.  Only a pid names
 "child subreaper" would help too but changes the whole process, which is not a library's to change.
 
 The mark is `namespace.pid.start-of-owner.number`, one after the other where one Weft runs inside another, so that after a crash of the
-owner its orphans can be told from the commands of living ones.
+owner its orphans can be distinguished from the commands of living ones.
 """
 
 from __future__ import annotations

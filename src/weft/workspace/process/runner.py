@@ -207,7 +207,8 @@ class _Process:
                 if not self._exited.is_set():
                     await self.exits_within(REAP_SECONDS)
                 leader = self._popen.pid
-                # Once reaped (where there are no process handles), the number may be another group's.
+                # Once reaped (where there are no process handles), the number may be another
+                # group's.
                 group = leader if self._popen.returncode is None else 0
                 if suspects := orphans.left_any(leader, self._seconds()):
                     await threads.run(lambda: orphans.kill_marked(mark, suspects, group=group))

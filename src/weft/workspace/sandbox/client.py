@@ -366,7 +366,7 @@ def keeper_command(
         *(["--share-net"] if network else []),
         *("--cap-drop", "ALL"),
         *itertools.chain.from_iterable(("--cap-add", name) for name in _KEPT),
-        # A session of its own: a command could else type into the user's terminal (TIOCSTI).
+        # A session of its own: a command could otherwise type into the user's terminal (TIOCSTI).
         *("--new-session", "--die-with-parent"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev"),
         *("--bind", scratch, scratch, "--chdir", "/"),

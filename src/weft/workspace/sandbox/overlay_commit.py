@@ -37,7 +37,7 @@ from weft.workspace.sandbox.overlay_plan import (
 )
 from weft.workspace.sandbox.scratch import DONE, PLAN, ScratchPlace
 
-MOST_TOLD = 10_000
+MOST_REPORTED = 10_000
 """Changes of one command that the history records; more are counted."""
 MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
@@ -155,10 +155,12 @@ class OverlayCommit:
         if not allowed:
             return
         why = unkept(self._kept_bytes)
-        told = _told(allowed, lambda path: self._shown(root, path), why)
-        outcome = await self._threads.run(lambda: self._apply(allowed, told, root, upper, number))
+        reported = _reports(allowed, lambda path: self._shown(root, path), why)
+        outcome = await self._threads.run(
+            lambda: self._apply(allowed, reported, root, upper, number)
+        )
         self._settle(outcome, root)
-        _tell(outcome.done, told, committed)
+        _report(outcome.done, reported, committed)
 
     # --- judging -------------------------------------------------------------------------------
 
@@ -247,12 +249,12 @@ class OverlayCommit:
     def _apply(
         self,
         steps: list[ApplyStep],
-        told: Mapping[StepId, ChangedFile],
+        reported: Mapping[StepId, ChangedFile],
         root: str,
         upper: str,
         layer: int,
     ) -> ApplyOutcome:
-        write_plan(self._place, steps, layer, told)
+        write_plan(self._place, steps, layer, reported)
         # The plan is on disk now.  A crash from here on is finished by `overlay_recovery`, which
         # trusts nothing but the marks of before and after in it.
         applier = OverlayApplier(root, upper)
@@ -265,7 +267,7 @@ class OverlayCommit:
             note_own_write(root, step.path)
         # The record of what was done must not name what was not: a rewind would undo it.
         if outcome.failed:
-            write_plan(self._place, outcome.done, layer, told)
+            write_plan(self._place, outcome.done, layer, reported)
         # One rename turns the plan into the record, so there is no moment with both or neither.
         os.rename(f"{self._place.folder}/{PLAN}{layer}", f"{self._place.folder}/{DONE}{layer}")
         if layer == len(self._place.roots) - 1 and self._tidy is not None:
@@ -310,7 +312,10 @@ class OverlayCommit:
 
 
 def write_plan(
-    place: ScratchPlace, steps: Sequence[ApplyStep], layer: int, told: Mapping[StepId, ChangedFile]
+    place: ScratchPlace,
+    steps: Sequence[ApplyStep],
+    layer: int,
+    reported: Mapping[StepId, ChangedFile],
 ) -> None:
     """Write down what is about to be done, so that it can be finished after a crash, and the changes for the history."""
     planned = [
@@ -320,7 +325,7 @@ def write_plan(
             do=step.do,
             before=mark(step.before),
             after=mark_of_ours(step.after),
-            told=_without_after(told.get(identified(step))),
+            told=_without_after(reported.get(identified(step))),
         )
         for step in steps
     ]
@@ -330,9 +335,9 @@ def write_plan(
         file.write(msgspec.msgpack.encode(planned))
 
 
-def _without_after(told: ChangedFile | None) -> ChangedFile | None:
+def _without_after(reported: ChangedFile | None) -> ChangedFile | None:
     """What was put in place is there to be read."""
-    return None if told is None else msgspec.structs.replace(told, data_after=None)
+    return None if reported is None else msgspec.structs.replace(reported, data_after=None)
 
 
 def mark(found: FoundEntry | None) -> str:
@@ -360,25 +365,25 @@ def _taken_away(steps: Sequence[ApplyStep]) -> list[str]:
     return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
 
 
-def _told(
+def _reports(
     steps: Sequence[ApplyStep], shown: Callable[[str], str], unkept: str
 ) -> dict[StepId, ChangedFile]:
     """The changes to report to the history, should these steps be carried out."""
     room = MOST_BYTES
-    told: dict[StepId, ChangedFile] = {}
+    reported: dict[StepId, ChangedFile] = {}
     taken = {
         size_of(step.before)
         for step in steps
         if step.do == "remove" and step.is_ignored and step.before is not None
     }
     for step in steps:
-        if len(told) < MOST_TOLD and _is_worth_telling(step) and _is_text(step.path):
+        if len(reported) < MOST_REPORTED and _is_worth_reporting(step) and _is_text(step.path):
             fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
             if taken and _came_from_elsewhere(step, taken):
                 fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
-            told[identified(step)] = fact
-    return told
+            reported[identified(step)] = fact
+    return reported
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
@@ -391,19 +396,19 @@ def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
     return step.is_copy or size_of(step.after) in taken
 
 
-def _is_worth_telling(step: ApplyStep) -> bool:
+def _is_worth_reporting(step: ApplyStep) -> bool:
     return step.do != "touch" and not step.is_ignored
 
 
-def _tell(
-    done: Sequence[ApplyStep], told: Mapping[StepId, ChangedFile], committed: CommittedChanges
+def _report(
+    done: Sequence[ApplyStep], reported: Mapping[StepId, ChangedFile], committed: CommittedChanges
 ) -> None:
     """Report the steps that were carried out to the history, and count those that are not reported."""
     unnamed = untold = 0
     for step in done:
-        if (fact := told.get(identified(step))) is not None:
+        if (fact := reported.get(identified(step))) is not None:
             committed.changes.append(fact)
-        elif _is_worth_telling(step):
+        elif _is_worth_reporting(step):
             unnamed += not _is_text(step.path)
             untold += _is_text(step.path)
     for count, what in (

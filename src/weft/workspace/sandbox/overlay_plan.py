@@ -29,7 +29,7 @@ Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder
 KEPT_BYTES = 4 * 1024 * 1024
 """Content is read for the history up to this size, unless the caller asks for less or more; larger files are hashed."""
 HASHED_BYTES = 64 * 1024 * 1024
-"""Files are hashed up to this size.  Larger ones are told apart by their looks: one with holes can be larger than any disk."""
+"""Files are hashed up to this size.  Larger ones are compared by size and times: one with holes can be larger than any disk."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
 """Bits that let a program run as its owner or group."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")

@@ -84,7 +84,7 @@ def settle(base: str, label: str) -> RecoveredCommand | None:
                 if job is not None and job.label == label:
                     return _settled(ScratchPlace(folder=place, roots=job.roots), job, done)
             if done:
-                return _told(label, folder, done, ())
+                return _recovered(label, folder, done, ())
     return None
 
 
@@ -131,17 +131,17 @@ def _settled(
         return RecoveredCommand(label=job.label, folder=place.folder, unapplied=_written(place))
     left: list[str] = []
     for number, (root, upper, _) in enumerate(place.layers):
-        wanted = [step for step in planned if step.layer == number]
-        if wanted:
-            left += _finished(root, upper, wanted, job)
+        of_layer = [step for step in planned if step.layer == number]
+        if of_layer:
+            left += _finished(root, upper, of_layer, job)
     # Only now: if this process dies amid the steps, the next one finds the plan, and what is left
     # of the layer.
     remove(place.folder)
     steps = [*done, *(step for step in planned if os.fsdecode(step.path) not in left)]
-    return _told(job.label, place.folder, steps, left)
+    return _recovered(job.label, place.folder, steps, left)
 
 
-def _told(
+def _recovered(
     label: str, folder: str, steps: Sequence[PlannedStep], left: Sequence[str]
 ) -> RecoveredCommand:
     return RecoveredCommand(
@@ -153,10 +153,10 @@ def _told(
     )
 
 
-def _finished(root: str, upper: str, wanted: Sequence[PlannedStep], job: ScratchJob) -> list[str]:
+def _finished(root: str, upper: str, planned: Sequence[PlannedStep], job: ScratchJob) -> list[str]:
     """Do what is left of a plan; returns the paths that another program changed since."""
-    known = {(os.fsdecode(step.path), step.do): step for step in wanted}
-    for step in wanted:
+    known = {(os.fsdecode(step.path), step.do): step for step in planned}
+    for step in planned:
         if step.do == "make":  # it may have been made, and not yet have its mode
             known.setdefault((os.fsdecode(step.path), "mode"), step)
     # Only what was planned: what was put into a folder already looks like something that the command removed from it.
