@@ -6,6 +6,7 @@ import time
 from typing import Protocol
 
 
+# Handed in and never imported where it is used: a test or a replay decides what time it is.
 class Clock(Protocol):
     """Where the time comes from."""
 
@@ -29,7 +30,7 @@ class SystemClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that moves only when told to; for tests and replays."""
+    """A clock that moves only by `advance`; for tests and replays."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start

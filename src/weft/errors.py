@@ -3,8 +3,8 @@
     WeftError
       UsageError              the caller erred: fix the call (also a ValueError)
         StaleInput            an input_id came back with other arguments
-        HookRefused           a hook of the person's does not let the message pass
-      ToolError               the model is told
+        HookRefused           a hook of the user's does not let the message pass
+      ToolError               the model gets it as the result of its call
         RetryableToolError    the same call may work another time
         FinalToolError        it will not
           BadArguments        the arguments do not fit the tool
@@ -25,7 +25,7 @@
       SessionError            the actor's state
         SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId  NoPendingRequest  StaleEdit
 
-Facts are attributes; the message is for people: what was tried, on what, and what to do.
+Facts are attributes; the message is for the user: what was tried, on what, and what to do.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class WeftError(Exception):
 # --- the caller ------------------------------------------------------------------------
 
 
+# Also a ValueError, because that is what a Python program catches for a wrong argument.
 class UsageError(WeftError, ValueError):
     """The call itself is wrong; the message says how to fix it."""
 
@@ -74,6 +75,7 @@ class ToolError(WeftError):
     """A tool could not do what the model asked; the message goes to the model."""
 
 
+# Two classes and not a flag, so that a tool has to decide which one it means.
 class RetryableToolError(ToolError):
     """The same call may succeed later."""
 
@@ -92,6 +94,7 @@ class BadArguments(FinalToolError):
 class ProviderError(WeftError):
     """A model provider failed.  `retryable` says whether the same request may be sent again."""
 
+    # On the class, because a handler asks it of errors that it does not know by name.
     retryable = False
 
     def __init__(
@@ -118,6 +121,7 @@ class ProviderUnavailable(ProviderError):
     retryable = True
 
 
+# Not retryable as it is: the same request is too long again.  The loop compacts and sends another.
 class ContextTooLong(ProviderError):
     """The request does not fit the model's context window."""
 
@@ -158,6 +162,7 @@ class Conflict(StoreError):
         self.actual = actual
 
 
+# Not the same as a `Conflict`: reading on and trying again would write under a lease that is lost.
 class Fenced(StoreError):
     """The lease this append was made under has been taken over."""
 

@@ -20,6 +20,7 @@ EXIT_CODE = 137
 
 
 def _die(name: str) -> None:
+    # Not `sys.exit`: that would run `finally` blocks and flush buffers, which no kill does.
     os._exit(EXIT_CODE)
 
 
@@ -42,6 +43,7 @@ class FailPoint:
         self.passes += 1
         self._countdown -= 1
         if self._countdown == 0:
+            # Disarmed before the action: an action that does not die may pass this point again.
             self.armed = False
             self._action(self.name)
 
@@ -63,6 +65,7 @@ _POINTS: dict[str, FailPoint] = {}
 def point(name: str) -> FailPoint:
     """Declare the point called `name`; each name is declared once in the whole program."""
     if name in _POINTS:
+        # Two points of one name would make a crash test arm the wrong one.
         raise ValueError(f"fail-point {name!r} is declared twice")
     _POINTS[name] = FailPoint(name)
     return _POINTS[name]

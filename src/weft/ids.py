@@ -2,7 +2,7 @@
 
 An id is a short prefix that says what it names, then 26 characters: 48 bits of milliseconds and 80 random bits, in an
 alphabet that sorts as it counts.  Ids of one kind therefore list in the order they were made, which is a convenience for
-people; nothing in Weft compares ids to learn an order (`seq` does that).
+lists; nothing in Weft compares ids to learn an order (`seq` does that).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TurnId = NewType("TurnId", str)
 CallUid = NewType("CallUid", str)
 """Our own name for one tool call; a provider's id is only ever sent back to that provider."""
 RequestId = NewType("RequestId", str)
-"""Names one permission or question that waits for a person."""
+"""Names one permission or question that waits for the user."""
 InputId = NewType("InputId", str)
 """Names one input of a client; repeating it repeats nothing."""
 EntryId = NewType("EntryId", str)
@@ -25,11 +25,16 @@ EntryId = NewType("EntryId", str)
 BlobId = NewType("BlobId", str)
 """SHA-256 of the content, in hexadecimal."""
 
+# Without i, l, o and u: ids are read aloud and typed.  In ASCII order, so that they sort as they
+# count.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def new_id(prefix: str, now_seconds: float) -> str:
     """Make a fresh id such as `ses_06b3…`; `now_seconds` is wall-clock time, for sorting only."""
+    # Random bits after the time, not a counter: several processes make ids without asking each
+    # other. Two ids of one millisecond therefore sort in any order, and clocks differ between
+    # machines, which is why an id is never compared to learn what came first.
     number = (int(now_seconds * 1000) << 80) | secrets.randbits(80)
     digits = []
     for _ in range(26):

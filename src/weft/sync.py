@@ -5,9 +5,9 @@
         print(session.send_message("Why does the test fail?").text)
 
 One background thread with one loop serves the whole process, so it works inside a running loop (a notebook) and from any number of threads.
-Every class here stands for one of `weft.app` and has its names: a call is carried to the loop and waited for, an async iterator is a
+Every class here stands for one of `weft.app` and has its names: a call is sent to the loop and waited for, an async iterator is a
 plain one, `async with` is `with`.  The classes are made from the async ones when they are first met, so that nothing can be missing; `sync.pyi`
-tells type checkers what they come to.
+declares them for type checkers.
 
 An interrupt (Ctrl-C) ends the wait, as a cancel does: what was accepted goes on, `run` and `query` close everything they opened.  An
 iterator loses nothing by it.  After a fork the child has no loop and no app of its parent's; it opens its own.
@@ -47,6 +47,7 @@ class _Bridge:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
+        # A daemon: a thread that is not one would be joined before `atexit` runs, and never end.
         self._thread = threading.Thread(target=self._run, name="weft.sync", daemon=True)
         self._entered: dict[int, Any] = {}
         """What is open and has to be closed before the process ends."""
@@ -78,6 +79,8 @@ class _Bridge:
         except BaseException:
             if not future.done():
                 future.cancel()
+                # A cancelled coroutine still runs its `finally` blocks in the loop; leaving before
+                # they are done would close the app under them.
                 settled.wait(SETTLE_SECONDS)
             raise
 
@@ -134,6 +137,7 @@ _making = threading.Lock()
 def _the_bridge() -> _Bridge:
     """The one bridge of this process, made when it is first needed."""
     global _bridge
+    # Two threads may call for the first time at once; two bridges would mean two loops.
     with _making:
         if _bridge is None:
             _bridge = _Bridge()
@@ -293,6 +297,7 @@ def _next(self: _Blocking) -> Any:
     """The next item.  One that comes while the wait is interrupted is kept for the next call."""
     if self._is_closed:
         raise StopIteration
+    # Kept across an interrupt: a second `__anext__` would lose the item that the first one gets.
     if self._next is None:
         self._next = self._bridge.submit(self._inner.__anext__)
     concurrent.futures.wait([self._next])

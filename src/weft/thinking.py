@@ -24,32 +24,33 @@ def thinking_level(word: object) -> ThinkingLevel | None:
     return next((level for level in THINKING_LEVELS if level == word), None)
 
 
-def nearest_level(wanted: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:
-    """The level to use for `wanted` with a model that has only `available`.
+def nearest_level(requested: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:
+    """The level to use for `requested` with a model that has only `available`.
 
     Where no levels are known, the vendor's default is all that is sure to be accepted.  A level that
     asks to think never becomes `off`.  Of two levels that are equally near it is the lower one, so
     that the user does not pay for more than was asked for.
     """
-    if wanted == "default" or not available:
+    if requested == "default" or not available:
         return "default"
-    if wanted in available:
-        return wanted
+    if requested in available:
+        return requested
     order = THINKING_LEVELS.index
+    # `off` only for a model that has nothing else.
     thinking = [level for level in available if level != "off"] or available
-    return min(thinking, key=lambda level: (abs(order(level) - order(wanted)), order(level)))
+    return min(thinking, key=lambda level: (abs(order(level) - order(requested)), order(level)))
 
 
-def level_note(model: str, wanted: ThinkingLevel, levels: KnownLevels) -> str:
-    """What to tell the user where a model lacks the level `wanted`; empty when it has it."""
-    if wanted == "default" or levels is None or wanted in levels:
+def level_note(model: str, requested: ThinkingLevel, levels: KnownLevels) -> str:
+    """The note for the user where a model lacks the level `requested`; empty when it has it."""
+    if requested == "default" or levels is None or requested in levels:
         return ""
     if not levels:
         says = (
             f"{model} has no thinking levels; the setting takes effect with a model that has them."
         )
-        return "" if wanted == "off" else says
-    used = nearest_level(wanted, levels)
-    if wanted == "off":
+        return "" if requested == "off" else says
+    used = nearest_level(requested, levels)
+    if requested == "off":
         return f"{model} cannot be switched off: it thinks at {used}, the least that it has."
-    return f"{model} has no level {wanted}: it thinks at {used} (it has {', '.join(levels)})."
+    return f"{model} has no level {requested}: it thinks at {used} (it has {', '.join(levels)})."

@@ -1,7 +1,7 @@
 """The composition root: settings in, a running application out.
 
 Reads the environment and the working directory, and picks a store, a workspace and providers, so
-that nobody below has to.
+that no part below has to.
 """
 
 from weft.app.app import App, open_app

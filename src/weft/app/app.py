@@ -1,7 +1,7 @@
 """The composition root: settings in, a running application out.
 
 This is the one place that reads the environment, the config files and the working directory, and that picks a store, a workspace and
-providers.  Everybody else is handed values.
+providers.  Every other part is handed values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weft.store import Store
 from weft.workspace import Runner
 from weft.workspace.process.environment import secret_values
 
-if TYPE_CHECKING:  # loaded where a project or the person has such files: it costs start-up time
+if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.hooks.config import HookBook
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
@@ -74,6 +74,8 @@ class App:
         short run need not bother.
         """
         self._more_hooks = hooks
+        # A copy: a program that drives us may change its environment later, and our secrets, paths
+        # and keys must all come from the same one.
         self._environ = dict(os.environ if environ is None else environ)
         self.places: WeftPaths = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
@@ -81,7 +83,7 @@ class App:
         self._seen: ProjectFiles | None = None
         self._hooks: HookSource | None = None
         self.config: Config = self._read_config()
-        self._wanted_store = self.places.database if store is None else store
+        self._given_store = self.places.database if store is None else store
         self._clock = clock or SystemClock()
         self._providers = dict(providers) if providers is not None else None
         self._sleep = sleep
@@ -110,7 +112,7 @@ class App:
 
     @property
     def host(self) -> SessionHost:
-        """What the sessions stand on, for screens and servers; programs need only `sessions`."""
+        """The runtime of the sessions, for screens and servers; programs need only `sessions`."""
         if self._host is None:
             raise UsageError(_NOT_OPEN)
         return self._host
@@ -125,7 +127,7 @@ class App:
     # -- trust
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:
-        """Whether the person trusts a folder (this project) as it is now: its settings may start programs and widen leave."""
+        """Whether the user trusts a folder (this project) as it is now: its settings may start programs and widen permissions."""
         from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
@@ -134,16 +136,16 @@ class App:
     async def trust_question(
         self, path: str | os.PathLike[str] | None = None
     ) -> TrustQuestion | None:
-        """What to ask the person about a folder (this project); None when nothing of it is withheld."""
+        """What to ask the user about a folder (this project); None when nothing of it is withheld."""
         from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
         return self._trust.question(seen)
 
     async def trust(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Remember that the person trusts a folder (this project) as it is now.  Sessions that are opened from now on heed its settings.
+        """Remember that the user trusts a folder (this project) as it is now.  Sessions that are opened from now on heed its settings.
 
-        Only a person can say so: nothing calls this by itself.
+        Only the user can decide that: nothing calls this by itself.
 
         Raises:
             UsageError: it cannot be written down.
@@ -233,6 +235,7 @@ class App:
     def _read_again(self) -> None:
         self.config.take_over(self._read_config())
         self._check_models()
+        # Hooks were read with the old settings; the next session makes them anew.
         self._hooks = None
 
     def _check_models(self) -> None:
@@ -266,7 +269,7 @@ class App:
         from weft.runtime.hooked_port import HookSource
 
         if self._hooks is None:
-            # The person's own programs run as they are: the sandbox is for what a model asks for.
+            # The user's own programs run as they are: the sandbox is for what a model asks for.
             self._hooks = HookSource(
                 self.config,
                 self._seen,
@@ -277,7 +280,7 @@ class App:
         return self._hooks.of(session_id, project)
 
     async def probe_sandbox(self) -> SandboxReport:
-        """Try the sandbox on this project as its settings want it, whether or not the app is open."""
+        """Try the sandbox on this project with its settings, whether or not the app is open."""
         from weft.runtime.sandbox import SandboxFactory  # only for those who ask
 
         confinement = SandboxFactory(self.config, environ=self._environ, places=self.places)
@@ -293,6 +296,8 @@ class App:
         try:
             await self._open()
         except BaseException:
+            # What `_open` may have started runs in the supervisor; nothing of it must outlive a
+            # failed start.
             await self._supervisor.aclose()
             raise
         return self
@@ -309,12 +314,16 @@ class App:
         """Stop all sessions (their records stay), then everything else."""
         try:
             if self._host is not None:
+                # From the top down: sessions end first, because they append their last facts
+                # through the store.
                 await self._host.aclose()
             if self._socket is not None:
                 await self._socket.aclose()
             if self._stores is not None:
                 await self._stores.aclose()
         finally:
+            # The sandbox and the store after the tasks: a task that is being cancelled may still
+            # need both.
             await self._supervisor.aclose()
             await self._workspaces.aclose()
             if self._models is not None:
@@ -323,14 +332,14 @@ class App:
                 await self._store.aclose()
 
     async def _open(self) -> None:
-        wanted, place = self._wanted_store, place_of(self._wanted_store, self.places)
-        # Commands must not see where conversations are stored.
+        given, place = self._given_store, place_of(self._given_store, self.places)
+        # Before the first session exists: commands must not see where conversations are stored.
         self._workspaces.hide([] if place is None else place.files)
-        if isinstance(wanted, str | os.PathLike):
+        if isinstance(given, str | os.PathLike):
             assert place is not None
             self._store = await open_place(place)
         else:
-            self._store = wanted
+            self._store = given
         if self._store.run_folder is not None:
             self._workspaces.hide([self._store.run_folder])
         self._stores = StoreRegistry(
@@ -365,6 +374,7 @@ class App:
         if self._listen_after:
             self._supervisor.start(self._listen_later, "listen")
         else:
+            # Last, because another process may send a command the moment the socket is known.
             self._socket = await self._listen(self._store)
 
     async def _listen_later(self) -> None:
@@ -382,6 +392,8 @@ class App:
         if not path:
             return None
         try:
+            # The socket listens before its address is published, so that the first connection finds
+            # it open.
             await store.register_socket(path)
         except BaseException:
             await socket.aclose()
@@ -404,7 +416,7 @@ def open_app(
     """The whole application, as an async context manager.
 
     `store` is a `Store`, "memory", "jsonl" or "sqlite" (kept with our data), "jsonl:FOLDER", "sqlite:FILE" or a path (a folder is a
-    JSONL store); left out, it is the person's own database.  `config` sets settings
+    JSONL store); left out, it is the user's own database.  `config` sets settings
     over all files.  `added` names further folders that sessions may work in.
     """
     return App(project_path, store, config, **parts)

@@ -39,7 +39,7 @@ async def run(
 ) -> Result:
     """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
 
-    Nobody is there to ask: what the permission mode does not allow is denied, and the model is told.  `schema` (a JSON Schema or a
+    No user is there to approve: what the permission mode does not allow is denied, and the model gets an error.  `schema` (a JSON Schema or a
     type) asks for a structured result, which is then in `Result.deliverable`.  `on_event` is called with every event; if it
     fails, that is logged and the run goes on.
     """
@@ -63,6 +63,7 @@ async def _run_watched(
     on_event: Callable[[Event], None],
     options: dict[str, Any],
 ) -> Result:
+    # Subscribed before the prompt is sent, so that `on_event` misses nothing.
     events = await session.subscribe(after=0)
     result: Result | WeftError
     async with anyio.create_task_group() as group:
@@ -71,6 +72,8 @@ async def _run_watched(
             result = await session.send_message(prompt, **options)
         except WeftError as error:
             result = error  # raised outside of the group, which would wrap it
+        # Ends the subscription too, and so the task that hands events out; the group would
+        # otherwise wait for ever.
         await session.stop()
     if isinstance(result, WeftError):
         raise result
@@ -78,7 +81,7 @@ async def _run_watched(
 
 
 async def _hand_out(events: Subscription, on_event: Callable[[Event], None]) -> None:
-    """Call `on_event` until the session stops; a callback that fails is its own affair."""
+    """Call `on_event` until the session stops; a callback that fails is logged, and the run goes on."""
     async with events:
         async for event in events:
             try:

@@ -2,9 +2,9 @@
 
     class TestMyModel(ModelContract):
         @asynccontextmanager
-        async def serve(self, plan: Answer) -> AsyncIterator[Served]:
+        async def serve(self, plan: ScriptedAnswer) -> AsyncIterator[ServedModel]:
             async with my_server_that_says(plan) as address:
-                yield Served(MyModel(address))
+                yield ServedModel(MyModel(address))
 
     pytestmark = pytest.mark.anyio
 
@@ -72,7 +72,7 @@ FAILURES = (
 class ServedModel:
     """A model that will stream the plan; `left` is set when the other side notices that we are gone.
 
-    `usage` is what the model will report where the plan spends `USAGE`: some vendors do not tell all of it.
+    `usage` is what the model will report where the plan spends `USAGE`: some vendors do not report all of it.
     """
 
     def __init__(self, model: Model, left: anyio.Event | None = None, usage: Usage = USAGE) -> None:
@@ -82,7 +82,7 @@ class ServedModel:
 
 
 class ModelContract:
-    """What every model promises, whoever made it.  Each test's name is the claim."""
+    """What every model promises, whatever its vendor.  Each test's name is the claim."""
 
     def serve(self, plan: ScriptedAnswer) -> AbstractAsyncContextManager[ServedModel]:
         """A model that streams the plan, as often as it is asked."""
@@ -142,6 +142,8 @@ class ModelContract:
             self.serve(plan(SayText(text="half"), Break())) as served,
             served.model.stream(REQUEST) as events,
         ):
+            # What came before the break must reach the caller: it is what the user has seen on the
+            # screen.
             heard = ""
             with raises(ProviderUnavailable) as caught:
                 async for event in events:

@@ -82,6 +82,8 @@ class StoreContract:
             assert await store.last_seq(A) == 3
 
     async def test_bytes_come_back_as_they_were(self, tmp_path: Path) -> None:
+        # Bodies are bytes to a store: what is no JSON, holds line ends or has blanks must come back
+        # as it was.
         odd = [
             b"",
             b"\x00\xff\xfe",
@@ -178,6 +180,8 @@ class StoreContract:
             good = msgspec.structs.replace(
                 facts(a, 1, "a2"), row=row, said=(said("never"),), blobs=(blob,)
             )
+            # The refused append last and first: a store that checks as it goes would have written
+            # the others.
             for batch in ((good, project(1, "p2"), stale), (stale, good, project(1, "p2"))):
                 with refuses(Conflict):
                     await store.append(*batch)
@@ -236,7 +240,7 @@ class StoreContract:
 
     # -- project streams
 
-    async def test_anybody_appends_to_a_project_and_only_its_end_guards_it(
+    async def test_any_process_appends_to_a_project_and_only_its_end_guards_it(
         self, tmp_path: Path
     ) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
@@ -292,6 +296,7 @@ class StoreContract:
             assert isinstance(refusal.error, Fenced)
             assert (refusal.error.fence, refusal.error.current) == (old.fence, new.fence)
             await two.append(facts(new, 1, "two"))
+            # Giving back a lease that was taken over must not end the new holder's.
             await one.release_lease(old)
             assert await two.lease_of(A) == new
             await two.append(facts(new, 2, "three"))
@@ -320,6 +325,8 @@ class StoreContract:
             old = await one.take_lease(A)
             await one.release_lease(old)
             assert await one.lease_of(A) is None
+            # The old lease must not write, although the stream is as empty as it was when it was
+            # taken.
             with refuses(Fenced):
                 await one.append(facts(old, 0, "x"))
             new = await two.take_lease(A)
@@ -411,7 +418,7 @@ class StoreContract:
             assert (await followed.__anext__()).seq == 1
             assert (await followed.__anext__()).seq == 2
 
-    async def test_an_abandoned_follower_hurts_nobody(self, tmp_path: Path) -> None:
+    async def test_an_abandoned_follower_does_no_harm(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             lease = await store.take_lease(A)
             await store.append(facts(lease, 0, "one", "two"))
@@ -521,7 +528,7 @@ class StoreContract:
             ):
                 assert await places(store, query) == {(A, node)}, query
 
-    async def test_nothing_a_person_types_is_syntax(self, tmp_path: Path) -> None:
+    async def test_nothing_the_user_types_is_syntax(self, tmp_path: Path) -> None:
         hostile = (
             '"', "'", "''", '"a', "a*", "*", "(", ")", "a OR", "NOT", "NEAR(a b)", "a AND", "^a",
             "col:a", "-", "--", ";", "%", "_", "a_b", "\\", "a\\", "{", "}", "[x]", "+", "~", "\x00",
@@ -604,6 +611,7 @@ class StoreContract:
 
     async def test_a_log_that_forks_name_is_only_hidden(self, tmp_path: Path) -> None:
         blob = Blob(blob_id(b"shared"), b"shared")
+        # In both orders: the middle of a chain of forks may be deleted before its root or after it.
         for number, order in enumerate(((A, B), (B, A))):
             place = tmp_path / str(number)
             async with self.opened(place) as store:
@@ -628,7 +636,9 @@ class StoreContract:
 
     # -- blobs
 
-    async def test_a_blob_is_kept_once_and_swept_when_nobody_names_it(self, tmp_path: Path) -> None:
+    async def test_a_blob_is_kept_once_and_swept_when_no_stream_names_it(
+        self, tmp_path: Path
+    ) -> None:
         blob, other = Blob(blob_id(b"same"), b"same"), Blob(blob_id(b"other"), b"other")
         async with self.opened(tmp_path) as store:
             a, b = await store.take_lease(A), await store.take_lease(B)
@@ -805,6 +815,7 @@ class StoreContract:
         lease = await store.take_lease(A)
         followed = store.follow(A)
         await store.aclose()
+        # Closing twice is allowed: clean-up code runs on several paths.
         await store.aclose()
         store.save_draft(chunk(lease, "too late"))
         with refuses(StoreUnavailable):
@@ -826,6 +837,7 @@ class StoreContract:
             scope.cancel()
             await store.aclose()
         async with self.opened(tmp_path) as again:
+            # The close goes on in the writer's thread; its end shows in the lease.
             while await again.lease_of(A) is not None:
                 await anyio.lowlevel.checkpoint()
             assert (await again.take_lease(A)).fence > lease.fence
@@ -863,7 +875,7 @@ def refuses(kind: type[WeftError]) -> Iterator[CaughtRefusal]:
     except kind as error:
         refusal.error = error
     assert refusal.error is not None, f"expected {kind.__name__}, and nothing was refused"
-    assert str(refusal.error), "a refusal says something to people"
+    assert str(refusal.error), "a refusal has a message"
 
 
 def facts(lease: Lease, after: int, *texts: str) -> Append:
