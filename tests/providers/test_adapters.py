@@ -271,7 +271,7 @@ async def test_signs_of_life_alone_are_not_progress_for_ever() -> None:
             await anyio.wait_all_tasks_blocked()
 
     async with talking("anthropic", handler, clock=clock) as (model, _):
-        with pytest.raises(ProviderUnavailable, match="only signs of life"):
+        with pytest.raises(ProviderUnavailable, match="only keep-alives"):
             await play(model, asking("anthropic"))
     assert 10 <= pings < 30
 

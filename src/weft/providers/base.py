@@ -1,4 +1,4 @@
-"""The seam to a model: a neutral request in, a neutral stream out.
+"""The interface to a model: a neutral request in, a neutral stream out.
 
 A provider adapts one vendor.  It is handed a request that is already legal in the neutral form (every call answered exactly
 once right after it, nothing empty, no foreign reasoning), and turns it into the vendor's words; what comes back is
@@ -38,6 +38,7 @@ __all__ = [
     "UsageSeen",
 ]
 
+# `other` is a reason that has no neutral name; the vendor's own word is in `StreamFinished.detail`.
 StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "other"]
 
 
@@ -45,7 +46,7 @@ StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "othe
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as the model is told about it."""
+    """A tool as it is declared to the model."""
 
     name: str
     description: str
@@ -54,7 +55,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a model is told for one answer."""
+    """Everything that a model is sent for one answer."""
 
     model: str
     """The vendor's own name of the model, without the provider."""
@@ -64,14 +65,15 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     temperature: float | None = None
     thinking: ThinkingLevel = "default"
-    """What is wanted; `ModelInfo.level` is the nearest that the model has."""
+    """What is requested; `ModelInfo.level` is the nearest that the model has."""
     schema: dict[str, Any] | None = None
     """When set, the answer is JSON that fits it."""
     session_id: str = ""
     """For vendors that route by it to keep their caches warm."""
     stop: tuple[str, ...] = ()
     scratch: dict[int, Any] = {}
-    """What a provider made of messages, for requests that tell them again: whoever sends several hands in the same one each time."""
+    """What a provider made of messages, for requests that repeat them: a caller that sends several requests hands in the same
+    map each time."""
 
 
 # --- the stream ------------------------------------------------------------------------
@@ -99,6 +101,8 @@ class ThinkingDone(msgspec.Struct, frozen=True, kw_only=True, tag="thinking_done
 class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
     """The model begins its `index`-th tool call of this answer."""
 
+    # Ours, in the order of the calls: arguments of parallel calls come interleaved, and some
+    # vendors give no id, or the same one to several calls.
     index: int
     name: str
     provider_id: str = ""
@@ -152,13 +156,13 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     Of a model that thinks and lists none, they are not known.
     """
     default_level: ThinkingLevel | None = None
-    """The level that it thinks at when it is told none; None where that is not known."""
+    """The level that it thinks at when none is requested; None where that is not known."""
     sees_images: bool = False
     calls_tools: bool = True
 
-    def level(self, wanted: ThinkingLevel) -> ThinkingLevel:
-        """The level to ask this model for when `wanted` is wanted; `default` asks for nothing."""
-        return nearest_level(wanted, self.levels)
+    def level(self, requested: ThinkingLevel) -> ThinkingLevel:
+        """The level of this model that is nearest to the one requested; `default` asks for nothing."""
+        return nearest_level(requested, self.levels)
 
     def cost(self, usage: Usage) -> float | None:
         """What the usage of one request costs, or None when a price that it needs is unknown."""
@@ -168,8 +172,9 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
             self.price_cache_read,
             self.price_cache_write,
         )
-        told = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        if self.long_prompt is not None and told > self.long_prompt:
+        prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if self.long_prompt is not None and prompt > self.long_prompt:
+            # The higher price is for the whole request, not only for the tokens past the limit.
             prices = (*self.long_prices, None, None, None, None)[:4]
         price_input, price_output, read, write = prices
         if price_input is None or price_output is None:
@@ -177,6 +182,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         return (
             usage.input_tokens * price_input
             + usage.output_tokens * price_output
+            # Without a price of their own, cached tokens are billed as input.
             + usage.cache_read_tokens * (price_input if read is None else read)
             + usage.cache_write_tokens * (price_input if write is None else write)
         ) / 1_000_000

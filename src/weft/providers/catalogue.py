@@ -1,4 +1,4 @@
-"""What is known of models: windows, prices, abilities, and a default for each provider.
+"""The model catalogue: windows, prices, abilities, and a default for each provider.
 
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
 that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
@@ -21,6 +21,8 @@ from weft.messages import parse_model_name
 from weft.providers.base import ModelInfo
 from weft.thinking import ThinkingLevel
 
+# What may stand behind a name without making it another model: a date, a release number, `latest`,
+# `preview`, or the size in a tag of Ollama. `-mini` is another model.
 _STAMP = re.compile(
     r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
 )
@@ -38,7 +40,7 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     levels: tuple[ThinkingLevel, ...] = ()
     """The thinking levels that it takes, from the least on; `off` only if it can be switched off."""
     default: ThinkingLevel | None = None
-    """The level that it thinks at when it is told none; None where that is not known."""
+    """The level that it thinks at when none is requested; None where that is not known."""
     sees: bool = False
     tools: bool = True
 
@@ -59,11 +61,11 @@ class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     key: str = ""
     """The environment variable that holds its key."""
     is_free: bool = False
-    """Runs on the person's own machine: costs nothing."""
+    """Runs on the user's own machine: costs nothing."""
 
 
 class ModelCatalogue:
-    """Everything known of models, with the person's own additions on top."""
+    """Everything known of models, with the user's own additions on top."""
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class ModelCatalogue:
         vendor = self.vendor(provider)
         entry, is_itself = self._find(provider, name)
         levels = self._levels(vendor, entry, is_itself=is_itself)
+        # A relative's price would be a guess, and a guess would look like a bill.
         price, dearer = (entry.price, entry.long) if is_itself else ((), ())
         if vendor.is_free:
             price, dearer = (0.0, 0.0, 0.0, 0.0), ()
@@ -146,6 +149,8 @@ class ModelCatalogue:
         self, vendor: CatalogueProvider, entry: CatalogueModel, *, is_itself: bool
     ) -> tuple[ThinkingLevel, ...]:
         """The levels of an entry that hold for the listed model itself, or for a relative of it."""
+        # A relative has only the levels that all models of the vendor take: one too many, and every
+        # request is refused.
         common = self.vendor(vendor.same_as).family if vendor.same_as else vendor.family
         return tuple(
             level
@@ -162,6 +167,7 @@ class ModelCatalogue:
         listed = self._listed(vendor)
         if name in listed:
             return listed[name], True
+        # The longest: `gpt-5` begins `gpt-5-mini-2025-08-07`, too.
         near = max((known for known in listed if name.startswith(known)), key=len, default="")
         if not near:
             return vendor.family, False

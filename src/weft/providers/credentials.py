@@ -1,4 +1,4 @@
-"""How a provider is reached: key, address, and what goes with every request."""
+"""Access to a provider: key, address, and what goes with every request."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Without the key: values end up in logs."""
-        return f"Access(base_url={self.base_url!r}, has_key={bool(self.key)})"
+        return f"ProviderAccess(base_url={self.base_url!r}, has_key={bool(self.key)})"
 
 
 SLOW = HttpTimeouts(idle=600.0)
-"""For servers on the person's own machine: loading a model and reading a long prompt take minutes there, in silence."""
+"""For servers on the user's own machine: loading a model and reading a long prompt take minutes there, in silence."""
 
 
 def joined(base: str, path: str) -> str:
     """The address of `path` below `base`; a base that already ends with the path's first step does not get it twice."""
     base = base.rstrip("/")
+    # Users paste base URLs with and without `/v1`.
     first = "/" + path.split("/", 2)[1]
     if path.count("/") > 1 and base.endswith(first):
         base = base.removesuffix(first)
@@ -42,6 +43,8 @@ def joined(base: str, path: str) -> str:
 def as_json(body: Any) -> bytes:
     """The body as it goes out; text that no codec takes (lone surrogates) is mended."""
     try:
+        # First without cleaning: to walk through a long conversation in Python takes longer than
+        # encoding it.
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
         return msgspec.json.encode(_cleaned(body))

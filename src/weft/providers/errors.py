@@ -1,4 +1,4 @@
-"""What vendors say when they refuse, as our errors.
+"""Vendors' error replies, translated to our errors.
 
 Pure.  The message names the provider and what it said, short and without secrets: the key is cut out wherever a vendor
 echoes it, and an HTML page is reduced to its title.
@@ -26,6 +26,8 @@ MAX_BODY = 64 * 1024
 _MAX_MESSAGE = 400
 
 # Patterns are compiled when something failed, not at every start.
+# There is no common code for a prompt that is too long: most answer 400 and say it in words. A form
+# that is missing here keeps a session from compacting, so the list is wide.
 _TOO_LONG = (
     r"context.?length|context.?window|maximum context|prompt is too long|input is too long"
     r"|exceed_context_size|exceeds? the (maximum|available|model).{0,40}(token|context)"
@@ -43,6 +45,8 @@ _TITLE = r"<title[^>]*>(.*?)</title>"
 _TAG = r"<(script|style).*?</\1>|<[^>]+>"
 _DURATION = r"(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?"
 
+# An error inside a stream comes after status 200, so its kind stands in for the status. 529 is
+# Anthropic's own for an overloaded service.
 _KINDS: dict[str, tuple[type[ProviderError], int]] = {
     "overloaded_error": (ProviderUnavailable, 529),
     "api_error": (ProviderUnavailable, 500),
@@ -86,36 +90,43 @@ def from_reply(
     secret: str = "",
 ) -> ProviderError:
     """The error that an HTTP reply stands for; `now` is wall-clock time, for dates in `retry-after`."""
-    told = read_body(body, headers.get("content-type", ""))
+    reported = read_body(body, headers.get("content-type", ""))
+    # Never followed: the request carries the key, and the other host need not be the vendor's.
     if 300 <= status < 400:
         place = headers.get("location", "another address")[:200]
-        told = VendorError(message=f"it redirects to {place}; set the base URL to that")
+        reported = VendorError(message=f"it redirects to {place}; set the base URL to that")
     after = _retry_after(headers, now)
     error = _error(
         provider,
         status,
-        told.message,
-        kind=told.kind,
-        after=told.retry_after if after is None else after,
+        reported.message,
+        kind=reported.kind,
+        after=reported.retry_after if after is None else after,
         secret=secret,
     )
+    # A header that the clients of OpenAI and Anthropic obey; it knows more than the status.
     if headers.get("x-should-retry") == "false":
         error.retryable = False
     return error
 
 
 def from_event(
-    provider: str, told: VendorError, *, secret: str = "", fallback_status: int = 500
+    provider: str, reported: VendorError, *, secret: str = "", fallback_status: int = 500
 ) -> ProviderError:
     """The error that an event in the middle of a stream stands for."""
-    status = told.status
+    status = reported.status
     if status is None:
-        words = told.kind.lower().split()
+        words = reported.kind.lower().split()
         status = next((_KINDS[word][1] for word in words if word in _KINDS), None)
     if status is None:
-        status = 400 if "invalid" in told.kind.lower() else fallback_status
+        status = 400 if "invalid" in reported.kind.lower() else fallback_status
     return _error(
-        provider, status, told.message, kind=told.kind, after=told.retry_after, secret=secret
+        provider,
+        status,
+        reported.message,
+        kind=reported.kind,
+        after=reported.retry_after,
+        secret=secret,
     )
 
 
@@ -132,9 +143,11 @@ def _error(
 
     if status in (401, 403):
         return make(AuthFailed, "refused the key")
+    # Not at 429: rate limits speak of too many tokens as well, and compaction would not help.
     if status == 413 or (400 <= status < 500 and status != 429 and _says(_TOO_LONG, everything)):
         return make(ContextTooLong, "finds the conversation too long")
     if status in (402, 429):
+        # 429 means both too fast and no credit left. Only the first is worth waiting for.
         spent = status == 402 or _says(_SPENT, everything)
         spent = spent or (after is None and _says(_PERHAPS_SPENT, everything))
         error = make(
@@ -142,6 +155,7 @@ def _error(
         )
         error.retryable = not spent
         return error
+    # Timeout and conflict are repeated by the vendors' own clients, too.
     if status >= 500 or status in (408, 409, 425):
         return make(ProviderUnavailable, "is not available")
     return make(RequestRefused, "refused the request")
@@ -170,15 +184,18 @@ def read_body(body: bytes, content_type: str = "") -> VendorError:
 
 def read_value(value: Any) -> VendorError:
     """What a decoded error says: OpenAI's, Anthropic's, Google's and the plainer forms."""
+    # Google wraps the error of a stream in a list.
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
         return VendorError(message=str(value))
+    # `detail` is what FastAPI servers say; Ollama's `error` is plain text.
     inner = value.get("error", value.get("detail", value))
     if not isinstance(inner, dict):
         return VendorError(message=str(inner))
     kinds = [inner.get("type"), inner.get("code"), inner.get("status")]
     code = inner.get("code")
+    # Google names the quota that is used up; one that is counted per day is not worth a retry.
     kinds += [
         violation.get("quotaId", "")
         for detail in _dicts(inner.get("details"))
@@ -188,6 +205,7 @@ def read_value(value: Any) -> VendorError:
         message=str(inner.get("message") or inner),
         kind=" ".join(str(kind) for kind in kinds if kind),
         retry_after=_retry_delay(inner),
+        # A word with OpenAI, the HTTP status with Google and OpenRouter.
         status=code if isinstance(code, int) and 400 <= code < 600 else None,
     )
 
@@ -210,6 +228,7 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
     value = headers.get("retry-after", "").strip()
     if not value:
         return None
+    # RFC 9110: seconds or a date. `30s` is no standard, but it is sent.
     seconds = _seconds(value if value[-1].isalpha() else f"{value}s")
     return _until(value, now) if seconds is None else seconds
 
@@ -225,6 +244,7 @@ def _seconds(text: str) -> float | None:
 
 def _until(date: str, now: float) -> float | None:
     try:
+        # The one form that RFC 9110 lets servers send; the two obsolete ones count as no answer.
         when = datetime.strptime(date, "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=UTC)
     except ValueError:
         return None
@@ -241,5 +261,6 @@ def short(message: str, secret: str = "") -> str:
     """A message fit to show: one line, bounded, without keys."""
     if secret:
         message = message.replace(secret, "***")
+    # Also by shape: vendors echo a wrong key with stars in its middle, which is not `secret`.
     message = " ".join(re.sub(_KEY, "***", message).split())
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"

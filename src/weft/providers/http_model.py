@@ -24,7 +24,7 @@ from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, r
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
 PATIENCE_SECONDS: Final = 600.0
-"""How long a stream may send nothing but signs of life."""
+"""How long a stream may send nothing but keep-alives."""
 MAX_LIST: Final = 4 * 1024 * 1024
 """Bytes of a list of models that are read."""
 _DRAIN_SECONDS: Final = 0.25
@@ -151,12 +151,16 @@ class HttpModel(Model):
         async with self._transport.send(wire.http(request, self.info)) as reply:
             await self._check(reply)
             events = self._events(reply, wire.frames(), wire.decoder(request))
+            # A loop that is left by `break` does not close an async generator: it would end
+            # whenever it is collected, in some other task.
             async with aclosing(events):
                 yield events
 
     async def _check(self, reply: HttpReply) -> None:
         """Raise unless what follows is a stream."""
         kind = reply.headers.get("content-type", "")
+        # `text/event-stream` is not required: compatible servers send `text/plain`, or no type at
+        # all.
         if reply.status == 200 and not kind.startswith(("application/json", "text/html")):
             return
         body = await _bounded(reply)
@@ -170,17 +174,20 @@ class HttpModel(Model):
                 now=self._clock.now(),
                 secret=secret,
             )
+        # Some gateways answer 200 and put the error into the body.
         if kind.startswith("application/json") and b'"error"' in body:
             raise from_event(provider, read_body(body, kind), secret=secret)
-        told = read_body(body, kind).message if "html" in kind else kind
+        shown = read_body(body, kind).message if "html" in kind else kind
         raise RequestRefused(
-            f"{provider} did not answer with a stream but with {told[:200]}; is the base URL right?"
+            f"{provider} did not answer with a stream but with {shown[:200]}; is the base URL right?"
         )
 
     async def _events(
         self, reply: HttpReply, frames: FrameSplitter, decoder: StreamDecoder
     ) -> AsyncGenerator[StreamEvent]:
         last_word = self._clock.monotonic()
+        # Ends with the vendor's last word, not with the connection: some servers keep it open after
+        # that.
         while not decoder.is_finished:
             data = await reply.read()
             pieces = frames.feed(data) if data else frames.finish()
@@ -194,11 +201,12 @@ class HttpModel(Model):
                     yield event
                 return
             now = self._clock.monotonic()
+            # Pings are bytes, so the transport's idle timeout never fires; only events count here.
             if spoke:
                 last_word = now
             elif now - last_word > PATIENCE_SECONDS:
                 raise ProviderUnavailable(
-                    f"{self._wire.provider} sent only signs of life for {PATIENCE_SECONDS:g} seconds"
+                    f"{self._wire.provider} sent only keep-alives for {PATIENCE_SECONDS:g} seconds"
                 )
         await _drain(reply)
 
@@ -268,6 +276,7 @@ async def _drain(reply: HttpReply) -> None:
 
 _T = TypeVar("_T")
 _SURROGATE = re.compile(
+    # An escaped backslash and a whole pair match first and are kept; what is left is half a pair.
     rb"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
@@ -279,6 +288,7 @@ def decoded(provider: str, data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T
         ProviderUnavailable: it is not JSON, or not of the shape that the vendor documents.
     """
     try:
+        # As it came first: mending costs more than decoding, and nearly every event is sound.
         return decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass

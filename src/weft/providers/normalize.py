@@ -2,7 +2,7 @@
 
 `turns()` takes the messages of a request and gives turns that alternate, where every call stands with its result, ids
 and names are legal on the wire, nothing is empty, and what the model cannot take (foreign reasoning, pictures for a model
-without eyes) is gone or replaced by a short note.  The encoders then only choose words.
+that cannot see) is gone or replaced by a short note.  The encoders then only choose words.
 
 It trusts the request less than it must: a call without a result gets one that says so, a result without a call is
 dropped.  A request must never brick a session, whatever its history.
@@ -32,6 +32,8 @@ from weft.messages import (
 )
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 
+# Vendors refuse blank text and calls without a result, and a refused history would be refused at
+# every later request: these stand in for what is missing.
 NO_OUTPUT = "(no output)"
 NO_RESULT = "No result was recorded for this call."
 GO_ON = "Go on from where you stopped."
@@ -69,7 +71,7 @@ class WireResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserTurn(msgspec.Struct, frozen=True):
-    """What the person said; never empty."""
+    """What the user said; never empty."""
 
     parts: tuple[Text | Image, ...]
 
@@ -99,6 +101,7 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
                 pass  # taken with the message before
             case _:
                 assert_never(message)
+    # Vendors want the user to speak first; a line of the tree need not begin so.
     if not shaper.turns or isinstance(shaper.turns[0], ModelTurn):
         shaper.turns.insert(0, UserTurn((Text(text=BEGINNING),)))
     return _with_few_pictures(shaper.turns)
@@ -147,7 +150,7 @@ def _thinned(turn: Turn, count: int) -> Turn:
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What the model said once, made ready for whom; the ids in it are those that it gets unless somebody else has them."""
+    """A model turn that was shaped for an earlier request, and for which target; valid while no other call has taken its ids."""
 
     said: ChatMessage
     results: CallResults | None
@@ -188,6 +191,8 @@ class _Shaper:
 
     def _known(self, said: ChatMessage, results: CallResults | None) -> ModelTurn | None:
         """What was made of it for an earlier request, unless it would be something else now."""
+        # By identity: comparing two long messages costs what shaping one costs. The entry holds the
+        # message, so its id cannot be given to another one.
         known = self._request.scratch.get(id(said))
         if (
             known is None
@@ -206,17 +211,21 @@ class _Shaper:
             for part in said.parts
             if (shaped := self._model_part(part, said.model)) is not None
         )
+        # No vendor takes a message that is empty, or has nothing but reasoning.
         if all(isinstance(part, Thinking) for part in parts):
             return None
         given = {result.call_uid: result for result in results.results} if results else {}
         calls = [part for part in said.parts if isinstance(part, ToolCall)]
         wired = [part for part in parts if isinstance(part, WireCall)]
+        # Strict: shaping drops blank text and foreign reasoning, but never a call.
         outcomes = tuple(
             self._outcome(call, given.get(ours.call_uid))
             for ours, call in zip(calls, wired, strict=True)
         )
         turn = ModelTurn(parts, outcomes)
         ids = tuple(call.id for call in wired)
+        # A turn whose ids had to make room for others depends on what stands before it, and so may
+        # differ in the next request.
         if ids == tuple(map(self._ids.first_choice, calls)):
             known = _Known(said, results, self._target, turn, ids)
             self._request.scratch[id(said)] = known
@@ -232,7 +241,7 @@ class _Shaper:
                 case File():
                     shown = Text(text=_file(part))
                 case Thinking() | ToolCall():
-                    continue  # not a person's to say
+                    continue  # only a model has these
                 case _:
                     assert_never(part)
             if not isinstance(shown, Text) or shown.text.strip():
@@ -255,6 +264,8 @@ class _Shaper:
 
     def _call(self, call: ToolCall, model: str) -> WireCall:
         is_own = call.provider == self._info.provider
+        # A signature is bound to the model, not only to the vendor; of an unnamed model it is
+        # tried.
         names = ("", self._request.model, self._info.name)
         is_own_model = is_own and model.partition(":")[2] in names
         wire_id = self._ids.of(call)
@@ -290,7 +301,7 @@ class _Shaper:
         return image
 
     def _is_own_thought(self, part: Thinking) -> bool:
-        """Only who signed it may see it again: even the same model on another cloud refuses it."""
+        """Only the service that signed it accepts it: even the same model on another cloud refuses it."""
         return (
             part.provider == self._info.provider
             and part.model in (self._request.model, self._info.name)
@@ -307,13 +318,15 @@ class _Ids:
         self._used: set[str] = set()
 
     def of(self, call: ToolCall) -> str:
-        wanted = self.first_choice(call)
-        if not self._is_free(wanted):
-            wanted = legal(call.call_uid, self._longest)
-        found, number = wanted, 1
+        proposed = self.first_choice(call)
+        # Servers that number the calls of each answer from 0 repeat their ids, and vendors refuse a
+        # conversation in which two calls have the same.
+        if not self._is_free(proposed):
+            proposed = legal(call.call_uid, self._longest)
+        found, number = proposed, 1
         while not self._is_free(found):
             number += 1
-            found = f"{wanted[: self._longest - 6]}_{number}"
+            found = f"{proposed[: self._longest - 6]}_{number}"
         self._used.add(found)
         return found
 
@@ -329,11 +342,11 @@ class _Ids:
         self._used.update(ids)
         return True
 
-    def _is_free(self, wanted: str) -> bool:
-        return self._is_legal(wanted) and wanted not in self._used
+    def _is_free(self, proposed: str) -> bool:
+        return self._is_legal(proposed) and proposed not in self._used
 
-    def _is_legal(self, wanted: str) -> bool:
-        return len(wanted) <= self._longest and _LEGAL.fullmatch(wanted) is not None
+    def _is_legal(self, proposed: str) -> bool:
+        return len(proposed) <= self._longest and _LEGAL.fullmatch(proposed) is not None
 
 
 def _joined(earlier: ModelTurn, later: ModelTurn) -> ModelTurn:
@@ -348,6 +361,8 @@ def legal(text: str, longest: int) -> str:
     """`text` itself where it is a legal id or name, else one made from it; the same text gives the same one."""
     if len(text) <= longest and _LEGAL.fullmatch(text):
         return text
+    # The same in every process, unlike `hash()`: an id that changed with a restart would miss the
+    # vendor's prompt cache.
     mark = f"{binascii.crc32(text.encode('utf-8', 'replace')):08x}"
     return f"{_ILLEGAL.sub('_', text)[: longest - 9]}_{mark}"
 
@@ -357,6 +372,7 @@ def wire_name(name: str) -> str:
     """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore first."""
     if name[:1].isascii() and (name[:1].isalpha() or name[:1] == "_"):
         return legal(name, MAX_NAME)
+    # Gemini wants a letter or an underscore first.
     return legal(f"_{name}", MAX_NAME)
 
 
@@ -379,6 +395,6 @@ def _file(part: File) -> str:
 
 
 def schema_in_words(schema: dict[str, Any]) -> str:
-    """The wish for structured output as an instruction, for models that have no field for it."""
+    """The request for structured output as an instruction, for models that have no field for it."""
     text = msgspec.json.encode(schema).decode()
     return f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{text}"

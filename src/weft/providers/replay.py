@@ -1,9 +1,9 @@
-"""Recordings: what a model streamed, kept in a file and played again.
+"""Recorded model streams: written to a file, and replayed from it.
 
 `RecordingModel` wraps any model and appends one line for each stream: the request, its fingerprint, and the events with
 the milliseconds since the request.  `ReplayModel` answers from such a file without any network.
 
-The fingerprint leaves out what differs from run to run without meaning: session ids, our own call ids (they are
+The fingerprint ignores what differs from run to run without meaning: session ids, our own call ids (they are
 numbered in order of appearance), the provider that made a part.  The same request recorded several times is played in
 the order of recording; past the last one, the last is played again.
 """
@@ -95,6 +95,7 @@ class RecordingModel(Model):
             take.failed(error)
             raise
         finally:
+            # In `finally`: a stream that was cancelled is recorded, too, as cut.
             _append(self._path, take.recording(self.info))
 
 
@@ -102,6 +103,7 @@ class _Take:
     """One recording in the making."""
 
     def __init__(self, request: ModelRequest, clock: Clock) -> None:
+        # The scratch holds live objects of the running process, no data.
         self._request = msgspec.structs.replace(request, scratch={})
         self._clock = clock
         self._began = clock.monotonic()
@@ -137,6 +139,8 @@ class _Take:
 
 def _append(path: Path, recording: RecordedCall) -> None:
     line = msgspec.json.encode(recording) + b"\n"
+    # One write with O_APPEND keeps the lines of several processes apart. For the owner alone: a
+    # request holds the whole conversation.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         write_all(handle, line)
@@ -186,6 +190,7 @@ class ReplayModel(Model):
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         await anyio.lowlevel.checkpoint()
         recording = self._recording_for(request)
+        # A refusal before the first event is raised where the stream is opened, as with HTTP.
         if recording.failure and not recording.events:
             raise recording.failure.as_error()
         async with aclosing(self._play(recording)) as events:
@@ -212,6 +217,8 @@ class ReplayModel(Model):
             raise RequestRefused(
                 f"{self._name} has no answer for this request: {self._what_differs(request)}"
             )
+        # In order of recording, so that a request that failed and was repeated fails once here,
+        # too.
         count = self._played.get(mark, 0)
         self._played[mark] = count + 1
         if self._match == "order" and count >= len(fitting):

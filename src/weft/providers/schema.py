@@ -1,6 +1,6 @@
 """JSON Schemas as each vendor accepts them.
 
-Pure.  A schema comes from a tool or a caller, may hold `$ref`s, titles and defaults, and leaves without what the vendor
+Pure.  A schema comes from a tool or a caller, may hold `$ref`s, titles and defaults, and comes out without what the vendor
 refuses.  What is taken out as a keyword and still says something (bounds, patterns) goes to the description.
 """
 
@@ -13,6 +13,8 @@ from weft.errors import UsageError
 
 Schema: TypeAlias = dict[str, Any]
 
+# Generators write these for documentation and for OpenAPI. Gemini refuses some of them, and all of
+# them cost tokens in every request.
 _DROPPED = {
     "title",
     "default",
@@ -24,6 +26,7 @@ _DROPPED = {
     "examples",
 }
 _BRANCHES = ("anyOf", "oneOf", "allOf", "prefixItems")
+# Vendors that hold an answer to its schema compile it to a grammar; these have no form there.
 _FANCY = frozenset(
     {
         *("oneOf", "allOf", "not", "if", "then", "else", "prefixItems", "contains"),
@@ -74,6 +77,7 @@ def _tidy(schema: Any, definitions: dict[str, Schema], inside: tuple[str, ...]) 
     for key, value in schema.items():
         if key in _DROPPED:
             continue
+        # Its keys are names, not keywords: a property may be called `title` or `default`.
         if key == "properties":
             out[key] = {name: _tidy(v, definitions, inside) for name, v in value.items()}
         elif key in _BRANCHES:
@@ -98,6 +102,7 @@ def _resolved(
         )
     if ref not in definitions:
         raise UsageError(f"the schema refers to {ref!r}, which it does not define")
+    # Since draft 2019-09 keywords beside a `$ref` count; before, they were ignored.
     beside = {key: value for key, value in schema.items() if key != "$ref"}
     target, inside = definitions[ref], (*inside, ref)
     if "$ref" in target:
@@ -117,6 +122,7 @@ def _add_type(schema: Schema) -> None:
 def as_object(schema: Schema) -> Schema:
     """The tidied schema with an object at the top and no branches there; branches are joined to one object."""
     top = tidy(schema)
+    # Anthropic refuses these three at the top of a tool's schema, OpenAI anything but an object.
     branches: list[Schema] = [b for key in ("anyOf", "oneOf", "allOf") for b in top.pop(key, [])]
     all_of = bool(schema.get("allOf"))
     out: Schema = {**top, "type": "object"}
@@ -127,6 +133,7 @@ def as_object(schema: Schema) -> Schema:
         for name, found in branch.get("properties", {}).items():
             properties.setdefault(name, found)
     if asked:
+        # What only some alternatives require cannot be required of all; the tool checks the rest.
         required |= set.union(*asked) if all_of else set.intersection(*asked)
     out["properties"] = properties
     if required:
@@ -146,6 +153,7 @@ def _close(schema: Schema) -> Schema:
         # "Exactly one" is a word that vendors do not take where they hold an answer to its schema.
         schema = {("anyOf" if key == "oneOf" else key): value for key, value in schema.items()}
     if schema.get("type") == "object":
+        # Wanted of every object by the structured output of OpenAI and Anthropic.
         schema = {**schema, "additionalProperties": False}
         schema.setdefault("properties", {})
     return schema
@@ -155,6 +163,8 @@ def strict(schema: Schema) -> Schema | None:
     """The closed schema, if every property is required already; None where strictness would change what comes back, and
     where the schema says what cannot be said strictly."""
     found = closed(schema)
+    # OpenAI's strict mode wants every property required. An optional one would have to become
+    # nullable, and tools would get null where they expect nothing.
     return found if is_plain(found) and _all_required(found) else None
 
 
@@ -191,6 +201,7 @@ def _to_gemini(schema: Schema) -> Schema:
     out = {
         key: value for key, value in schema.items() if key not in ("additionalProperties", "not")
     }
+    # Gemini's schema grew out of OpenAPI 3.0: no `const`, and `type` is one word, not a list.
     if "const" in out:
         out["enum"] = [out.pop("const")]
     if isinstance(out.get("type"), list):
@@ -246,9 +257,10 @@ def remembered(function: Callable[[_In], _Out]) -> Callable[[_In], _Out]:
     def lookup(argument: _In) -> _Out:
         found = known.get(id(argument))
         if found is None:
-            # The argument is kept too, so that its number is nobody else's.
+            # The argument is kept too, so that its id cannot be given to another object.
             found = known[id(argument)] = (argument, function(argument))
             if len(known) > _REMEMBERED:
+                # The oldest goes. Sessions that are in use add theirs again at the next request.
                 del known[next(iter(known))]
         return found[1]
 

@@ -150,6 +150,7 @@ Step: TypeAlias = (
 )
 
 
+# Unknown fields are refused: a misspelt condition would hold for every request and hide it.
 class When(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):

@@ -67,7 +67,7 @@ KEEP_REQUESTS = 1_000
 """How many of the newest requests a model remembers."""
 
 _BREATHE_EVERY = 16
-"""Events between two turns of the event loop, so that a long script can be cancelled and starves nobody."""
+"""Events between two turns of the event loop, so that a long script can be cancelled and starves no other task."""
 
 Chooser = Callable[[ModelRequest], "ScriptedAnswer | Sequence[Step] | Step | str | None"]
 """Picks the answer to a request in Python; None leaves it to the script."""
@@ -125,6 +125,7 @@ class ScriptedModel(Model):
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
+        # As a vendor does: a caller that counts on not being suspended here would fail only in use.
         await anyio.lowlevel.checkpoint()
         self._remember(request)
         answer = self._answer_to(request)
@@ -148,6 +149,7 @@ class ScriptedModel(Model):
             if answer.when is not None and fits(answer.when, request):
                 return answer
         if self._script.by == "content":
+            # From the request alone: a process that was killed between two requests needs no count.
             number = assistant_turns(request)
         else:
             number = self._next
@@ -168,6 +170,7 @@ class ScriptedModel(Model):
             return True
         if not any(answer is known for known in (*self._matched, *self._listed)):
             return True  # made by `choose`, which decides for itself how often it hurts
+        # The answers live as long as the model, so their ids are not given to others.
         key = (id(answer), place)
         self._faults[key] += 1
         return self._faults[key] <= step.times
@@ -264,6 +267,7 @@ class _Player:
             text = call.args_text if isinstance(call, CallRaw) else _json(call.args)
             pieces = list(_pieces(text, call.chunk)) if text or raw else []
             waiting.append((self._calls - 1, pieces))
+        # Round by round, as vendors interleave parallel calls.
         while waiting:
             for index, pieces in waiting:
                 if pieces:
@@ -291,6 +295,7 @@ class _Player:
             case "unknown_tool":
                 return [self._begin("no_such_tool", ""), CallArgs(self._calls - 1, "{}")]
             case "deep_args":
+                # Deeper than Python's recursion limit: what decodes it must refuse, not crash.
                 deep = '{"a":' * 5_000 + "1" + "}" * 5_000
                 return [self._begin("read", ""), CallArgs(self._calls - 1, deep)]
             case "not_an_object":
