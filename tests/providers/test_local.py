@@ -304,7 +304,7 @@ async def test_many_first_requests_start_one_child(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("child", "error", "message"),
     [
-        ("raise SystemExit(3)", ProviderUnavailable, "without a word"),
+        ("raise SystemExit(3)", ProviderUnavailable, "without an error message"),
         ("import sys; sys.exit('out of luck')", ProviderUnavailable, "out of luck"),
         ("print('error RuntimeError: bad file', flush=True)", ProviderUnavailable, "bad file"),
         (

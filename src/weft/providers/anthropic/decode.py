@@ -82,6 +82,7 @@ class _Open:
         self.call = call
         self.signature = block.signature
         self.redacted = block.data
+        # Usually `{}`, with the arguments in deltas; compatible servers send it whole and no delta.
         self.input = block.input
         self.has_args = False
 
@@ -114,6 +115,8 @@ class AnthropicDecoder(StreamDecoder):
                 return self._stop(event.index)
             case "message_start":
                 return self._usage(event.message.usage if event.message else None)
+            # The reason to stop comes before the last event, so a stream that lacks the last one is
+            # whole.
             case "message_delta":
                 if event.delta is not None and event.delta.stop_reason:
                     self._reason = event.delta.stop_reason
@@ -141,6 +144,8 @@ class AnthropicDecoder(StreamDecoder):
                 return (ThinkingPiece(delta.thinking),) if delta.thinking else ()
             case "signature_delta":
                 if index in self._blocks:
+                    # The signature comes at the end of its block; without it the reasoning cannot
+                    # be sent back.
                     self._blocks[index].signature += delta.signature
                 return ()
             case "input_json_delta":
@@ -177,6 +182,7 @@ class AnthropicDecoder(StreamDecoder):
             return (ThinkingDone(signature=block.signature),)
         if block.kind == "redacted_thinking":
             return (ThinkingDone(redacted=block.redacted),)
+        # A call without arguments has no delta, or an empty one, but the caller needs an object.
         if block.kind == "tool_use" and not block.has_args:
             whole = msgspec.json.encode(block.input or {}).decode()
             return (CallArgs(block.call, whole),)

@@ -5,7 +5,7 @@ calls; calls end the assistant's message; no text is blank; reasoning goes back 
 which it came, and never ends a message; a failed result holds only text; at most four cache marks.
 
 Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget
-of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is told nothing
+of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is asked nothing
 does not think; from 5 on it does, and leaving `thinking` out is the same as asking for `adaptive`.
 From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning is bound to all that
 stood before it, and compaction or another system prompt would have the request refused, were the
@@ -36,12 +36,15 @@ Json: TypeAlias = dict[str, Any]
 Thoughts: TypeAlias = Literal["none", "first", "as they came"]
 """Which place a model's earlier reasoning has in its messages."""
 
+# Both `claude-3-5-sonnet-20241022` and `claude-sonnet-4-5-20250929`. A minor has at most two
+# digits; anything longer is a date.
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _UNKNOWN = (99, 0)
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Must stand in the `anthropic-beta` header when a body has `thinking.block_binding`."""
 _BINDING: Json = {"prefix_mismatch_behavior": "drop_block"}
 _CACHED: Json = {"type": "ephemeral"}
+# The API refuses a smaller budget.
 _LEAST_BUDGET = 1_024
 _BUDGETS: dict[ThinkingLevel, int] = {
     "minimal": _LEAST_BUDGET,
@@ -59,13 +62,17 @@ def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -
     """The body of `POST /v1/messages`; `is_vendor`: it goes to Anthropic itself, which knows its newest fields."""
     said = turns(request, info)
     version = model_version(request.model)
+    # `max_tokens` is required here, unlike with the other vendors.
     limit = request.max_output_tokens or info.max_output_tokens
     thinking = _thinking(request, info, said, version, limit)
     kind = thinking.get("thinking", {}).get("type")
+    # Unknown fields are refused, so only Anthropic itself and only a known version gets it.
     if is_vendor and kind == "adaptive" and (5, 1) <= version < _UNKNOWN:
         thinking["thinking"]["block_binding"] = _BINDING
     thoughts: Thoughts = "none"
     if kind in ("adaptive", "enabled"):
+        # With a budget the reasoning must open the message; adaptive thinking comes between texts
+        # and has to go back in the order in which it came.
         thoughts = "first" if kind == "enabled" else "as they came"
     messages = _messages(said, thoughts, may_prefill=version < (4, 6))
     body: Json = {
@@ -80,6 +87,7 @@ def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -
     # Sampling cannot be set beside reasoning, nor at all on the newest models.
     if request.temperature is not None and thoughts == "none" and version < (4, 7):
         body["temperature"] = min(request.temperature, 1.0)
+    # A stop sequence of white space alone is refused.
     if stops := [stop for stop in request.stop if stop.strip()]:
         body["stop_sequences"] = stops
     _mark_for_cache(messages)
@@ -87,7 +95,7 @@ def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -
 
 
 def model_version(name: str) -> tuple[int, int]:
-    """Major and minor version that a model's name tells; a name that tells none is taken for a new one."""
+    """Major and minor version in a model's name; a name without one is taken for a new model."""
     found = _VERSION.search(name)
     if not found:
         return _UNKNOWN
@@ -111,6 +119,7 @@ def _thinking(
         case _ if version >= (4, 6):
             return {**_adaptive(version), "output_config": {"effort": level}}
         case _:
+            # The budget counts against `max_tokens` and must stay below it.
             budget = min(_BUDGETS[level], max(limit - _ANSWER_ROOM, limit // 2))
             if budget < _LEAST_BUDGET or not _opens_with_thought(said):
                 return {}
@@ -170,6 +179,8 @@ def _add_user(messages: list[Json], blocks: list[Json]) -> None:
 def _end_with_user(messages: list[Json], may_prefill: bool) -> None:
     last = messages[-1]["content"][-1]
     if may_prefill and last["type"] == "text":
+        # Prefill: the model goes on in the middle of its own text, which must not end in white
+        # space. From 4.6 on it is refused.
         last["text"] = last["text"].rstrip()
     else:
         _add_user(messages, [{"type": "text", "text": GO_ON}])
@@ -194,6 +205,7 @@ def _model_blocks(turn: ModelTurn, thoughts: Thoughts) -> list[Json]:
             blocks.append(_thought_block(part))
     if thoughts == "first":
         blocks.sort(key=lambda block: block["type"] == "text")
+    # Reasoning must not end a message. `turns` gives none that consists of it, so this ends.
     while not calls and blocks[-1]["type"] != "text":
         blocks.pop()
     return blocks + calls
@@ -207,6 +219,7 @@ def _thought_block(part: Thinking) -> Json:
 
 def _result_block(outcome: WireResult) -> Json:
     content: str | list[Json] = outcome.text
+    # A result with `is_error` may hold only text.
     if outcome.images and not outcome.is_error:
         pictures = [_user_block(image) for image in outcome.images]
         content = [{"type": "text", "text": outcome.text}, *pictures]
@@ -233,12 +246,15 @@ def _add_system(body: Json, request: ModelRequest, version: tuple[int, int]) -> 
     words = [request.system] if request.system.strip() else []
     if request.schema is not None:
         tidied = closed(request.schema)
+        # Structured output came with 4.5; before, and for keywords it refuses, words have to do.
         if version >= (4, 5) and is_plain(tidied):
             form = {"type": "json_schema", "schema": tidied}
             body["output_config"] = {**body.get("output_config", {}), "format": form}
         else:
             words.append(schema_in_words(request.schema))
     if words:
+        # A mark caches everything before it, and the service orders a request as tools, system,
+        # messages.
         block = {"type": "text", "text": "\n\n".join(words), "cache_control": _CACHED}
         body["system"] = [block]
 
@@ -248,6 +264,8 @@ def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
         body["tools"] = _tools(request.tools)
         return
     # Calls in the history want their tools declared, even when none may be called now (a summary, a title).
+    # A dict, for the order: what is sent must not differ from request to request, or the cache
+    # misses.
     used = {
         part.name: None
         for turn in said

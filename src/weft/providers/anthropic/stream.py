@@ -29,6 +29,8 @@ class AnthropicWire(RemoteVendor):
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
+                # The version of the wire format, frozen since 2023; what is newer comes by beta
+                # headers.
                 ("anthropic-version", VERSION),
                 ("x-api-key", key),
                 *((("anthropic-beta", BINDING_BETA),) if is_bound else ()),

@@ -27,6 +27,7 @@ from weft.providers.usage import GEMINI_USAGE, read_usage
 _REASONS: dict[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
+    # What is not listed (malformed calls, too many of them) is `other`, with its word as detail.
     "SAFETY": "refusal",
     "RECITATION": "refusal",
     "LANGUAGE": "refusal",
@@ -38,6 +39,7 @@ _REASONS: dict[str, StopReason] = {
 
 class _FunctionCall(msgspec.Struct):
     name: str = ""
+    # Raw: the arguments as the model wrote them. Decoding and encoding again could change numbers.
     args: msgspec.Raw = msgspec.Raw(b"")
     id: str = ""
 
@@ -96,12 +98,14 @@ class GeminiDecoder(StreamDecoder):
         if chunk.error:
             raise error_in_stream(self._provider, chunk.error, self._secret)
         events: list[StreamEvent] = []
+        # Only one is ever asked for.
         for candidate in (chunk.candidates or ())[:1]:
             for part in (candidate.content.parts if candidate.content else None) or ():
                 self._part(part, events)
             if candidate.finish_reason:
                 self._reason = candidate.finish_reason
                 self._detail = candidate.finish_message
+        # A prompt that was blocked has no candidate, and so no finish reason either.
         if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
             self._block_reason = chunk.prompt_feedback.block_reason
         if chunk.usage_metadata is not None:
@@ -124,6 +128,7 @@ class GeminiDecoder(StreamDecoder):
                 reason="refusal", detail=f"the prompt was blocked: {self._block_reason}"
             )
         reason = _REASONS.get(self._reason, "other")
+        # Gemini says STOP after calls as well.
         if reason == "stop":
             return StreamFinished(reason="tool_calls" if self._calls else "stop")
         detail = f"{self._reason}: {self._detail}" if self._detail else self._reason
@@ -149,6 +154,7 @@ class GeminiDecoder(StreamDecoder):
             self._thought_signature = ""
 
     def _call(self, call: _FunctionCall, signature: str, events: list[StreamEvent]) -> None:
+        # A call comes whole, in one part, so its start and its arguments are one step.
         index = self._calls
         self._calls += 1
         real = self._names.get(call.name, call.name)

@@ -29,6 +29,7 @@ Json: TypeAlias = dict[str, Any]
 FOREIGN_SIGNATURE = "skip_thought_signature_validator"
 """What Google documents for calls that did not come from Gemini."""
 
+# More are refused.
 _MOST_STOPS = 5
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _BUDGETS: dict[ThinkingLevel, int] = {
@@ -60,7 +61,7 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
 
 
 def model_version(name: str) -> tuple[int, int]:
-    """Major and minor version that a model's name tells; a name that tells none is taken for a new one."""
+    """Major and minor version in a model's name; a name without one is taken for a new model."""
     found = _VERSION.search(name)
     return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
 
@@ -83,6 +84,7 @@ def _config(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) ->
         config["stopSequences"] = list(request.stop[:_MOST_STOPS])
     if request.schema is not None and _takes_schema(request, version):
         config["responseMimeType"] = "application/json"
+        # Not `responseSchema`, which takes only the older dialect of OpenAPI.
         config["responseJsonSchema"] = for_gemini(request.schema)
     if thinking := _thinking(request, info, version):
         config["thinkingConfig"] = thinking
@@ -96,6 +98,7 @@ def _thinking(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) 
         # Thoughts can be asked for only where there are some.
         thinks = info.thinks and version >= (2, 5) and info.default_level != "off"
         return shown if thinks else {}
+    # A level and a budget in one request are refused, and so is either for the other generation.
     if version >= (3, 0):
         return {"thinkingLevel": level, **shown}
     return {"thinkingBudget": _BUDGETS[level], **shown}
@@ -107,6 +110,7 @@ def _declarations(tools: tuple[ToolSpec, ...]) -> list[Json]:
     for tool in tools:
         schema = for_gemini(tool.schema)
         words = {"name": wire_name(tool.name), "description": tool.description}
+        # An object without properties is refused: a tool without arguments declares none.
         takes = {"parametersJsonSchema": schema} if schema.get("properties") else {}
         declared.append({**words, **takes})
     return declared
@@ -123,6 +127,7 @@ def _contents(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) 
             continue
         contents.append({"role": "model", "parts": _model_parts(turn, version)})
         if turn.outcomes:
+            # As many responses as calls, and nothing else in that content: the service counts them.
             contents.append(_user([_response(outcome) for outcome in turn.outcomes]))
             contents += _pictures(turn)
     if contents[-1]["role"] == "model":
@@ -149,17 +154,19 @@ def _model_parts(turn: ModelTurn, version: tuple[int, int]) -> list[Json]:
                 parts.append({"text": part.text})
             case WireCall():
                 signature = part.signature
+                # Parallel calls carry one signature, on the first of them.
                 if not signature and first_call and version >= (3, 0):
                     signature = FOREIGN_SIGNATURE
                 first_call = False
                 parts.append(_call(part, signature))
             case Thinking():
-                pass  # thoughts are not wanted back; what must return is the call's signature
+                pass  # not sent back; what must return is the call's signature
     return parts
 
 
 def _call(call: WireCall, signature: str) -> Json:
     words: Json = {"name": call.name, "args": call.args}
+    # Ids are optional here: without them responses are matched by name and order.
     if call.is_own:
         words["id"] = call.id
     return {"functionCall": words, **({"thoughtSignature": signature} if signature else {})}
@@ -168,6 +175,7 @@ def _call(call: WireCall, signature: str) -> Json:
 def _response(outcome: WireResult) -> Json:
     words: Json = {
         "name": outcome.call.name,
+        # The two keys that the API documents; any other object would count as output.
         "response": {"error" if outcome.is_error else "output": outcome.text},
     }
     if outcome.call.is_own:

@@ -22,8 +22,10 @@ class GeminiWire(RemoteVendor):
         access = self._access
         key = self._key("GEMINI_API_KEY", login="google")
         model = quote(request.model, safe="/")
+        # Tuned models are named with their folder, `tunedModels/…`.
         place = model if "/" in model else f"models/{model}"
         return HttpRequest(
+            # Without `alt=sse` the stream is one long JSON array.
             url=joined(
                 access.base_url or BASE_URL, f"/v1beta/{place}:streamGenerateContent?alt=sse"
             ),

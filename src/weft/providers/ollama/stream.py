@@ -78,6 +78,7 @@ def address(host: str) -> str:
     place, slash, path = rest.partition("/")
     if ":" not in place.rpartition("]")[2] and scheme == "http":
         place = f"{place}:11434"
+    # Where a server listens; as an address to connect to, 0.0.0.0 does not work everywhere.
     place = place.replace("0.0.0.0", "127.0.0.1", 1).replace("[::]", "[::1]", 1)
     place = f"127.0.0.1{place}" if place.startswith(":") else place
     return f"{scheme}://{place}{slash}{path}"

@@ -73,6 +73,7 @@ class ResponsesDecoder(StreamDecoder):
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
         """What one event means."""
+        # Not part of this API, but compatible servers end with it out of habit.
         if data == b"[DONE]":
             return ()
         event = decoded(self._provider, data, _DECODER)
@@ -84,6 +85,7 @@ class ResponsesDecoder(StreamDecoder):
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 return self._think(event.delta or "")
             case "response.reasoning_summary_part.added":
+                # Each part of a summary is a paragraph; the stream has nothing between them.
                 return self._think("\n\n") if event.summary_index else ()
             case "response.refusal.delta":
                 self._refused = True
@@ -135,6 +137,7 @@ class ResponsesDecoder(StreamDecoder):
             return (ThinkingDone(signature=proof.strip()),)
         if item.type != "function_call":
             return ()
+        # Servers may leave out `added`, and the deltas; `done` repeats the whole item.
         started = tuple(self._added(place, item))
         if place in self._with_args:
             return started
@@ -152,6 +155,7 @@ class ResponsesDecoder(StreamDecoder):
     def _reason(self, cut: str) -> StopReason:
         if cut:
             return {"max_output_tokens": "length", "content_filter": "refusal"}.get(cut, "other")  # type: ignore[return-value]  # a dict of literals widens to str
+        # The API has no reason for this: a response with calls is `completed` like any other.
         if self._calls:
             return "tool_calls"
         return "refusal" if self._refused else "stop"

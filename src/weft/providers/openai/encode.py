@@ -18,6 +18,7 @@ from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]
 
+# The API refuses less.
 _LEAST_OUTPUT = 16
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
@@ -42,10 +43,14 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
             "format": {"type": "json_schema", "name": "answer", **_form(request.schema)}
         }
     if request.session_id:
+        # Requests with the same key are routed to the same machine, which has the prefix in its
+        # cache; longer keys are refused.
         body["prompt_cache_key"] = request.session_id[:64]
     if info.thinks:
+        # Nothing is stored there, so the reasoning itself has to come back to us to be sent again.
         body["include"] = ["reasoning.encrypted_content"]
         body["reasoning"] = {**_effort(info.level(request.thinking)), "summary": "auto"}
+    # Models that reason refuse a temperature.
     elif request.temperature is not None:
         body["temperature"] = request.temperature
     return body
@@ -137,6 +142,7 @@ def _model_items(turn: ModelTurn, has_phases: bool) -> list[Json]:
 
 def _reasoning(part: Thinking) -> Json:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+    # Neither an id nor Base64 holds a space; a signature without one has no id.
     item_id, _, proof = (part.signature or part.redacted).rpartition(" ")
     item: Json = {"type": "reasoning", "summary": summary, "encrypted_content": proof}
     if item_id:
@@ -145,6 +151,7 @@ def _reasoning(part: Thinking) -> Json:
 
 
 def _output(outcome: WireResult) -> Json:
+    # The API has no field for a call that failed.
     text = f"Error: {outcome.text}" if outcome.is_error else outcome.text
     output: str | list[Json] = text
     if outcome.images:

@@ -1,1 +1,1 @@
-"""The Chat Completions API: OpenAI's older one, and the one that everybody else speaks."""
+"""The Chat Completions API: OpenAI's older one, and the one that most other servers speak."""

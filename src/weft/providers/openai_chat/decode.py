@@ -49,6 +49,8 @@ class _Call(msgspec.Struct):
 class _Delta(msgspec.Struct):
     content: Any = None
     """Text, or from some servers a list of pieces, reasoning among them."""
+    # The protocol has no field for reasoning. DeepSeek and vLLM call it the one, OpenRouter and
+    # Groq the other.
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -102,6 +104,7 @@ class ChatDecoder(StreamDecoder):
         if chunk.error:
             raise error_in_stream(self._provider, chunk.error, self._secret)
         events: list[StreamEvent] = []
+        # The chunk with the usage comes last and has no choices.
         if chunk.choices:
             choice = chunk.choices[0]
             if choice.delta is not None:
@@ -181,9 +184,11 @@ class ChatDecoder(StreamDecoder):
         self.is_finished = True
         events: list[StreamEvent] = []
         self._end_thought(events)
+        # A call without arguments may come without any text for them; the caller needs an object.
         events += [CallArgs(index, "{}") for index in sorted(self._bare)]
         said = self._reason or "stop"
         reason = _REASONS.get(said, "other")
+        # Several servers say `stop` although they called tools.
         if reason == "stop" and self._calls:
             reason = "tool_calls"
         elif reason == "stop" and self._refused:

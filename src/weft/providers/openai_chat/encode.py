@@ -27,6 +27,7 @@ from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]
 
+# OpenAI refuses longer ids and more stops than these.
 MAX_ID = 40
 _MOST_STOPS = 4
 
@@ -42,7 +43,7 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     strict_sampling: bool = False
     """Its models that think take neither a temperature nor words to stop at."""
     schemas: bool = True
-    """It knows `response_format` with a JSON Schema; else the wish is put in words."""
+    """It knows `response_format` with a JSON Schema; else the request is put in words."""
     cache_key: bool = False
     """It knows `prompt_cache_key`."""
     reasoning_back: bool = False
@@ -72,6 +73,7 @@ DEEPSEEK = ChatDialect(reasoning_back=True, thinking_switch=True, schemas=False)
 MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False)
 XAI = ChatDialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
 WITH_EFFORT = ChatDialect(effort=True)
+# The least that every server takes: strict ones refuse a field that they do not know.
 COMPATIBLE = ChatDialect()
 
 _TOOLS_OR_THOUGHT = (5, 4)
@@ -108,7 +110,7 @@ def _thinking(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> J
     if request.tools and not dialect.effort_beside_tools:
         is_new = model_version(request.model) >= _TOOLS_OR_THOUGHT
         # Said even at the default, for by default they think.  A model without `off` has no tools
-        # here, whatever it is told.
+        # here, whatever is requested.
         level = info.level("off") if is_new and "off" in info.levels else level
     if level == "default":
         return {}
@@ -162,6 +164,7 @@ def _add_user(messages: list[Json], parts: list[Text | Image], dialect: ChatDial
     """Add what the user says; it joins a user message right before it."""
     if not parts:
         return
+    # Mistral refuses a user message right after results, so the model says something in between.
     if messages and messages[-1]["role"] == "tool" and not dialect.user_may_follow_results:
         messages.append({"role": "assistant", "content": _NOTED})
     blocks = [_block(part) for part in parts]
@@ -187,10 +190,12 @@ def _words(text: str) -> Json:
 def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
     text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
     calls = [_call(part, dialect) for part in turn.parts if isinstance(part, WireCall)]
+    # Null, not an empty string: several servers refuse blank content, even beside calls.
     message: Json = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
     thoughts = [part.text for part in turn.parts if isinstance(part, Thinking) and part.text]
+    # DeepSeek refuses a call that comes back without this field; it may be empty.
     if (thoughts or calls) and dialect.reasoning_back:
         message["reasoning_content"] = "\n".join(thoughts)
     results = [
@@ -207,6 +212,7 @@ def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
 def _id(call: WireCall, dialect: ChatDialect) -> str:
     if not dialect.short_ids or _SHORT_ID.fullmatch(call.id):
         return call.id
+    # A hash, so that call and result agree and every request gives the same id.
     return hashlib.sha256(call.id.encode()).hexdigest()[:9]
 
 

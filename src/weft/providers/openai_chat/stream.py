@@ -31,7 +31,7 @@ DIALECTS = {
     "api.groq.com": WITH_EFFORT,
     "api.together.xyz": WITH_EFFORT,
 }
-"""How servers speak that differ from most, by host."""
+"""The dialects of servers that differ from most, by host."""
 THOUGHT_MARK = "reasoning_content"
 """Signs reasoning that the server wants back; the protocol has no signatures."""
 
@@ -70,14 +70,14 @@ class ChatWire(RemoteVendor):
         key = self._key("OPENAI_API_KEY", login="openai") if self._is_openai else access.key
         keyed = (("authorization", f"Bearer {key}"),) if key else ()
         named = self._dialect.conversation_header
-        told = ((named, request.session_id),) if named and request.session_id else ()
+        routed = ((named, request.session_id),) if named and request.session_id else ()
         return HttpRequest(
             url=joined(access.base_url, "/chat/completions"),
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
                 *keyed,
-                *told,
+                *routed,
                 *access.headers,
             ),
             body=as_json(encode(request, info, self._dialect)),
