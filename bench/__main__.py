@@ -22,12 +22,12 @@ def names(folder: Path = Path(__file__).parent) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Run what is asked for, or all."""
-    wanted = [word for word in argv if not word.startswith("-")]
-    if unknown := sorted(set(wanted) - set(names())):
+    requested = [word for word in argv if not word.startswith("-")]
+    if unknown := sorted(set(requested) - set(names())):
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(names())}", file=sys.stderr)
         return 2
     rows: list[Row] = []
-    for name in wanted or names():
+    for name in requested or names():
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         run: Callable[[], list[Row]] = import_module(f"bench.{PREFIX}{name}").run
         rows += run()

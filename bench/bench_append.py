@@ -79,7 +79,7 @@ async def writer(store: Store, name: str, last: int = 0) -> Writer:
 
 
 def steady_ms(seconds: list[float]) -> float:
-    """The least median of the blocks, in milliseconds: what an append costs while nobody else makes the disk wait."""
+    """The least median of the blocks, in milliseconds: what an append costs while no other process keeps the disk busy."""
     blocks = (seconds[start : start + BLOCK] for start in range(0, len(seconds), BLOCK))
     return min(statistics.median(block) for block in blocks) * 1000
 
@@ -139,7 +139,7 @@ async def in_a_long_session(folder: Path) -> list[Row]:
 
 
 def run() -> list[Row]:
-    """All of it."""
+    """All rows of this benchmark."""
     rows = []
     for measure in (one_by_one, many_at_once, in_a_long_session):
         with tempfile.TemporaryDirectory() as name:

@@ -1,7 +1,7 @@
 """What the file history adds to a round that runs a command: on 20,000 files, with nothing, one or three of them changed.
 
 The floor is the same round on the same project with the history off, in the same run, taken in turn.  The first command of a
-process, which copies every file, and the first of the next process, which only looks, are told apart.
+process, which copies every file, and the first of the next process, which only looks, have rows of their own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORDS = ("def", "class", "return", "import", "self", "value", "0", "for", "in", 
 
 
 def make(folder: Path) -> None:
-    """A project of the size that `idioms.md` 5 measures: 20,000 small files in 420 folders."""
+    """A project of 20,000 small files in 420 folders, as large as a big repository."""
     dice = random.Random(1)
     for number in range(FOLDERS):
         (folder / f"package{number % 20}" / f"module{number}").mkdir(parents=True)
@@ -59,7 +59,7 @@ async def opened(
 
 
 class Commands:
-    """A model that runs one command a round, each changing so many files; it looks at the clock whenever it is asked."""
+    """A model that runs one command a round, each changing so many files; it takes the time of every request."""
 
     def __init__(self, rounds: int, changed: int) -> None:
         self._rounds = rounds
@@ -139,17 +139,17 @@ async def measure(base: Path) -> list[Row]:
                 rows += await compared(plain, kept, changed, HISTORY)
         for known in list(WATCHED.values()):
             if isinstance(known, FileHistory):
-                known.close()  # as if the process had ended
+                known.close()  # as when the process ends
         async with opened(base, quota=quota, folder=folder) as again:
             (first,) = await rounds_ms(again, 0, 1)
             rows.append(Row("first command of the next process", first, "ms", floor=bare))
     size = sum(file.stat().st_size for file in (base / "home" / "files").iterdir())
-    rows.append(Row("room for what files held", size / 2**20, "MiB", limit=quota / 2 / 2**20))
+    rows.append(Row("disk space of the file history", size / 2**20, "MiB", limit=quota / 2 / 2**20))
     return rows
 
 
 def run() -> list[Row]:
-    """All of it."""
+    """All rows of this benchmark."""
     base = Path(tempfile.mkdtemp(prefix="bench-history-"))
     try:
         return run_async(lambda: measure(base))

@@ -68,7 +68,7 @@ async def measure(path: Path) -> list[Row]:
 
 
 def run() -> list[Row]:
-    """All of it."""
+    """All rows of this benchmark."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "weft.db"
         return run_async(lambda: measure(path))

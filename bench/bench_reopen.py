@@ -53,8 +53,8 @@ def load(home: Path) -> float:
     return run_async(work)
 
 
-def open_it(home: Path) -> float:
-    """Through the front door: an app is opened and the session is there to talk to."""
+def open_session(home: Path) -> float:
+    """Through the public API: an app is opened, and the session answers."""
 
     async def work() -> float:
         (home / "project").mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ def peak_megabytes() -> float:
 WAYS: dict[str, Callable[[Path], float]] = {
     "decode": read_and_decode,
     "load": load,
-    "open": open_it,
+    "open": open_session,
 }
 
 
@@ -103,26 +103,26 @@ async def prepare(home: Path) -> None:
 
 
 def forget_snapshots(home: Path) -> None:
-    """Whoever had it open before may have kept one."""
+    """Drop the snapshots that an earlier run may have kept."""
     with contextlib.closing(apsw.Connection(str(home / "weft.db"))) as db:
         db.execute("delete from snapshots")
 
 
-async def put_away(home: Path) -> None:
-    """Keep a snapshot of it."""
+async def store_snapshot(home: Path) -> None:
+    """Store a snapshot of the session."""
     async with await open_sqlite(home / "weft.db") as store:
         await keep_snapshot(await load_state(SESSION, store), store)
 
 
 def run() -> list[Row]:
-    """All of it."""
+    """All rows of this benchmark."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         run_async(lambda: prepare(home))
         floor, bare = in_a_new_process("decode", home)
         loaded, _ = in_a_new_process("load", home)
         opened, peak = in_a_new_process("open", home)
-        run_async(lambda: put_away(home))
+        run_async(lambda: store_snapshot(home))
         again, _ = in_a_new_process("open", home, with_snapshot=True)
     return [
         Row("fold 100,000 facts (floor: decode them)", loaded, "s", floor=floor),

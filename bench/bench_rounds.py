@@ -61,5 +61,5 @@ def run_counts() -> list[Row]:
 
 
 def run() -> list[Row]:
-    """All of it."""
+    """All rows of this benchmark."""
     return [*run_pair(), *run_counts()]

@@ -1,7 +1,7 @@
 """What the sandbox adds to a round that runs a command: on 20,000 files, with nothing, one or three of them changed.
 
-The floor is the same round with commands that run as they are and are watched, in the same run, taken in turn.  Told apart are the first command
-of a process, which starts the keeper, and what `idioms.md` E7 reached for a command of its own in an overlay under bubblewrap (20–23 ms).
+The floor is the same round with commands that run as they are and are watched, in the same run, taken in turn.  The first command
+of a process, which starts the keeper, has a row of its own.  For comparison: one bubblewrap with an overlay for each command takes 20–23 ms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def measure(base: Path) -> list[Row]:
     folder = base / "project"
     folder.mkdir()
     make(folder)
-    os.sync()  # or the disk is still busy with it when the measuring begins
+    os.sync()  # else the disk is still writing it when the measurement begins
     quota = int(KEYS["history.quota"].default)
     rows: list[Row] = []
     async with (
@@ -42,7 +42,7 @@ async def measure(base: Path) -> list[Row]:
 
 
 def run() -> list[Row]:
-    """All of it; nothing where this machine has no sandbox."""
+    """All rows of this benchmark; none where this machine has no bubblewrap."""
     if shutil.which("bwrap") is None:
         return []
     base = Path(tempfile.mkdtemp(prefix="bench-sandbox-", dir=_place()))

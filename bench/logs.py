@@ -1,4 +1,4 @@
-"""Logs to measure on: sessions as long as a year's work, made of facts like real ones."""
+"""Generated logs to measure on: sessions as long as a year's work, made of realistic facts."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ OUTPUT = "    total += line.price * line.count  # in cents, so that no sum is of
 
 
 def facts(session_id: SessionId, count: int) -> Iterator[Fact]:
-    """The first `count` facts of a session that works and works, stamped as its actor would."""
-    for seq, fact in enumerate(islice(_story(), count), start=1):
+    """The first `count` facts of an endless session, stamped as its actor would."""
+    for seq, fact in enumerate(islice(_endless_session(), count), start=1):
         yield msgspec.structs.replace(fact, session_id=session_id, seq=seq, at=1.8e9 + seq)
 
 
-def _story() -> Iterator[Fact]:
+def _endless_session() -> Iterator[Fact]:
     yield SessionCreated(project_path="/home/ana/shop", model="scripted:a", title="Long work")
     parent: NodeId | None = None
     for turn in range(sys.maxsize):

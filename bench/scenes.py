@@ -1,4 +1,4 @@
-"""What the benchmarks of turns share: a project, a scripted model that calls tools, and a clock around rounds."""
+"""Fixtures that the benchmarks of turns share: a project, scripted models that call tools, and a timer around rounds."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Row(NamedTuple):
     floor: float | None = None
     """The same work done bare, in the same run and unit; None where there is no such thing."""
     limit: float | None = None
-    """The promise that is held."""
+    """The value that has to be kept; None where nothing is promised."""
     of: Literal["value", "ratio"] = "value"
     """What the limit is a limit of."""
     better: Literal["less", "more"] = "less"

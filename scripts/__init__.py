@@ -1,1 +1,1 @@
-"""Programs for those who work on Weft; nothing that is installed uses them."""
+"""Maintainers' programs; nothing that is installed uses them."""

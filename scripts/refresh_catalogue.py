@@ -1,4 +1,4 @@
-"""Brings prices and windows of the catalogue up to date, from the data of the package genai-prices.
+"""Update of the catalogue's prices and windows from the data of the package genai-prices.
 
     pip install -U genai-prices
     python -m scripts.refresh_catalogue            # says what would change
@@ -104,7 +104,7 @@ def written(catalogue: Json) -> str:
 
 def main() -> None:
     """Refresh the file, or say what would change."""
-    from genai_prices.data import providers  # type: ignore[import-not-found, unused-ignore]  # only those who refresh have it
+    from genai_prices.data import providers  # type: ignore[import-not-found, unused-ignore]  # installed only to refresh
 
     catalogue = json.loads(CATALOGUE.read_text())
     found, said = refreshed(catalogue, providers)
