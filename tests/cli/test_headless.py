@@ -146,7 +146,7 @@ def test_tools_can_be_chosen_and_taken_away(weft: Weft) -> None:
 def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: Weft, rule: str) -> None:
     done = weft.run("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
     assert done.returncode == 2
-    assert f"the rule {rule!r} cannot be held to" in done.stderr
+    assert f"the rule {rule!r} cannot be enforced" in done.stderr
 
 
 def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: Weft) -> None:

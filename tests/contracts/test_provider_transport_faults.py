@@ -291,7 +291,7 @@ async def test_a_proxy_whose_address_makes_no_sense_is_told(address: str) -> Non
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://h:99999/", "ftp://x", "/v1", "http://"])
 async def test_an_address_that_makes_no_sense_is_told(url: str) -> None:
-    with pytest.raises(UsageError, match="is not an address"):
+    with pytest.raises(UsageError, match="is not a valid address"):
         target(url)
 
 

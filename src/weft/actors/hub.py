@@ -1,4 +1,4 @@
-"""Publish to many readers without ever waiting for one.
+"""Publish and subscribe: events to many readers, without ever waiting for one.
 
 Each reader has a bounded inbox.  One that falls behind loses what does not fit and can see it: `Inbox.lost` counts, and a reader
 that needs every event reads the missed ones from where they are stored.

@@ -1,4 +1,4 @@
-"""Facts and signals to bytes and back.
+"""The codec: facts and signals to bytes and back.
 
 A fact of an unknown kind comes from a newer program: it is kept byte for byte as `UnknownFact`, counts for its `seq`, and means
 nothing to any fold.  A fact of a known kind whose content does not fit is damage, and raises.
@@ -52,7 +52,7 @@ _encoder = msgspec.json.Encoder()
 _head = msgspec.json.Decoder(_Head)
 
 _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What bytes that we never wrote may raise: no JSON, no fact, no UTF-8, nested without end."""
+"""What bytes that we never wrote may raise: not JSON, not a fact, not UTF-8, or nested too deeply."""
 
 
 # Made when they are first needed: a decoder for so many types takes milliseconds, and a new session reads nothing.

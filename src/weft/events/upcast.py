@@ -1,4 +1,4 @@
-"""How facts of old versions become facts of today, one to one.
+"""Upcasters: how facts of old versions become facts of today, one to one.
 
 A version is part of a fact's tag.  To change a kind so that old readers would misread it: give the class the tag `name@2`, and
 add here `"name": old_to_new`, a function from the decoded old map to the map of the next version (with its new `kind`).  Maps go through

@@ -1,4 +1,4 @@
-"""Tokens and cost of model calls."""
+"""Usage: tokens and cost of model calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One function decides: an action, the mode, the rules and the grants in; allow, ask or deny out.
+"""The permission policy: an action, the mode, the rules and the grants in; allow, ask or deny out.
 
 Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one that allows, but a grant, which the
 user gave after seeing the request, answers an ask.  There is no string matching on shell commands: a rule or grant with a

@@ -1,4 +1,4 @@
-"""Files that programs obey or run by themselves.
+"""Protected files: those that programs obey or run by themselves.
 
 Writing one of them is running a program later: a hook of git, a task of an editor, a line of a shell's start-up file.  So writing
 one always asks, whatever else lets files be edited.  Names are compared as the least careful file system would: without case, in

@@ -1,4 +1,4 @@
-"""Rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with those of
+"""Permission rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with those of
 Claude Code.
 
 In the second spelling a pattern of paths means what it means there: `./x` and `/x` are in the
@@ -66,7 +66,7 @@ def taken_away(text: str) -> tuple[str, ...]:
 
 
 def why_unenforceable(text: str) -> str:
-    """Why a rule that restricts could not be held to; empty when it can be.
+    """Why a rule that restricts could not be enforced; empty when it can be.
 
     A pattern for commands covers exactly its own text (there is no string matching on commands), so
     one that is meant for several would cover none of them: a veto that is missing.
@@ -75,8 +75,8 @@ def why_unenforceable(text: str) -> str:
     if our_tool_name(tool) != "shell" or "*" not in pattern:
         return ""
     return (
-        f"the rule {text!r} cannot be held to: a pattern for commands covers exactly its own text "
-        "here, not what begins like it; "
+        f"the rule {text!r} cannot be enforced: a pattern for commands covers exactly its own text "
+        "here, not commands that begin like it; "
         "name the tool without a pattern, or judge commands in a PreToolUse hook"
     )
 

@@ -145,7 +145,7 @@ def _error(
         return make(AuthFailed, "refused the key")
     # Not at 429: rate limits speak of too many tokens as well, and compaction would not help.
     if status == 413 or (400 <= status < 500 and status != 429 and _says(_TOO_LONG, everything)):
-        return make(ContextTooLong, "finds the conversation too long")
+        return make(ContextTooLong, "says that the conversation is too long")
     if status in (402, 429):
         # 429 means both too fast and no credit left. Only the first is worth waiting for.
         spent = status == 402 or _says(_SPENT, everything)

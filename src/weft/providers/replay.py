@@ -223,7 +223,7 @@ class ReplayModel(Model):
         self._played[mark] = count + 1
         if self._match == "order" and count >= len(fitting):
             raise RequestRefused(
-                f"{self._name} holds {len(fitting)} recordings and request {count + 1} came"
+                f"{self._name} holds {len(fitting)} recordings, and this is request {count + 1}"
             )
         return fitting[min(count, len(fitting) - 1)]
 

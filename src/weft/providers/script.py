@@ -1,4 +1,4 @@
-"""What a scripted model plays: answers made of small typed steps, from Python or from JSON.
+"""Scripts for the scripted model: answers made of small typed steps, from Python or from JSON.
 
 Only data.  `scripted.py` plays it; `docs/formats/script.md` explains every field.
 """
@@ -81,10 +81,10 @@ class Pause(StepBase, frozen=True, tag="pause"):
 
 
 class FaultBase(StepBase, frozen=True):
-    """What the steps that hurt share."""
+    """What the steps that inject a fault share."""
 
     times: int = 0
-    """Hurt only the first `times` plays of this answer in this process, then pass; 0 hurts always."""
+    """Fail only the first `times` plays of this answer in this process, then pass; 0 fails always."""
 
 
 class Stall(FaultBase, frozen=True, tag="stall"):

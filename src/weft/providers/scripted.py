@@ -66,7 +66,7 @@ from weft.providers.script import (
 KEEP_REQUESTS = 1_000
 """How many of the newest requests a model remembers."""
 
-_BREATHE_EVERY = 16
+_PAUSE_EVERY = 16
 """Events between two turns of the event loop, so that a long script can be cancelled and starves no other task."""
 
 Chooser = Callable[[ModelRequest], "ScriptedAnswer | Sequence[Step] | Step | str | None"]
@@ -129,7 +129,7 @@ class ScriptedModel(Model):
         await anyio.lowlevel.checkpoint()
         self._remember(request)
         answer = self._answer_to(request)
-        if answer.steps and isinstance(answer.steps[0], Fail) and self._hurts(answer, 0):
+        if answer.steps and isinstance(answer.steps[0], Fail) and self._fails_now(answer, 0):
             raise _error(answer.steps[0])
         player = _Player(self, answer, request)
         async with aclosing(player.events()) as events:
@@ -163,13 +163,13 @@ class ScriptedModel(Model):
             )
         return self._listed[number]
 
-    def _hurts(self, answer: ScriptedAnswer, place: int) -> bool:
+    def _fails_now(self, answer: ScriptedAnswer, place: int) -> bool:
         """Whether the fault at this place of the answer is to be played this time; counts the play."""
         step = answer.steps[place]
         if not isinstance(step, FaultBase) or step.times == 0:
             return True
         if not any(answer is known for known in (*self._matched, *self._listed)):
-            return True  # made by `choose`, which decides for itself how often it hurts
+            return True  # made by `choose`, which decides for itself how often it fails
         # The answers live as long as the model, so their ids are not given to others.
         key = (id(answer), place)
         self._faults[key] += 1
@@ -187,7 +187,7 @@ class _Player:
         self._calls = 0
         self._written = 0
         self._spent = False
-        self._since_breath = 0
+        self._since_pause = 0
 
     async def events(self) -> AsyncGenerator[StreamEvent]:
         first_was_passed = bool(self._answer.steps) and isinstance(self._answer.steps[0], Fail)
@@ -195,7 +195,7 @@ class _Player:
             if isinstance(step, FaultBase):
                 # The first step's error was already decided on when the stream was opened.
                 passed = first_was_passed and place == 0
-                if passed or not self._model._hurts(self._answer, place):
+                if passed or not self._model._fails_now(self._answer, place):
                     continue
                 if isinstance(step, EndEarly):
                     return
@@ -217,11 +217,11 @@ class _Player:
         match step:
             case SayText():
                 for piece in _pieces(step.text, step.chunk):
-                    await self._breathe(piece)
+                    await self._pause_if_due(piece)
                     yield TextPiece(piece)
             case Think():
                 for piece in _pieces(step.text, step.chunk):
-                    await self._breathe(piece)
+                    await self._pause_if_due(piece)
                     yield ThinkingPiece(piece)
                 yield ThinkingDone(signature=step.signature, redacted=step.redacted)
             case CallTool() | CallRaw():
@@ -271,7 +271,7 @@ class _Player:
         while waiting:
             for index, pieces in waiting:
                 if pieces:
-                    await self._breathe(pieces[0])
+                    await self._pause_if_due(pieces[0])
                     yield CallArgs(index, pieces.pop(0))
             waiting = [left for left in waiting if left[1]]
 
@@ -305,13 +305,13 @@ class _Player:
             case _:
                 assert_never(step.kind)
 
-    async def _breathe(self, piece: str) -> None:
+    async def _pause_if_due(self, piece: str) -> None:
         self._written += len(piece)
-        self._since_breath += 1
+        self._since_pause += 1
         if self._pace:
             await anyio.sleep(self._pace)
-        elif self._since_breath >= _BREATHE_EVERY:
-            self._since_breath = 0
+        elif self._since_pause >= _PAUSE_EVERY:
+            self._since_pause = 0
             await anyio.lowlevel.checkpoint()
 
 

@@ -1,4 +1,4 @@
-"""Providers by name.  A vendor's adapter is imported only when it is asked for: starting costs time."""
+"""Providers by name.  A vendor's adapter is imported only when it is asked for: imports cost start-up time."""
 
 from __future__ import annotations
 

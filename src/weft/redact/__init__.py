@@ -1,4 +1,4 @@
-"""Secrets out of text.
+"""Redaction: secrets out of text.
 
 Pure.  Knows shapes of secrets and the values it is given; where the text comes from and goes to is decided above.
 """

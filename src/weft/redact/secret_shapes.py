@@ -1,4 +1,4 @@
-"""What secrets look like.
+"""Shapes of secrets, as patterns.
 
 Shapes come in groups, each behind a gate: a literal, or a cheap pattern, that every secret of the group contains.  Text that no gate
 lets through, which is nearly all text, is passed over at the speed of a few memory searches.  No pattern takes more than linear time:

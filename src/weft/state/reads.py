@@ -1,4 +1,4 @@
-"""Which version of each file the model has seen, so that it still counts after a restart."""
+"""File reads: which version of each file the model has seen, so that it still counts after a restart."""
 
 from __future__ import annotations
 

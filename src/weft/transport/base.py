@@ -1,4 +1,4 @@
-"""The seam: a request in, a reply whose body streams out."""
+"""The transport interface: a request in, a reply whose body streams out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait, in seconds."""
 
     connect: float = 10.0
-    """For the connection, the proxy's consent and the TLS handshake together."""
+    """For the connection, the proxy's tunnel and the TLS handshake together."""
     idle: float = 60.0
     """For the next bytes of a reply."""
 

@@ -1,4 +1,4 @@
-"""One connection: bytes out, one reply at a time in.
+"""One HTTP/1.1 connection: bytes out, one reply at a time in.
 
 An `asyncio.Protocol` over llhttp, because this is the cheapest way there is to read a stream in Python.  Everything here
 runs on the loop's thread.  What the body brings is buffered until it is read; when a reader is slow the socket is not read
@@ -202,7 +202,7 @@ class StreamedReply(HttpReply):
         if self._has_head:
             self._last = self._loop.time()
         elif self._head_bytes > MAX_HEAD:
-            self.fail(f"{self._host} sent an endless head", None)
+            self.fail(f"{self._host} sent over {MAX_HEAD} bytes of headers", None)
         self._wake()
 
     def _garbled(self, error: httptools.HttpParserError) -> None:
@@ -333,7 +333,7 @@ class StreamedReply(HttpReply):
             self._connection.pause()
 
     def _is_unpacked(self) -> bool:
-        """Whether nothing is missing of what was compressed; says so if it is."""
+        """Whether nothing is missing of what was compressed; fails the reply if it is."""
         # A body of no bytes at all is whole: servers name an encoding for empty bodies too.
         if self._unzip is None or self._unzip.eof or not self._has_packed:
             return True
@@ -351,6 +351,6 @@ class StreamedReply(HttpReply):
             self.fail(f"{self._host} sent a damaged compressed body", error)
             return
         if self._unzip.unconsumed_tail:
-            self.fail(f"{self._host} sent a body that grows beyond all bounds", None)
+            self.fail(f"{self._host} sent a compressed body that expands beyond all limits", None)
         if plain:
             self._keep(plain)

@@ -1,4 +1,4 @@
-"""Which proxy a request goes through, if any.  Pure: the environment's values are handed in."""
+"""Proxy settings: which proxy a request goes through, if any.  Pure: the environment's values are handed in."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def target(url: str) -> UrlTarget:
     """Take a URL apart.
 
     Raises:
-        UsageError: it is no http or https URL.
+        UsageError: it is not an http or https URL.
     """
     try:
         # `urlsplit` raises for a bracket that is not closed, `port` for a number out of range.
@@ -41,7 +41,7 @@ def target(url: str) -> UrlTarget:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is not an address; it looks like https://host/path")
+        raise UsageError(f"{url!r} is not a valid address; it should look like https://host/path")
     path = parts.path or "/"
     if parts.query:
         path = f"{path}?{parts.query}"
@@ -139,7 +139,7 @@ def _proxy(address: str) -> ProxyServer:
         port = parts.port
     except ValueError:
         raise UsageError(
-            "the proxy's address makes no sense; HTTPS_PROXY looks like http://host:port"
+            "the proxy's address is not valid; HTTPS_PROXY looks like http://host:port"
         ) from None
     if parts.scheme != "http" or not parts.hostname:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes, wherever the bytes happen to be cut."""
+"""Parser for server-sent events, wherever the bytes happen to be cut."""
 
 from __future__ import annotations
 

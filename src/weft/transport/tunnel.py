@@ -1,4 +1,4 @@
-"""Asking a proxy for a tunnel (CONNECT), before TLS begins inside it."""
+"""CONNECT tunnels through a proxy, before TLS begins inside them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_ANSWER = 16 * 1024
 
 
 class ConnectTunnel(asyncio.Protocol):
-    """Speaks with the proxy until it consents; then another protocol takes the connection over."""
+    """Speaks with the proxy until the tunnel is open; then another protocol takes the connection over."""
 
     def __init__(self, proxy: ProxyServer) -> None:
         self._proxy = proxy
@@ -37,7 +37,7 @@ class ConnectTunnel(asyncio.Protocol):
             self._done.set_result(None)
 
     async def ask(self, where: UrlTarget) -> None:
-        """Ask for the way to `where`.
+        """Ask for a tunnel to `where`.
 
         Raises:
             ProviderUnavailable: the proxy refuses, or does not speak HTTP.
@@ -57,7 +57,7 @@ class ConnectTunnel(asyncio.Protocol):
         if not 200 <= int(words[1]) < 300:
             said = first.decode("latin-1")[:80]
             error = ProviderUnavailable(
-                f"the proxy {name} refused the way to {where.host}: {said}", status=int(words[1])
+                f"the proxy {name} refused to connect to {where.host}: {said}", status=int(words[1])
             )
             # A proxy that wants a password or forbids the host says so again the next time.
             error.retryable = int(words[1]) >= 500

