@@ -63,14 +63,14 @@ def _update(entry: Json, model: Any) -> list[str]:
 
 
 def _long(prices: list[Any]) -> list[float]:
-    """Where the first dearer step begins, and what it costs; nothing when there is none."""
-    steps = [getattr(price, "tiers", None) or [] for price in prices]
-    if not steps[0]:
+    """Where the first tier of long prompts begins, and its prices; nothing when there is none."""
+    tiers = [getattr(price, "tiers", None) or [] for price in prices]
+    if not tiers[0]:
         return []
-    dearer = [
-        step[0].price if step else _base(price) for step, price in zip(steps, prices, strict=True)
+    first = [
+        tier[0].price if tier else _base(price) for tier, price in zip(tiers, prices, strict=True)
     ]
-    return [int(steps[0][0].start), *_prices(dearer)]
+    return [int(tiers[0][0].start), *_prices(first)]
 
 
 def _base(price: Any) -> Any:

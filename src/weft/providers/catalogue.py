@@ -2,7 +2,7 @@
 
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
 that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
-known family only its abilities.  Where a price changes with the hour or the season, the dearer one
+known family only its abilities.  Where a price changes with the hour or the season, the higher one
 is listed.  Of a model that is not listed only those thinking levels are assumed that all models of
 its vendor take: one too many has every request refused.
 """
@@ -36,7 +36,7 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     price: tuple[float, ...] = ()
     """US dollars for a million tokens: input, output, and where there are such, read from and written to the cache."""
     long: tuple[float, ...] = ()
-    """From how many tokens on a request is dearer, and its prices then, in the same order."""
+    """From how many tokens on a request costs more, and its prices then, in the same order."""
     levels: tuple[ThinkingLevel, ...] = ()
     """The thinking levels that it takes, from the least on; `off` only if it can be switched off."""
     default: ThinkingLevel | None = None
@@ -102,9 +102,9 @@ class ModelCatalogue:
         entry, is_itself = self._find(provider, name)
         levels = self._levels(vendor, entry, is_itself=is_itself)
         # A relative's price would be a guess, and a guess would look like a bill.
-        price, dearer = (entry.price, entry.long) if is_itself else ((), ())
+        price, long = (entry.price, entry.long) if is_itself else ((), ())
         if vendor.is_free:
-            price, dearer = (0.0, 0.0, 0.0, 0.0), ()
+            price, long = (0.0, 0.0, 0.0, 0.0), ()
         known = dict(
             zip(
                 ("price_input", "price_output", "price_cache_read", "price_cache_write"),
@@ -122,8 +122,8 @@ class ModelCatalogue:
             default_level=entry.default if is_itself else None,
             sees_images=entry.sees,
             calls_tools=entry.tools,
-            long_prompt=int(dearer[0]) if dearer else None,
-            long_prices=dearer[1:],
+            long_prompt=int(long[0]) if long else None,
+            long_prices=long[1:],
             **known,
         )
 

@@ -382,7 +382,7 @@ def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:
 
 
 def _whole(part: Text) -> Text:
-    """The text; one whose rest is still in a blob says so, lest the model take the beginning for all of it."""
+    """The text; one whose rest is still in a blob says so, or the model would take the beginning for all of it."""
     if part.blob is None:
         return part
     return Text(text=f"{part.text}\n[the rest of this text is left out: it is not at hand]")

@@ -29,7 +29,7 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DoneStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step of an earlier plan that stays done when the rest is planned anew."""
+    """A step of an earlier plan that stays done when the rest is replanned."""
 
     step: dict[str, Any]
     detail: str = ""
@@ -47,7 +47,7 @@ class PlanState(msgspec.Struct, kw_only=True):
     steps: dict[int, StepState] = {}
     done: list[DoneStep] = []
     replans: int = 0
-    """How often the rest was planned anew since a step last passed."""
+    """How often the rest was replanned since a step last passed."""
 
     @property
     def is_waiting(self) -> bool:

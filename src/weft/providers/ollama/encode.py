@@ -14,7 +14,7 @@ Json: TypeAlias = dict[str, Any]
 
 def encode(request: ModelRequest, info: ModelInfo) -> Json:
     """The body of `POST /api/chat`."""
-    # The same in every request: Ollama loads the model anew when it changes.
+    # The same in every request: Ollama reloads the model when it changes.
     options: Json = {"num_ctx": info.context_window}
     if request.max_output_tokens:
         options["num_predict"] = request.max_output_tokens
