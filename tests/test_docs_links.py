@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import Counter
 from pathlib import Path
@@ -65,6 +66,30 @@ def test_every_document_that_is_named_in_code_marks_exists(document: Path) -> No
     named = re.findall(r"`((?:docs|changes)/[\w/.-]+\.md|[A-Z]+\.md)`", prose(document))
     known = {"CHANGELOG.md", "AGENTS.md", "CLAUDE.md", "SKILL.md"}  # of a release; of a project
     assert [name for name in named if name not in known and not (ROOT / name).exists()] == []
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module of ours, or something in one."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[cut:]:
+            found = getattr(found, attribute, None)
+        return found is not None
+    return False
+
+
+@pytest.mark.parametrize(
+    "document",
+    [each for each in DOCUMENTS if each.name != "renames.md"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_name_of_ours_that_a_document_gives_can_be_imported(document: Path) -> None:
+    named = set(re.findall(r"`(weft(?!\.db|\.log)(?:\.[a-zA-Z_]+)+)", prose(document)))
+    assert sorted(name for name in named if not resolves(name)) == []
 
 
 ARCHITECTURE = prose(ROOT / "ARCHITECTURE.md")
