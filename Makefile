@@ -1,7 +1,7 @@
-# One command for each thing a person wants; `make test` is the one that decides.
+# One command for each task; `make test` is the one that decides.
 #
 # On a bare Debian machine with nothing but make: `make test` as root installs what is missing, makes .venv and runs everything.
-# Without root it makes .venv and names the system packages that somebody has to install.
+# Without root it makes .venv and names the system packages that are missing.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -64,13 +64,13 @@ bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench
 
 .PHONY: run
-run: $(READY) $(LOCAL) ## Talk to Weft about this folder; PROMPT="…" asks one thing, DIR=… works elsewhere
+run: $(READY) $(LOCAL) ## Chat with Weft about this folder; PROMPT="…" asks one question, DIR=… works in another folder
 	@if [ -n "$$PROMPT" ]; then set -- -p -- "$$PROMPT"; \
 	elif [ -t 0 ] && [ -t 1 ]; then set --; \
 	else set -- -p "Say hello."; fi; \
 	$(BIN)/weft -C "$${DIR:-.}" "$$@"
 
-# The embedded model's engine, for those who have no key; a second stamp, because nobody else needs it.
+# The embedded model's engine, for users without a key; a second stamp, because no one else needs it.
 $(LOCAL): $(READY)
 	$(BIN)/python -m pip install --quiet --editable ".[local]"
 	touch $@
