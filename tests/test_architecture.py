@@ -8,7 +8,7 @@ import pytest
 
 from tests.source import SRC, imported_modules, our_imports, parsed, python_files
 
-ANYWHERE = {"errors", "ids", "clock", "faults", "thinking", "file_io"}
+ANYWHERE = {"errors", "ids", "clock", "faults", "thinking", "file_io", "data_tables"}
 """The root modules that everybody may import."""
 
 _PURE = "messages permissions redact events tree state decisions"

@@ -125,6 +125,13 @@ KEYS: dict[str, SettingKey] = {
         default=[],
         about="Files and folders with secrets that commands in the sandbox may read all the same, by path or by name.",
     ),
+    "environment.pass": SettingKey(
+        kind=list[str],
+        default=[],
+        about="Names of variables that commands get although they look like secrets.",
+        # A project could have the user's keys handed to the commands that its text asks for.
+        personal=True,
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

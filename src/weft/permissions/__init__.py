@@ -16,7 +16,7 @@ from weft.permissions.policy import (
     grant_pattern,
     with_hook,
 )
-from weft.permissions.protected import is_git_record, is_protected
+from weft.permissions.protected import is_changed_by_hand, is_git_record, is_protected
 from weft.permissions.rule_text import read_rule, split_rule, taken_away, why_unenforceable
 from weft.permissions.tool_names import (
     CLAUDE_NAMES,
@@ -38,6 +38,7 @@ __all__ = [
     "claude_tool_name",
     "decide",
     "grant_pattern",
+    "is_changed_by_hand",
     "is_git_record",
     "is_protected",
     "our_tool_name",

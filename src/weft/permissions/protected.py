@@ -8,57 +8,59 @@ one Unicode form, without the dots and spaces at the end that some drop.
 from __future__ import annotations
 
 import unicodedata
-from itertools import pairwise
+from collections.abc import Iterable
+from functools import cache
 
-_FOLDERS = frozenset(
-    {".git", ".hg", ".svn", ".weft", ".claude", ".vscode", ".idea", ".husky", ".devcontainer"}
-)
-_OURS = (".config", "weft")
-"""Where the user's own settings are, and which folders they trust."""
-_FILES = frozenset(
-    {
-        *(
-            # Start-up files: every new shell of the user runs them.
-            ".bashrc",
-            ".bash_profile",
-            ".bash_login",
-            ".bash_logout",
-            ".profile",
-            ".zshrc",
-            ".zshenv",
-            ".zprofile",
-            ".zlogin",
-        ),
-        *(
-            # Settings that name programs to run, or the servers that code and packages come from.
-            ".gitconfig",
-            ".gitmodules",
-            ".ripgreprc",
-            ".mcp.json",
-            ".envrc",
-            ".npmrc",
-            ".yarnrc",
-            ".yarnrc.yml",
-        ),
-        # Passwords; hooks of git; and modules that Python imports at every start once they are on its
-        # path.
-        *(".netrc", ".pypirc", ".pre-commit-config.yaml", "sitecustomize.py", "usercustomize.py"),
-    }
-)
+from weft.data_tables import read_table
+
+
+class ObeyedFiles:
+    """The rows of `obeyed_files.tsv`, arranged by the name that a path must hold."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._folders: dict[str, list[list[str]]] = {}
+        self._files: dict[str, list[list[str]]] = {}
+        self._endings: list[str] = []
+        for name in names:
+            parts = [_plain(part) for part in name.rstrip("/").split("/")]
+            if name.endswith("/"):
+                self._folders.setdefault(parts[0], []).append(parts)
+            elif name.startswith("*"):
+                self._endings.append(name[1:].casefold())
+            else:
+                self._files.setdefault(parts[-1], []).append(parts)
+
+    def hold(self, path: str) -> bool:
+        """True when the path (with forward slashes) is such a file, or lies in such a folder."""
+        names = [_plain(name) for name in path.replace("\\", "/").split("/")]
+        last = names[-1]
+        if any(names[-len(parts) :] == parts for parts in self._files.get(last, ())):
+            return True
+        if any(last.endswith(ending) for ending in self._endings):
+            return True
+        return any(
+            names[place : place + len(parts)] == parts
+            for place, name in enumerate(names)
+            for parts in self._folders.get(name, ())
+        )
+
+
+@cache
+def _obeyed(who: str = "") -> ObeyedFiles:
+    rows = read_table(__file__, "obeyed_files.tsv", 5)
+    return ObeyedFiles(name for name, restorer, *_ in rows if who in ("", restorer))
 
 
 def is_protected(path: str) -> bool:
-    """True when the path (with forward slashes) is such a file, or lies in such a folder."""
-    # On Linux a backslash is a letter like any other; to take it for a separator costs a question
-    # too many at worst.
-    names = [_plain(name) for name in path.replace("\\", "/").split("/")]
-    if names[-1] in _FILES or any(name in _FOLDERS for name in names):
-        return True
-    return _OURS in pairwise(names)
+    """True when programs obey the file at this path (with forward slashes): writing it asks."""
+    return _obeyed().hold(path)
 
 
-# Not `config`, `hooks` or `info`: settings name programs (pagers, filters, fsmonitor), hooks are
-# programs, and attributes switch filters on.
+def is_changed_by_hand(path: str) -> bool:
+    """True when not even a rewind writes it: a program runs what stands in it before the user sees it."""
+    return _obeyed("hand").hold(path)
+
+
 _RECORDS = frozenset(
     {
         *("objects", "refs", "logs", "index", "HEAD", "packed-refs", "shallow", "lfs", "rr-cache"),

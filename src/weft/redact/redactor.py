@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.redact.secret_shapes import GROUPS, KEY_BEGINS, key_end, mask_keys
+from weft.redact.secret_shapes import KEY_BEGINS, key_end, mask_keys, shape_groups
 
 MIN_KNOWN = 6
 """A known value shorter than this is left alone: masking it would tear words apart and hide little."""
@@ -16,7 +16,7 @@ def redact(text: str) -> str:
     """The text with everything that is shaped like a secret masked; masking twice changes nothing more."""
     if KEY_BEGINS in text:
         text = mask_keys(text)
-    for group in GROUPS:
+    for group in shape_groups():
         if group.gate(text):
             for shape in group.shapes:
                 text = shape.mask(text)

@@ -43,6 +43,7 @@ class SandboxFactory:
                 network=config.get("sandbox.network"),
                 unix_sockets=config.get("sandbox.unix_sockets"),
                 shown=tuple(config.get("sandbox.show")),
+                passed=tuple(config.get("environment.pass")),
             ),
         )
 

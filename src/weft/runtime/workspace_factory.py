@@ -40,7 +40,8 @@ class WorkspaceFactory:
         self._places = places
         self._added = tuple(added)
         self._has_own_runner = runner is not None
-        self.runner: Runner = runner or LocalRunner(environ)
+        passed = config.get("environment.pass")
+        self.runner: Runner = runner or LocalRunner(environ, passed=passed)
         self._workspaces: dict[str, Workspace] = {}
         self._hidden: list[Path] = []
         self._sandbox: SandboxFactory | None = None

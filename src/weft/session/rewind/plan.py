@@ -14,7 +14,7 @@ import msgspec
 
 from weft.events import AnyFact, FileChange, FileTouched, Rewound
 from weft.ids import BlobId
-from weft.permissions import is_protected
+from weft.permissions import is_changed_by_hand
 from weft.session.answers import RewindAction, RewindItem
 
 _KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
@@ -195,7 +195,7 @@ def _judged(
     present = NOTHING if now is None else now.side
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged", reason="it is so already")
-    if is_protected(path):
+    if is_changed_by_hand(path):
         return RewindItem(
             path=path,
             action="conflict",

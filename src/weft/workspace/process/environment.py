@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 
-_SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+from weft.data_tables import read_table
+
 _REPOINTING = re.compile(
     # Loaders, git's own switches (but not who the author is), and what shells and interpreters run by themselves.
     r"LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|SSL_).*|BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|CDPATH"
@@ -40,17 +42,56 @@ QUIET: Mapping[str, str] = {
 """What is set for every program, whatever the user's own environment says."""
 
 
+class VariableNames:
+    """Names of variables, some with `*`: compared without a pattern, whose compiling alone would
+    cost every start a millisecond.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._exact: set[str] = set()
+        self._holds: list[str] = []
+        self._parts: list[tuple[str, list[str], str]] = []
+        for name in names:
+            begin, *middle = name.split("*")
+            if not middle:
+                self._exact.add(name)
+            elif begin or middle[-1]:
+                self._parts.append((begin, middle[:-1], middle[-1]))
+            else:
+                self._holds += middle[:-1]
+
+    def hold(self, name: str) -> bool:
+        """True when the name is one of them, in capitals or not."""
+        name = name.upper()
+        if name in self._exact or any(part in name for part in self._holds):
+            return True
+        return any(
+            name.startswith(begin) and name.endswith(end) and all(part in name for part in middle)
+            for begin, middle, end in self._parts
+        )
+
+
+@cache
+def _names(kind: str = "") -> VariableNames:
+    """The names of `secret_names.tsv`: of one kind, or all of them."""
+    rows = read_table(__file__, "secret_names.tsv", 4)
+    return VariableNames(name for name, of_kind, *_ in rows if kind in ("", of_kind))
+
+
 def is_secret_name(name: str) -> bool:
-    """True when a variable of this name probably holds a secret."""
-    return _SECRET.search(name) is not None
+    """True when a variable of this name probably holds a secret, or leads to one."""
+    return _names().hold(name)
 
 
-def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for programs that a model starts."""
+def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
+    """The environment for programs that a model starts; `passed` names what the user lets through.
+
+    What re-points tools is never let through: it would run a program before the command does.
+    """
     kept = {
         name: value
         for name, value in environ.items()
-        if not is_secret_name(name) and not _REPOINTING.fullmatch(name)
+        if (name in passed or not is_secret_name(name)) and not _REPOINTING.fullmatch(name)
     }
     # A relative entry would find programs in the project itself.
     folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
@@ -62,5 +103,8 @@ def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that must never be shown: what `scrubbed` drops for its name."""
-    return tuple(value for name, value in environ.items() if value and is_secret_name(name))
+    """Values that must never be shown: of the variables that hold a secret, not of those that only
+    lead to one (a socket's path in every text would be masked).
+    """
+    holds_secret = _names("secret").hold
+    return tuple(value for name, value in environ.items() if value and holds_secret(name))

@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, suppress
 
 import anyio
@@ -50,9 +50,12 @@ _numbers = itertools.count(1)
 class LocalRunner(Runner):
     """Runs programs as they are, each in a session and group of its own, with a scrubbed environment."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, *, passed: Collection[str] = ()
+    ) -> None:
+        """`passed` names variables that commands get although they look like secrets."""
         environ = environ or {}
-        self._environ = scrubbed(environ)
+        self._environ = scrubbed(environ, passed)
         # As the system takes it: to encode half a hundred variables anew costs every command as much as a small system call.
         self._encoded = _encoded(self._environ)
         self._outer_mark = environ.get(orphans.MARK, "")

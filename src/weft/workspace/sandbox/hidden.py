@@ -8,28 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from weft.data_tables import read_table
 from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
-HOME_FOLDERS = (
-    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla"),
-    *(".thunderbird", ".config/gcloud", ".config/gh", ".config/op", ".config/weft"),
-    *(".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/rclone"),
-    *(".local/share/keyrings", ".local/share/weft", ".local/share/kwalletd", ".terraform.d"),
-)
-"""Below the home folder."""
-HOME_FILES = (
-    *(".netrc", ".git-credentials", ".config/git/credentials", ".pypirc", ".npmrc", ".pgpass"),
-    *(".my.cnf", ".vault-token", ".cargo/credentials", ".cargo/credentials.toml"),
-    *(".gem/credentials", ".bash_history", ".zsh_history", ".python_history", ".psql_history"),
-    *(
-        ".config/pip/pip.conf",
-        ".pip/pip.conf",
-        ".boto",
-        ".s3cfg",
-        ".claude.json",
-        ".codex/auth.json",
-    ),
-)
 _PATTERNS = ("example", "sample", "template", "dist", "defaults", "schema")
 """How a `.env.NAME` is called that holds no secret but shows what one looks like."""
 _DEPTH = 3
@@ -43,8 +24,9 @@ class HiddenPaths:
         self, home: str, *, folders: Iterable[str] = (), shown: Sequence[str] = ()
     ) -> None:
         self._shown = tuple(shown)
-        self._folders = [f"{home}/{name}" for name in HOME_FOLDERS]
-        self._files = [f"{home}/{name}" for name in HOME_FILES]
+        names = [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
+        self._folders = [f"{home}/{name.rstrip('/')}" for name in names if name.endswith("/")]
+        self._files = [f"{home}/{name}" for name in names if not name.endswith("/")]
         self._parents: list[str] = []
         self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
         self.add(folders)

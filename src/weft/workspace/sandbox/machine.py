@@ -70,6 +70,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Let commands make unix sockets, by which they reach every server outside whose socket they can see."""
     shown: tuple[str, ...] = ()
     """Files and folders that are not hidden, by path or by name."""
+    passed: tuple[str, ...] = ()
+    """Variables that commands get although they look like secrets."""
 
 
 class ProcessSandbox:
@@ -86,7 +88,7 @@ class ProcessSandbox:
         """`folder` is ours alone, on a disk that outlives the process; `hidden` names files and folders that commands must not see."""
         self.options = options or SandboxOptions()
         self._environ = environ
-        self._scrubbed = scrubbed(environ)
+        self._scrubbed = scrubbed(environ, self.options.passed)
         home = environ.get("HOME", "")
         self._home = os.path.realpath(home) if home else ""
         folder = os.path.realpath(folder)
