@@ -33,6 +33,8 @@ class CompactionUndone(FactBase, frozen=True, tag="compaction_undone"):
 class PrefixFrozen(FactBase, frozen=True, tag="prefix_frozen"):
     """A new epoch of the prompt's prefix began."""
 
+    # A blob under its hash: system prompt and tools are long, and sessions with the same ones share
+    # it.
     prefix: BlobId
     reason: str = ""
 

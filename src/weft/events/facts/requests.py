@@ -14,6 +14,7 @@ PermissionAction: TypeAlias = Literal["allow_once", "allow_turn", "allow_always"
 class PermissionRequest(FactBase, frozen=True, tag="permission_request"):
     """A tool call waits for permission."""
 
+    # Stays open over a restart, under the same id: any client may still answer it.
     request_id: RequestId
     call_uid: CallUid
     node: NodeId
@@ -21,6 +22,8 @@ class PermissionRequest(FactBase, frozen=True, tag="permission_request"):
     tool_path: str = ""
     preview: str = ""
     """Exactly what the user is shown: a command, a diff."""
+    # The file may change while the user reads: without this the answer would approve a change that
+    # was never shown.
     shown_hash: str = ""
     """Hash of what is shown; an answer counts for that and nothing else."""
     always_pattern: str = ""

@@ -18,6 +18,7 @@ class CallOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call_uid: CallUid | None = None
 
 
+# By reference: facts of the other log are never copied, so they keep its `session_id` and `seq`.
 class ForkPoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a fork shares another log: everything up to and including `seq`, cut at `node`."""
 
@@ -44,6 +45,7 @@ class SettingChanged(FactBase, frozen=True, tag="setting_changed"):
     """One setting has a new value: model, thinking, permission_mode, title, archived, budget, …"""
 
     name: str
+    # None takes the setting away, so it cannot be a value itself.
     value: Any = None
 
 

@@ -34,6 +34,7 @@ class NodeMarked(FactBase, frozen=True, tag="node_marked"):
     value: Any = None
 
 
+# The log only grows: a deletion is one more fact, and so is its undoing.
 class SubtreeDeleted(FactBase, frozen=True, tag="subtree_deleted"):
     """A node and all below it are hidden; can be undone."""
 
@@ -73,6 +74,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     before: BlobId | None = None
     """Content, or a link's target; None for a folder, and for what is too large to be stored."""
     after: BlobId | None = None
+    # With the bits of the file's type, so no file has the mode 0.
     mode_before: int = 0
     """Kind and permissions, as `lstat` has them."""
     mode_after: int = 0
@@ -90,6 +92,7 @@ class Rewound(FactBase, frozen=True, tag="rewound"):
     """What is to be restored; in a fact that settles, what turned out otherwise."""
     undoes: int = 0
     """`seq` of the rewind that this undoes."""
+    # The head alone would not tell: undoing a rewind has to find the line that was left.
     left: NodeId | None = None
     """Where the conversation stood before."""
     settles: int = 0

@@ -12,6 +12,9 @@ Delivery: TypeAlias = Literal["steering", "follow_up"]
 Effect: TypeAlias = Literal["pure", "checkable", "unknown"]
 """`pure` may run again; `checkable` can be found out from file hashes; `unknown` is never repeated
 silently."""
+# Stored words, here and in every other Literal of a fact: none may be renamed. An older program
+# takes a fact with a word that it does not know for damage, so a new one is a change that old
+# readers misread, and needs a new tag.
 FinishReason: TypeAlias = Literal[
     "stop",
     "submitted",
@@ -32,6 +35,7 @@ Purpose: TypeAlias = Literal["turn", "title", "compaction", "summary", "repair",
 # --- the queue -------------------------------------------------------------------------
 
 
+# A queued message is durable before the caller hears that it was accepted, as a prompt is.
 class InputQueued(FactBase, frozen=True, tag="input_queued"):
     """A message that came while a turn ran; it waits for its delivery."""
 
@@ -88,6 +92,8 @@ class TurnStarted(FactBase, frozen=True, tag="turn_started"):
     """True when it goes on from an interrupted or limited turn."""
 
 
+# Durable before the request leaves: a crash after it may have cost money, and recovery books an
+# estimate where no usage follows.
 class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
     """A request is about to be sent."""
 
@@ -115,6 +121,8 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     node: NodeId | None = None
 
 
+# Durable before the tool runs. Recovery relies on it: a call without this fact has had no effect
+# and may run, one with it and without a result is never repeated silently.
 class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
     """The intent record: this call is about to take effect."""
 
@@ -126,6 +134,8 @@ class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
     args: dict[str, Any] = {}
     effect: Effect = "unknown"
     attempt: int = 1
+    # If the files have the hashes from before, nothing happened; if they have those from after, all
+    # of it did; anything else stays unknown.
     pre_hashes: dict[str, str] = {}
     """Hash of each file before, "" where there was none; lets recovery find out what happened."""
     post_hashes: dict[str, str] = {}
