@@ -1,0 +1,179 @@
+"""`python -m scripts.walks`: write `docs/walks.md`, the files that four everyday calls go through.
+
+A walk lists the files of `weft` in the order in which their coroutines are first entered: the path
+that a call takes, without the plain functions that it uses on the way.  A return is an entry, from
+another folder, into a folder that the walk has been in before; each has its reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import anyio
+
+import weft
+from weft.cli.main import main
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+SOURCE = f"{os.path.dirname(weft.__file__)}{os.sep}"
+PAGE = Path(__file__).parent.parent / "docs" / "walks.md"
+ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+SETTLE_SECONDS = 0.5
+"""How long a walk waits before it starts, so that no turn is at work, and goes on after its answer:
+what a turn does behind it belongs to the walk."""
+
+WHY = {
+    "actors": "`actors/` is a library: the mailbox, the hub and the supervisor are used where they "
+    "are needed.",
+    "api": "A program calls the API once for each thing that it wants.",
+    "runtime": "`tools/`, `session/` and `agents/` know only a protocol; the runtime made the object "
+    "behind it, so the call comes back up.",
+    "session": "The loop knows only the protocol of its journal and its gate; the session, which "
+    "owns the log and the permissions, is behind it. A reader of events asks the log itself.",
+    "workspace": "A tool resolves its paths first and runs its program later.",
+    "config": "Settings and models are closed when the application is.",
+    "cli": "The command line hands over to its next part.",
+    "store": "The log is written at several moments of a call.",
+    "loop": "The turn that the session started goes on.",
+}
+"""The reason for a return, by the folder that is entered again."""
+
+
+class Entry(NamedTuple):
+    """The first entry into a file."""
+
+    file: str
+    function: str
+    caller: str
+    """The file that called; empty where the event loop resumed a task."""
+
+    @property
+    def folder(self) -> str:
+        """The folder, sub-folders included."""
+        return os.path.dirname(self.file)
+
+
+class Walk:
+    """Collects entries while it is the profiler of this thread."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._known: set[str] = set()
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        """What `sys.setprofile` calls."""
+        if event != "call" or not frame.f_code.co_flags & ASYNC:
+            return
+        file = _file_of(frame.f_code)
+        if not file or file in self._known:
+            return
+        self._known.add(file)
+        caller = frame.f_back
+        while caller is not None and not _file_of(caller.f_code):
+            caller = caller.f_back
+        origin = "" if caller is None else _file_of(caller.f_code)
+        self.entries.append(Entry(file, frame.f_code.co_name, origin))
+
+    def returns(self) -> list[Entry]:
+        """The entries from another folder into a folder that was entered before."""
+        found: list[Entry] = []
+        seen: set[str] = set()
+        for entry in self.entries:
+            is_from_elsewhere = entry.caller.split("/")[0] != entry.file.split("/")[0]
+            if entry.caller and is_from_elsewhere and entry.folder in seen:
+                found.append(entry)
+            seen.add(entry.folder)
+        return found
+
+
+def _file_of(code: CodeType) -> str:
+    name = code.co_filename
+    return name[len(SOURCE) :] if name.startswith(SOURCE) else ""
+
+
+@contextmanager
+def walking() -> Iterator[Walk]:
+    """Record the entries of this thread."""
+    walk = Walk()
+    sys.setprofile(walk)
+    try:
+        yield walk
+    finally:
+        sys.setprofile(None)
+
+
+async def _recorded(call: Callable[[], Coroutine[Any, Any, object]]) -> Walk:
+    await anyio.sleep(SETTLE_SECONDS)
+    with walking() as walk:
+        await call()
+        await anyio.sleep(SETTLE_SECONDS)
+    return walk
+
+
+async def session_walks(project: Path) -> dict[str, Walk]:
+    """`send_prompt`, a call of the shell, and a rewind, each in a session that has had a turn."""
+    (project / "a.txt").write_text("one\n")
+    write = CallTool(name="shell", args={"command": "echo two > a.txt"})
+    model = ScriptedModel(["warm", "hello", (write,), "done"])
+    async with weft.open(project, config={}) as app:
+        session = await app.sessions.start_session(model=model, auto_approve=True)
+        await session.send_message("warm up")
+        prompt = await _recorded(lambda: session.send_prompt("hello"))
+        shell = await _recorded(lambda: session.send_message("change a.txt"))
+        target = (await session.messages_with_ids())[0][0]
+        rewind = await _recorded(lambda: session.rewind(target))
+    return {
+        "`session.send_prompt(text)`": prompt,
+        "`session.send_message(text)`, with a call of the shell": shell,
+        "`session.rewind(message)`": rewind,
+    }
+
+
+def command_walk(project: Path) -> Walk:
+    """`weft -p hello`."""
+    script = project / "script.json"
+    script.write_text('{"answers": ["hello"]}')
+    with walking() as walk, redirect_stdout(TextIOWrapper(BytesIO())):
+        main(["-C", str(project), "-p", "hello", "-m", f"scripted:{script}"])
+    return walk
+
+
+def page(walks: dict[str, Walk]) -> str:
+    """The page's text."""
+    lines = ["# Walks", "", *(__doc__ or "").split("\n")[2:-1]]
+    lines += ["", "Written by `make walks`; do not edit.", ""]
+    for title, walk in walks.items():
+        returns = walk.returns()
+        lines += [f"## {title}", "", f"Files: {len(walk.entries)}; returns: {len(returns)}.", ""]
+        for number, entry in enumerate(walk.entries, 1):
+            mark = f" — back in `{entry.folder}/`" if entry in returns else ""
+            lines.append(f"{number}. `{entry.file}` {entry.function}{mark}")
+        rooms = sorted({entry.file.split("/")[0] for entry in returns})
+        lines += ["", *(f"- Back in `{room}/`: {WHY[room]}" for room in rooms), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def write_page() -> None:
+    """Walk, and write the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        os.environ.update(HOME=folder, WEFT_HOME=f"{folder}/h", XDG_CONFIG_HOME=f"{folder}/c")
+        for name in ("project", "other"):
+            (base / name).mkdir()
+        walks = anyio.run(session_walks, base / "project")
+        walks["`weft -p hello`"] = command_walk(base / "other")
+    PAGE.write_text(page(walks), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
