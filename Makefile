@@ -59,6 +59,10 @@ suite: $(READY) ## The tests alone
 prove: $(READY) ## Run the long proofs whole; one JSON line a claim (CLAIMS="kill9 races" for some)
 	$(BIN)/python -m tests.prove $(CLAIMS)
 
+.PHONY: walks
+walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go through
+	$(BIN)/python -m scripts.walks
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench
