@@ -97,7 +97,7 @@ class ArchitectRun(SessionWork):
     ) -> None:
         """`environment` is the planner's: its model, its tools, and `submit` for the plan.  `checks` is
         what the checks of steps pass, with the session's shell if it has one."""
-        self._env = msgspec.structs.replace(environment, handed_in=self._proposed)
+        self._env = msgspec.structs.replace(environment, submitted=self._proposed)
         self._home = home
         self._editor = editor
         self._checks = checks
@@ -173,7 +173,7 @@ class ArchitectRun(SessionWork):
 
     def _proposed(self, state: SessionState, value: Any) -> Sequence[Fact]:
         """The facts of a plan that was handed in, and the word on it where nobody has to be asked."""
-        plan_id = new_id("pln", self._env.clock.now())
+        plan_id = new_id("pln", self._env.models.clock.now())
         proposed = ArchitectPlan(plan_id=plan_id, plan=value, turn_id=self.turn_id)
         word = self._word(value)
         if word is None:
@@ -233,7 +233,7 @@ class ArchitectRun(SessionWork):
         if child is not None and about is not None and about.reason != "aborted":
             return child
         if child is None:
-            child = new_session_id(self._env.clock.now())
+            child = new_session_id(self._env.models.clock.now())
         started = ChildStarted(
             child=child,
             node=tip_after(self._state, ()),
@@ -399,12 +399,12 @@ class ArchitectRun(SessionWork):
         parent = tip_after(self._state, ())
         return NewMessage(
             node=Node(
-                id=new_node_id(self._env.clock.now()),
+                id=new_node_id(self._env.models.clock.now()),
                 role=role,
                 parts=(Text(text=text),),
                 parent=parent,
                 parent_revision=revision_of(self._state, parent),
-                model=self._env.model_name if role == "assistant" else "",
+                model=self._env.models.model_name if role == "assistant" else "",
                 metadata=metadata,
             )
         )

@@ -1,7 +1,11 @@
-"""One turn: ask the model, get leave, run tools, again.
+"""One turn: ask the model, get permission, run tools, again.
 
-Split by step: `asking` asks (`request` is one call with its retries), `batch` gets leave and runs, `spending` counts and limits,
-`handing_in` takes a structured result, `turn` joins them, `recovery` settles what a dead process left open.  Writes only through the `TurnJournal` it is handed; knows no store and no actor.
+Split into parts that a driver of another kind can use alone: `turn_line` is what has been said,
+`model_call` asks (`model_request` is one call with its retries), `usage` counts and limits,
+`tool_calls` gets permission and runs (`tool_rounds` watches over it), `structured_output` judges a
+result that is handed in, and `turn_end` ends the turn.  `turn` joins them; `recovery` settles what a
+dead process left open.  Each part is handed only what it needs (`ModelEnvironment`,
+`ToolCallEnvironment`), writes only through a journal, and knows no store and no actor.
 """
 
 from weft.context import LineEntry, as_message, pin_block, pinned
@@ -11,6 +15,7 @@ from weft.loop.base import (
     CallJournal,
     Commit,
     ContextLine,
+    ModelEnvironment,
     PermissionGate,
     SessionWork,
     SharedBudget,
@@ -62,6 +67,7 @@ __all__ = [
     "HookRuling",
     "LineEntry",
     "ModelAnswer",
+    "ModelEnvironment",
     "More",
     "PartialDraft",
     "PendingFacts",

@@ -194,12 +194,10 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What commands changed that were cancelled before they could report it; given out once."""
 
 
-class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a turn works with."""
+class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a model call works with, be it for an answer or for a summary."""
 
     journal: TurnJournal
-    calls: ToolCallEnvironment
-    """What the tool calls of the model's answers pass."""
     model: Model
     model_name: str
     """`provider:model`, as the log has it."""
@@ -208,15 +206,27 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[None]]
     limits: TurnLimits = TurnLimits()
     thinking: ThinkingLevel = "default"
+    shared_budget: SharedBudget | None = None
+    hooks: TurnHooks | None = None
+    """The user's own programs that have a say in compaction; None where there are none."""
+
+
+class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parts of a turn work with."""
+
+    models: ModelEnvironment
+    calls: ToolCallEnvironment
+    """What the tool calls of the model's answers pass."""
     submit: SubmitTool | None = None
-    """Where a structured result is wanted: the tool (one of `tools`) that takes it and ends the turn."""
-    purse: SharedBudget | None = None
+    """For a structured result: the tool (one of `calls.tools`) that takes it and ends the turn."""
     renewed: Callable[[TurnEnvironment], TurnEnvironment] = lambda environment: environment
     """The same environment if model, thinking and limits are still what the settings say, else one with those that they say now.
 
     Raises `WeftError` when there is no such model any more, or no key for it.
     """
-    handed_in: Callable[[SessionState, Any], Sequence[Fact]] | None = None
-    """Where a result that is handed in is not the end of the turn: the facts that stand in the place of the end."""
-    hooks: TurnHooks | None = None
-    """The person's own programs that have a say; None where there are none."""
+    submitted: Callable[[SessionState, Any], Sequence[Fact]] | None = None
+    """Where a structured result is not the end of the turn: the facts that stand in the place of the end."""
+
+    @property
+    def journal(self) -> TurnJournal:
+        return self.models.journal

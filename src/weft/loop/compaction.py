@@ -32,7 +32,7 @@ from weft.events import Compacted, ErrorRaised, Fact, ModelCallStarted, UsageRec
 from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId, new_id, new_node_id
 from weft.loop.answer import ModelAnswer
-from weft.loop.base import Commit, ContextLine, TurnEnvironment
+from weft.loop.base import Commit, ContextLine, ModelEnvironment
 from weft.loop.budget import refusal
 from weft.loop.hooks import Trigger, TurnHooks
 from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
@@ -100,7 +100,7 @@ def _least_gain(space: int) -> int:
     return max(LEAST_GAIN, int(space * LEAST_GAIN_SHARE))
 
 
-def window_left(environment: TurnEnvironment) -> int:
+def window_left(environment: ModelEnvironment) -> int:
     """What the prefix leaves of the model's window for the conversation."""
     prefix = estimate_text(len(environment.prefix.data))
     return max(1, environment.model.info.context_window - prefix)
@@ -121,7 +121,7 @@ class NotSummarised(Exception):
 
 
 async def summarise(
-    environment: TurnEnvironment,
+    environment: ModelEnvironment,
     wanted: CompactionPlan,
     focus: str,
     turn_id: TurnId | None,
@@ -166,7 +166,7 @@ async def summarise(
 
 
 async def _ask(
-    environment: TurnEnvironment,
+    environment: ModelEnvironment,
     told: str,
     focus: str,
     turn_id: TurnId | None,
@@ -207,7 +207,7 @@ async def _shown(hooks: TurnHooks | None, trigger: Trigger, compacted: Compacted
 
 
 def _used(
-    environment: TurnEnvironment, answer: ModelAnswer, started: ModelCallStarted
+    environment: ModelEnvironment, answer: ModelAnswer, started: ModelCallStarted
 ) -> UsageRecorded:
     usage = answer.usage or Usage(
         input_tokens=started.input_tokens, output_tokens=estimate_text(len(_said(answer)))
@@ -228,7 +228,7 @@ def _said(answer: ModelAnswer) -> str:
     return "".join(part.text for part in answer.parts if isinstance(part, Text))
 
 
-def _model_request(environment: TurnEnvironment, told: str, focus: str) -> ModelRequest:
+def _model_request(environment: ModelEnvironment, told: str, focus: str) -> ModelRequest:
     asked = "Write the handover of this conversation."
     if focus:
         asked += f" Pay special attention to: {focus}"
@@ -250,7 +250,7 @@ def _model_request(environment: TurnEnvironment, told: str, focus: str) -> Model
 class CompactionWork:
     """A compaction that a person asked for; runs where a turn would."""
 
-    def __init__(self, environment: TurnEnvironment, focus: str) -> None:
+    def __init__(self, environment: ModelEnvironment, focus: str) -> None:
         self._env = environment
         self._focus = focus
         self._notebook = PendingFacts(environment.journal)
@@ -304,7 +304,7 @@ class CompactionWork:
         is_priced = self._env.model.info.cost(Usage()) is not None
         total = self._env.journal.state.ledger.total
         why = refusal(self._env.limits, total, model=self._env.model_name, is_priced=is_priced)
-        purse = self._env.purse
-        if why is not None or purse is None or not purse.is_limited:
+        budget = self._env.shared_budget
+        if why is not None or budget is None or not budget.is_limited:
             return why
-        return purse.refuses(self.turn_id, NOTHING_USED, is_priced=is_priced)
+        return budget.refuses(self.turn_id, NOTHING_USED, is_priced=is_priced)

@@ -6,19 +6,12 @@ What cannot be had ends the turn here; what was said by then is kept, and what w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from weft.context import (
-    ComposedMessages,
-    ContextTarget,
-    LineEntry,
-    MessageComposer,
-    PromptPrefix,
-    is_full,
-)
+from weft.context import ComposedMessages, PromptPrefix, is_full
 from weft.errors import AuthFailed, ContextTooLong, ProviderError, WeftError
 from weft.events import (
     ContextUsage,
@@ -31,12 +24,13 @@ from weft.events import (
 from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
-from weft.loop.base import TurnEnvironment
+from weft.loop.base import ModelEnvironment
 from weft.loop.compaction import Need, NotSummarised, agreed, plan, summarise, window_left
 from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
+from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
+from weft.loop.turn_line import TurnLine
 from weft.loop.usage import UsageTracker
-from weft.messages import NOTHING_USED
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 
@@ -44,65 +38,88 @@ _CALL = FailPointPair("loop.call")
 _COMPACT = FailPointPair("loop.make_room")
 
 
-class ModelCaller(UsageTracker):
-    """One model call after the other."""
+class TurnStop(msgspec.Struct, frozen=True):
+    """Why a turn has to end without an answer."""
 
-    def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
-        super().__init__(environment, turn_id)
+    reason: FinishReason
+    detail: str
+
+
+class ModelCaller:
+    """The model calls of a turn, one after the other."""
+
+    def __init__(
+        self,
+        turn_id: TurnId,
+        environment: ModelEnvironment,
+        notebook: PendingFacts,
+        line: TurnLine,
+        renew: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`renew` calls `use` with what the settings say now, and raises `WeftError` where they name
+        no model that can be had."""
+        self._turn_id = turn_id
+        self.environment = environment
+        """What the next call uses."""
+        self._notebook = notebook
+        self._line = line
+        self._renew = renew
+        self.usage = UsageTracker(turn_id, lambda: self.environment, notebook, line)
+        self.retries = 0
+        """Calls that were made again."""
         self._request: ModelCallAttempts | None = None
         self._in_flight: NodeId | None = None
         self._compacted_for_overflow = False
         self._may_not_compact = False
         self._could_not_compact = False
         self._scratch: dict[int, Any] = {}
-        self._tools_told: tuple[PromptPrefix, tuple[ToolSpec, ...]] | None = None
+        self._specs_of: tuple[PromptPrefix, tuple[ToolSpec, ...]] | None = None
 
-    def _renew(self) -> None:
-        """Go on with the model, thinking and limits that the settings name now.
+    @property
+    def _env(self) -> ModelEnvironment:
+        return self.environment
 
-        What the line holds is rendered anew for another model: what only the one before may read again is left out.
-        """
-        before = self._env
-        self._env = before.renewed(before)
-        if self._env.model_name != before.model_name:
-            info = self._env.model.info
-            self._composer = MessageComposer(ContextTarget(info.provider, info.name))
-            self._could_not_compact = False
-            if self._env.prefix.id != before.prefix.id:
-                prefix = self._env.prefix
-                frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
-                self._notebook.note(frozen, blobs={prefix.id: prefix.data})
+    def use(self, environment: ModelEnvironment) -> None:
+        """Go on with another model, thinking level or limits."""
+        before, self.environment = self.environment, environment
+        if environment.model_name == before.model_name:
+            return
+        self._line.render_for(environment.model.info)
+        self._could_not_compact = False
+        if environment.prefix.id != before.prefix.id:
+            prefix = environment.prefix
+            frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
+            self._notebook.note(frozen, blobs={prefix.id: prefix.data})
 
     def _renew_if_possible(self) -> None:
-        """The same, where the next round of the loop will say what is wrong."""
+        """Take the settings of now; where that fails, the next round of the turn says what is wrong."""
         with contextlib.suppress(WeftError):
             self._renew()
 
-    async def _ask_model(self) -> ModelAnswer | None:
-        """The model's answer, noted and in the line; None when the turn has ended instead."""
+    async def ask(self) -> ModelAnswer | TurnStop:
+        """The model's answer, noted and in the line; or why the turn has to end instead."""
         await self._make_room()
         node = await self._open_call()
         self._env.journal.status("thinking")
-        composed = self._compose()
+        composed = self._line.compose()
         request = self._request = ModelCallAttempts(self._env, node)
         self._in_flight = node
         try:
             answer = await request.answer(self._model_request(composed))
         except BrokenAnswer as broken:
-            self._expected = NOTHING_USED
-            self._retries += broken.retries
-            self._note_discarded(node, request, composed)
+            self.usage.call_is_over()
+            self.retries += broken.retries
+            self.usage.note_discarded(node, request, composed)
             if await self._made_room_after(broken):
-                return await self._ask_model()
-            await self._give_up(node, broken.error, request, composed)
-            return None
-        self._expected = NOTHING_USED
+                return await self.ask()
+            return self._give_up(node, broken.error, request, composed)
+        self.usage.call_is_over()
         self._compacted_for_overflow = False
-        self._retries += request.retries
+        self.retries += request.retries
         self._request = self._in_flight = None
-        self._note_discarded(node, request, composed)
+        self.usage.note_discarded(node, request, composed)
         if not answer.parts:
-            self._note_usage(node, answer, composed)
+            self.usage.note_usage(node, answer, composed)
             return answer
         self._note_answer(node, answer, composed)
         return answer
@@ -114,7 +131,7 @@ class ModelCaller(UsageTracker):
 
         It is not tried again before each call of the turn: then only where the vendor says that a request does not fit.
         """
-        used, output = self._compose().tokens, self._env.model.info.max_output_tokens
+        used, output = self._line.compose().tokens, self._env.model.info.max_output_tokens
         if not self._could_not_compact and is_full(used, window_left(self._env), output):
             await self._compact("full")
 
@@ -128,9 +145,8 @@ class ModelCaller(UsageTracker):
 
     async def _compact(self, need: Need) -> bool:
         """Replace the older part of the line by a summary; False when that could not be done or gains nothing."""
-        line = msgspec.structs.replace(self._context, entries=tuple(self._line))
         output = self._env.model.info.max_output_tokens
-        wanted = plan(line, window_left(self._env), output, need)
+        wanted = plan(self._line.context, window_left(self._env), output, need)
         if wanted is None or self._may_not_compact:
             return False
         self._env.journal.status("thinking")
@@ -146,7 +162,7 @@ class ModelCaller(UsageTracker):
                 self._env,
                 wanted,
                 "",
-                self.turn_id,
+                self._turn_id,
                 trigger="auto",
                 note=self._notebook.note,
                 begin=lambda: self._notebook.commit(_COMPACT),
@@ -156,9 +172,9 @@ class ModelCaller(UsageTracker):
             self._notebook.note(ErrorRaised(message=str(failure), where="compaction"))
             return False
         self._notebook.note(*facts)
-        self._warn_of_budget()
+        self.usage.warn_of_budget()
         await self._notebook.commit(_COMPACT)
-        await self._load_line()
+        await self._line.load()
         return True
 
     # -- the call
@@ -167,7 +183,7 @@ class ModelCaller(UsageTracker):
         """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
         state = self._env.journal.state
         turn = state.turn.open
-        open_call = turn.call if turn is not None and turn.turn_id == self.turn_id else None
+        open_call = turn.call if turn is not None and turn.turn_id == self._turn_id else None
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
         if open_call is not None and not is_steered:
             self._renew_if_possible()
@@ -175,19 +191,19 @@ class ModelCaller(UsageTracker):
                 return open_call.node
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            # Here, and not before: whoever has set another model by now has set it for this call.
+            # Here, and not before: a model that the user has set by now is meant for this call.
             self._renew_if_possible()
             now = self._env.clock.now()
-            started = call_started(self.turn_id, self._env.model_name, self._env.prefix.id, now)
+            started = call_started(self._turn_id, self._env.model_name, self._env.prefix.id, now)
             return [*promote(state, noted, now), started]
 
         stored = await self._notebook.commit(_CALL, more, drop_draft=True)
-        await self._take_into_line(stored)
+        await self._line.take_promoted(stored)
         return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
 
     def _model_request(self, composed: ComposedMessages) -> ModelRequest:
         prefix = self._env.prefix
-        used = self._input_tokens(composed)
+        used = self.usage.input_tokens(composed)
         self._env.journal.signal(
             ContextUsage(used=used, window=self._env.model.info.context_window)
         )
@@ -204,24 +220,24 @@ class ModelCaller(UsageTracker):
     def _specs(self) -> tuple[ToolSpec, ...]:
         """The tools as providers are told of them: the same object for every call, so that they encode it once."""
         prefix = self._env.prefix.prefix
-        if self._tools_told is None or self._tools_told[0] is not prefix:
+        if self._specs_of is None or self._specs_of[0] is not prefix:
             specs = tuple(
                 ToolSpec(name=tool.name, description=tool.description, schema=tool.schema)
                 for tool in prefix.tools
             )
-            self._tools_told = (prefix, specs)
-        return self._tools_told[1]
+            self._specs_of = (prefix, specs)
+        return self._specs_of[1]
 
     # -- the answer
 
     def _note_answer(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
-        usage, _ = self._cost(answer, composed)
+        usage, _ = self.usage.cost(answer, composed)
         added = answer_node(
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
         self._notebook.note(added)
-        self._add_to_line(LineEntry(node=added.node, results={}))
-        self._note_usage(node, answer, composed)
+        self._line.add(added.node)
+        self.usage.note_usage(node, answer, composed)
 
     def _note_partial(
         self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages
@@ -231,16 +247,25 @@ class ModelCaller(UsageTracker):
         if partial.parts:
             self._note_answer(node, partial, composed)
         elif request.is_billed:
-            self._note_usage(node, partial, composed)
+            self.usage.note_usage(node, partial, composed)
 
-    async def _give_up(
+    def note_in_flight(self) -> None:
+        """Keep what has come of a call that was cancelled, and count what it used."""
+        request, node = self._request, self._in_flight
+        self._request = self._in_flight = None
+        if request is not None and node is not None:
+            composed = self._line.compose()
+            self.usage.note_discarded(node, request, composed)
+            self._note_partial(node, request, composed)
+
+    def _give_up(
         self,
         node: NodeId,
         error: ProviderError,
         request: ModelCallAttempts,
         composed: ComposedMessages,
-    ) -> None:
-        """The model cannot be reached: keep what it said so far, and end the turn."""
+    ) -> TurnStop:
+        """The model cannot be reached: keep what it said so far, and say how the turn ends."""
         self._request = self._in_flight = None
         self._note_partial(node, request, composed)
         reason: FinishReason = "provider_error"
@@ -248,4 +273,4 @@ class ModelCaller(UsageTracker):
             reason = "auth_error"
         elif isinstance(error, ContextTooLong):
             reason = "context_overflow"
-        await self._finish(reason, str(error))
+        return TurnStop(reason, str(error))

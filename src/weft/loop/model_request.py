@@ -10,7 +10,7 @@ from weft.errors import ProviderError, ProviderUnavailable
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, ToolArgsDelta
 from weft.ids import NodeId
 from weft.loop.answer import AnswerBuilder, ModelAnswer
-from weft.loop.base import TurnEnvironment, TurnLimits
+from weft.loop.base import ModelEnvironment, TurnLimits
 from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
 
 DRAFT_SECONDS: Final = 0.25
@@ -36,7 +36,7 @@ class ModelCallAttempts:
     """One model call with its retries.  `builder` holds what has arrived, also after a cancel."""
 
     def __init__(
-        self, environment: TurnEnvironment, node: NodeId, *, is_quiet: bool = False
+        self, environment: ModelEnvironment, node: NodeId, *, is_quiet: bool = False
     ) -> None:
         self._env = environment
         self._node = node
@@ -151,7 +151,7 @@ def wait_before_retry(
 class _Draft:
     """Text in flight, handed to the store a few times a second."""
 
-    def __init__(self, environment: TurnEnvironment, node: NodeId) -> None:
+    def __init__(self, environment: ModelEnvironment, node: NodeId) -> None:
         self._env = environment
         self._node = node
         self._chunks: list[tuple[Literal["text", "thinking"], str]] = []

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from weft.events import Fact
+from weft.events import Fact, SystemNote
 from weft.faults import FailPointPair
 from weft.ids import BlobId
 from weft.loop.base import CallJournal, Commit
+from weft.loop.turn_facts import tip_after
 from weft.state import SessionState
 
 More: TypeAlias = Callable[[SessionState, Sequence[Fact]], Sequence[Fact]]
@@ -36,6 +37,11 @@ class PendingFacts:
         """Let these facts go along with the next commit."""
         self._facts += facts
         self._blobs.update(blobs or {})
+
+    def nudge(self, text: str) -> None:
+        """Note something that the model reads behind the last node, with its next request."""
+        node = tip_after(self._journal.state, self._facts)
+        self.note(SystemNote(text=text, to_model=True, node=node))
 
     async def commit(
         self,

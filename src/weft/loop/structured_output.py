@@ -1,56 +1,69 @@
-"""Handing in: a turn that is to bring a structured result ends with one that fits, or after too many that do not."""
+"""The structured result of a turn: what was handed in, whether it fits, and when no further try is allowed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from weft.errors import BadArguments
-from weft.ids import TurnId
+from weft.ids import CallUid
 from weft.loop.answer import ModelAnswer
-from weft.loop.base import TurnEnvironment
-from weft.loop.turn_state import TurnState
-from weft.messages import Node, Text
+from weft.messages import Node, Text, ToolResult
 from weft.tools import SubmitTool
 
 
-class StructuredOutput(TurnState):
-    """The result of a turn, where one is wanted."""
+class OutputVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be said to a result that was handed in."""
 
-    def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
-        super().__init__(environment, turn_id)
+    fits: bool
+    value: Any = None
+    """The result, where it fits."""
+    problem: str = ""
+    """Why it does not fit."""
+    is_last: bool = False
+    """Of one that does not fit: there is no further try."""
+
+
+class StructuredOutput:
+    """Judges the results that a model hands in during one turn."""
+
+    def __init__(self) -> None:
         self._misfits = 0
 
-    async def _was_handed_in(self, node: Node) -> bool:
-        """End the turn if one of these calls handed in a result that fits, or too many did not."""
-        submit = self._env.submit
-        if submit is None:
-            return False
-        results = next(entry.results for entry in self._line if entry.node.id == node.id)
+    def of_calls(
+        self,
+        submit: SubmitTool,
+        node: Node,
+        results: Mapping[CallUid, ToolResult],
+        *,
+        repairs: int,
+    ) -> OutputVerdict | None:
+        """The verdict on the calls of an answer; None when none of them decides anything.
+
+        A result that does not fit has been answered by the tool already, and only counts here.
+        """
         for call in node.calls:
             result = results.get(call.call_uid)
             if call.name != submit.name or result is None:
                 continue
             if not result.is_error:
-                value = submit.value(call.args)
-                return await self._finish_unless_steered("submitted", deliverable=value)
-            if await self._does_not_fit(result.text):
-                return True
-        return False
+                return OutputVerdict(fits=True, value=submit.value(call.args))
+            verdict = self._misfit(result.text, repairs)
+            if verdict.is_last:
+                return verdict
+        return None
 
-    async def _is_handed_in_as_text(self, answer: ModelAnswer, submit: SubmitTool) -> bool:
-        """A plain answer that is the result counts; another one is told to call the tool."""
+    def of_text(self, submit: SubmitTool, answer: ModelAnswer, *, repairs: int) -> OutputVerdict:
+        """The verdict on a plain answer: models that ignore the tool often write the result as text."""
         text = "".join(part.text for part in answer.parts if isinstance(part, Text))
         try:
-            value = submit.read(text)
+            return OutputVerdict(fits=True, value=submit.read(text))
         except BadArguments as problem:
-            if await self._does_not_fit(str(problem), is_final=answer.stop == "refusal"):
-                return True
-            self._nudge(str(problem))
-            return False
-        return await self._finish_unless_steered("submitted", answer.detail, value)
+            # A model that refuses will refuse again: asking it would only cost money.
+            return self._misfit(str(problem), 0 if answer.stop == "refusal" else repairs)
 
-    async def _does_not_fit(self, problem: str, *, is_final: bool = False) -> bool:
-        """Count a result that does not fit; True when it was the last try, and the turn is over."""
+    def _misfit(self, problem: str, repairs: int) -> OutputVerdict:
         self._misfits += 1
-        if self._misfits <= self._env.limits.repairs and not is_final:
-            return False
-        await self._finish("schema_failed", problem)
-        return True
+        return OutputVerdict(fits=False, problem=problem, is_last=self._misfits > repairs)

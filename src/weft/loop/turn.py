@@ -1,19 +1,20 @@
-"""One turn: ask the model, get leave, run tools, again, until it answers without calls.
+"""One turn: ask the model, get permission, run tools, again, until it answers without calls.
 
 The turn has no memory that matters: where it stands is in the log.  An open model call is made again, calls without a result are run
-or settled, and otherwise the model is asked.  So a turn that starts fresh, goes on after a crash, or is continued by a person
+or settled, and otherwise the model is asked.  So a turn that starts fresh, goes on after a crash, or is continued by the user
 enters the same loop at the place that the state names.
 
-Each step ends in one append.  The answer waits in the notebook until an intent, a request for leave, the next model call or the end of
+Each step ends in one append.  The answer waits in the notebook until an intent, a request for permission, the next model call or the end of
 the turn takes it along; so a round with pure tools costs one append, and one with an effect two.
 
-Here the steps are joined: `asking` asks the model, `spending` counts and limits, `batch` gets leave and runs, `handing_in` takes a
-structured result, `progress` notices circles, and `standing` is the place that all of them share, with its end.
+Here the parts are joined (`weft.loop` lists them).  They share two things: the notebook of pending
+facts, whose order is the order in the log, and the line, which runs ahead of the log by what is noted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 
@@ -23,14 +24,15 @@ from weft.faults import FailPointPair
 from weft.ids import BlobId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import Commit, TurnEnvironment
-from weft.loop.loop_detection import ProgressWatch
-from weft.loop.model_call import ModelCaller
-from weft.loop.structured_output import StructuredOutput
-from weft.loop.tool_calls import ToolCallBatch
+from weft.loop.model_call import ModelCaller, TurnStop
+from weft.loop.pending_facts import PendingFacts
+from weft.loop.structured_output import OutputVerdict, StructuredOutput
 from weft.loop.tool_results import touched_facts
+from weft.loop.tool_rounds import ToolRounds
+from weft.loop.turn_end import TurnEnding, answers_given
 from weft.loop.turn_facts import answer_at_tip, settle_open_calls
-from weft.loop.turn_state import answers_given
-from weft.messages import Node, ToolCall
+from weft.loop.turn_line import TurnLine
+from weft.messages import Node
 from weft.state import SessionState
 
 _ABORT = FailPointPair("loop.abort")
@@ -38,22 +40,35 @@ _ABORT = FailPointPair("loop.abort")
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
 )
-NO_PROGRESS = (
-    "You have made the same calls with the same results several times. "
-    "Do something else, or say what keeps you from going on."
-)
 
 
-class Turn(ModelCaller, StructuredOutput):
-    """A turn on its way."""
+class Turn:
+    """A turn on its way.
+
+    It joins parts that a driver of another kind can use alone: the line, the model calls with their
+    usage, the rounds of tool calls, the structured output and the end.
+    """
 
     def __init__(self, environment: TurnEnvironment, turn_id: TurnId) -> None:
-        super().__init__(environment, turn_id)
+        self._env = environment
+        self.turn_id = turn_id
         self.scope = anyio.CancelScope()
         """Cancelling it aborts the turn."""
         self.abort_reason = ""
-        self._mistakes = 0
-        self._watch = ProgressWatch(environment.limits.repeats)
+        models = environment.models
+        self._notebook = PendingFacts(models.journal)
+        self._line = TurnLine(models.journal, models.model.info)
+        self._model = ModelCaller(turn_id, models, self._notebook, self._line, self._renew)
+        self._calls = ToolRounds(self._notebook, self._line, models.limits.repeats)
+        self._output = StructuredOutput()
+        self._end = TurnEnding(
+            turn_id,
+            lambda: self._model.environment,
+            self._notebook,
+            self._line,
+            retries=lambda: self._model.retries,
+            submitted=environment.submitted,
+        )
 
     async def run(self) -> None:
         """Work until the turn is finished; the end is always a `TurnFinished` in the log.
@@ -66,91 +81,118 @@ class Turn(ModelCaller, StructuredOutput):
             if self.scope.cancelled_caught:
                 await self._abort()
         finally:
-            if self._env.purse is not None:
-                self._env.purse.release(self.turn_id)
+            self._model.usage.release()
 
     # -- the loop
 
     async def _work(self) -> None:
-        await self._load_line()
+        await self._line.load()
         if await self._settle_last_answer():
             return
         while True:
-            try:
-                self._renew()
-            except WeftError as error:
-                is_refused = isinstance(error, AuthFailed)
-                await self._finish("auth_error" if is_refused else "provider_error", str(error))
+            if (stop := self._stop_before_call()) is not None:
+                await self._end.finish(stop.reason, stop.detail)
                 return
-            if (stop := self._limit_reached()) is not None:
-                await self._finish(*stop)
-                return
-            answer = await self._ask_model()
-            if answer is None:
+            answer = await self._model.ask()
+            if isinstance(answer, TurnStop):
+                await self._end.finish(answer.reason, answer.detail)
                 return
             if answer.calls:
-                node = self._line[-1].node
-                await self._run_calls(node)
-                if await self._was_handed_in(node):
+                node = self._line.last
+                await self._calls.run(self._env.calls, node, node.calls)
+                if await self._was_submitted(node):
                     return
             elif await self._is_done(answer):
                 return
+
+    def _renew(self) -> None:
+        """Go on with the model, thinking and limits that the settings name now."""
+        self._env = self._env.renewed(self._env)
+        self._model.use(self._env.models)
 
     async def _settle_last_answer(self) -> bool:
         """Run what the last answer asked for and what has no result yet; there is such only after an interruption.
 
         True when that was the end of the turn.
         """
-        node = answer_at_tip(self._env.journal.state)
-        if node is None:
+        state = self._env.journal.state
+        node = answer_at_tip(state)
+        entry = self._line.find(node) if node is not None else None
+        if node is None or entry is None:
             return False
-        entry = next((entry for entry in self._line if entry.node.id == node), None)
-        if entry is None:
-            return False
-        waiting = set(self._env.journal.state.tree.unsettled(node))
+        waiting = set(state.tree.unsettled(node))
         if waiting:
             calls = tuple(call for call in entry.node.calls if call.call_uid in waiting)
-            await self._run_calls(entry.node, calls)
-        elif entry is not self._line[-1]:
+            await self._calls.run(self._env.calls, entry.node, calls)
+        elif entry is not self._line.entries[-1]:
             return False
-        return await self._was_handed_in(entry.node)
+        return await self._was_submitted(entry.node)
 
-    # -- acting
+    # -- a structured result
 
-    async def _run_calls(self, node: Node, calls: tuple[ToolCall, ...] | None = None) -> None:
-        """Settle the calls of an answer; the results are noted, and in the line."""
-        calls = node.calls if calls is None else calls
-        batch = ToolCallBatch(self._env.calls, self._notebook, node.id)
-        await batch.run(calls)
-        self._take_results_into_line(node, batch.results)
-        self._mistakes = 0 if batch.ran else self._mistakes + 1
-        self._halted = self._halted or batch.halted
-        if self._watch.should_nudge(calls, batch.results):
-            self._nudge(NO_PROGRESS)
-
-    async def _is_done(self, answer: ModelAnswer) -> bool:
-        """End the turn, unless the answer was empty or somebody steered meanwhile."""
-        if not answer.says_something and answer.stop != "refusal":
-            self._mistakes += 1
-            self._nudge(EMPTY_ANSWER)
+    async def _was_submitted(self, node: Node) -> bool:
+        """End the turn if one of these calls handed in a result that fits, or too many did not."""
+        submit, entry = self._env.submit, self._line.find(node.id)
+        if submit is None or entry is None:
             return False
-        if self._env.submit is not None:
-            return await self._is_handed_in_as_text(answer, self._env.submit)
-        return await self._finish_unless_steered("stop", answer.detail)
+        repairs = self._env.models.limits.repairs
+        verdict = self._output.of_calls(submit, node, entry.results, repairs=repairs)
+        return verdict is not None and await self._ends_with(verdict)
+
+    async def _ends_with(self, verdict: OutputVerdict, detail: str = "") -> bool:
+        if verdict.fits:
+            return await self._finish_unless_steered("submitted", detail, verdict.value)
+        if not verdict.is_last:
+            return False
+        await self._end.finish("schema_failed", verdict.problem)
+        return True
 
     # -- ending
 
-    def _limit_reached(self) -> tuple[FinishReason, str] | None:
-        limits, state = self._env.limits, self._env.journal.state
-        if self._halted:
-            return "halted", self._halted
-        if self._mistakes >= limits.mistakes:
-            return "mistakes", f"{self._mistakes} answers in a row could not be acted on"
-        if self._watch.is_stuck:
-            return "no_progress", "the same calls with the same results, again and again"
+    async def _is_done(self, answer: ModelAnswer) -> bool:
+        """End the turn, unless the answer was empty or the user has steered meanwhile."""
+        if not answer.says_something and answer.stop != "refusal":
+            self._calls.count_mistake(EMPTY_ANSWER)
+            return False
+        submit = self._env.submit
+        if submit is None:
+            return await self._finish_unless_steered("stop", answer.detail)
+        verdict = self._output.of_text(submit, answer, repairs=self._env.models.limits.repairs)
+        if await self._ends_with(verdict, answer.detail):
+            return True
+        if not verdict.fits:
+            self._notebook.nudge(verdict.problem)
+        return False
+
+    async def _finish_unless_steered(
+        self, reason: FinishReason, detail: str = "", deliverable: Any = None
+    ) -> bool:
+        # A hook that has ended the turn is not asked whether it may end.
+        asks_hooks = not self._calls.halted
+        return await self._end.finish_unless_steered(
+            reason, detail, deliverable, asks_hooks=asks_hooks
+        )
+
+    def _stop_before_call(self) -> TurnStop | None:
+        """Why the model must not be asked again; None when it may."""
+        try:
+            self._renew()
+        except WeftError as error:
+            is_refused = isinstance(error, AuthFailed)
+            return TurnStop("auth_error" if is_refused else "provider_error", str(error))
+        limits, state, calls = self._env.models.limits, self._env.journal.state, self._calls
+        if calls.halted:
+            return TurnStop("halted", calls.halted)
+        if calls.mistakes >= limits.mistakes:
+            return TurnStop("mistakes", f"{calls.mistakes} answers in a row could not be acted on")
+        if calls.is_stuck:
+            return TurnStop("no_progress", "the same calls with the same results, again and again")
         if answers_given(state, self._notebook.facts) >= limits.max_turns:
-            return "max_turns", f"the limit of {limits.max_turns} answers in one turn is reached"
-        return self._budget_reached(state)
+            reached = f"the limit of {limits.max_turns} answers in one turn is reached"
+            return TurnStop("max_turns", reached)
+        # Last, because it sets money aside for the call that follows.
+        reached_budget = self._model.usage.budget_reached(state)
+        return TurnStop(*reached_budget) if reached_budget is not None else None
 
     async def _abort(self) -> None:
         """Settle everything that was cut short."""
@@ -163,25 +205,21 @@ class Turn(ModelCaller, StructuredOutput):
 
         Does not wait, so that an actor can end a turn whose tool does not let go.
         """
-        request, node = self._request, self._in_flight
-        self._request = self._in_flight = None
-        if request is not None and node is not None:
-            composed = self._compose()
-            self._note_discarded(node, request, composed)
-            self._note_partial(node, request, composed)
-        self._note_unclaimed(state)
+        self._model.note_in_flight()
+        self._note_unreported_changes(state)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             settled = settle_open_calls(
                 state, noted, by="abort", reason=self.abort_reason or "the turn was stopped"
             )
-            return [*settled, self._finished(state, noted, "aborted", self.abort_reason)]
+            return [*settled, self._end.fact(state, noted, "aborted", self.abort_reason)]
 
         return self._notebook.take(state, more, drop_draft=True)
 
-    def _note_unclaimed(self, state: SessionState) -> None:
+    def _note_unreported_changes(self, state: SessionState) -> None:
         """What a command changed before it was stopped can be taken back like anything else."""
         blobs: dict[BlobId, bytes] = {}
+        # Effects run one at a time, so the call that was stopped is the one intended last.
         call_uid = next(reversed(state.turn.intents), None)
         facts = touched_facts(self._env.calls.unreported_changes(), call_uid, blobs)
         self._notebook.note(*facts, blobs=blobs)

@@ -21,6 +21,7 @@ from weft.loop import (
     CallJournal,
     Commit,
     CompactionWork,
+    ModelEnvironment,
     PermissionGate,
     SessionWork,
     ToolCallEnvironment,
@@ -162,11 +163,8 @@ class SessionTurnFactory(TurnFactory):
         model = self._settings.model(state, options)
         tools = self._settings.tools_of(state, options)
         limits = self._settings.limits(state, options)
-        return TurnEnvironment(
+        models = ModelEnvironment(
             journal=journal,
-            calls=self._call_environment(
-                journal, gate, tools, limits, lambda uid: self._contexts.in_turn(uid, journal)
-            ),
             model=self._services.models.resolve(model.name),
             model_name=model.name,
             prefix=self.prefix(state, options),
@@ -174,9 +172,15 @@ class SessionTurnFactory(TurnFactory):
             sleep=self._services.sleep,
             limits=limits,
             thinking=model.effort or "default",
-            submit=_submit_in(tools),
+            shared_budget=self._host.family,
             hooks=self._hooks,
-            purse=self._host.family,
+        )
+        return TurnEnvironment(
+            models=models,
+            calls=self._call_environment(
+                journal, gate, tools, limits, lambda uid: self._contexts.in_turn(uid, journal)
+            ),
+            submit=_submit_in(tools),
             renewed=lambda environment: self._renewed(environment, options),
         )
 
@@ -205,31 +209,26 @@ class SessionTurnFactory(TurnFactory):
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
         """A turn's environment with what was set while it ran; what was asked for this one message stays."""
-        state = environment.journal.state
+        state, models = environment.journal.state, environment.models
         named = self._settings.model(state, options)
-        name, thinking = named.name, named.effort or "default"
-        limits = self._settings.limits(state, options)
-        if name == environment.model_name:
-            if (thinking, limits) == (environment.thinking, environment.limits):
-                return environment
-            return msgspec.structs.replace(
-                environment,
-                thinking=thinking,
-                limits=limits,
-                calls=msgspec.structs.replace(environment.calls, limits=limits),
-            )
-        model = self._services.models.resolve(name)
+        thinking, limits = named.effort or "default", self._settings.limits(state, options)
+        set_now = (named.name, thinking, limits)
+        if set_now == (models.model_name, models.thinking, models.limits):
+            return environment
+        replace = msgspec.structs.replace
+        models = replace(models, thinking=thinking, limits=limits)
+        calls = replace(environment.calls, limits=limits)
+        if named.name == models.model_name:
+            return replace(environment, models=models, calls=calls)
+        model = self._services.models.resolve(named.name)
         self._system = None  # what it says depends on what the model can do
         tools = self._settings.tools_of(state, options)
-        return msgspec.structs.replace(
+        prefix = self.prefix(state, options)
+        return replace(
             environment,
-            model=model,
-            model_name=name,
-            prefix=self.prefix(state, options),
-            calls=msgspec.structs.replace(environment.calls, tools=tools, limits=limits),
+            models=replace(models, model=model, model_name=named.name, prefix=prefix),
+            calls=replace(calls, tools=tools),
             submit=_submit_in(tools),
-            thinking=thinking,
-            limits=limits,
         )
 
     # -- commands outside of turns
@@ -248,7 +247,7 @@ class SessionTurnFactory(TurnFactory):
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
     ) -> CompactionWork:
-        return CompactionWork(self._turn_environment(state, {}, journal, gate), focus)
+        return CompactionWork(self._turn_environment(state, {}, journal, gate).models, focus)
 
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:

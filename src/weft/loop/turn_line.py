@@ -1,0 +1,102 @@
+"""The line of a turn: what has been said on it, and how the model is given it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.context import (
+    ComposedMessages,
+    ContextTarget,
+    LineEntry,
+    MessageComposer,
+    notes_for_model,
+)
+from weft.events import Fact, InputPromoted
+from weft.ids import CallUid, NodeId
+from weft.loop.base import ContextLine, TurnJournal
+from weft.messages import Node, ToolResult
+from weft.providers import ModelInfo
+
+
+class TurnLine:
+    """The nodes of the turn's line, oldest first, with the results of their calls."""
+
+    def __init__(self, journal: TurnJournal, info: ModelInfo) -> None:
+        self._journal = journal
+        self._composer = _composer(info)
+        self._entries: list[LineEntry] = []
+        self._context = ContextLine(entries=())
+        """As it was read last; what it held then, `_entries` has grown beyond."""
+        # Composing is linear in the line, and one round asks for it several times (room, budget,
+        # request).  The key holds all that can change it: the composer, and how many notes there are.
+        self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
+
+    @property
+    def entries(self) -> Sequence[LineEntry]:
+        """The entries so far, those included that are noted and not yet committed."""
+        return self._entries
+
+    @property
+    def last(self) -> Node:
+        """The node at the end."""
+        return self._entries[-1].node
+
+    @property
+    def context(self) -> ContextLine:
+        """The line with what was compacted, as compaction wants it."""
+        return ContextLine(
+            entries=tuple(self._entries),
+            summary=self._context.summary,
+            upto=self._context.upto,
+            pinned=self._context.pinned,
+        )
+
+    def find(self, node: NodeId) -> LineEntry | None:
+        """The entry of a node; None when it is not on the line."""
+        return next((entry for entry in self._entries if entry.node.id == node), None)
+
+    async def load(self) -> None:
+        """Read the line from the session."""
+        self._context = await self._journal.line()
+        self._entries = list(self._context.entries)
+        self._composed = None
+
+    def add(self, node: Node) -> None:
+        """A node was noted at the end of the line."""
+        self._entries.append(LineEntry(node=node, results={}))
+        self._composed = None
+
+    async def take_promoted(self, stored: Sequence[Fact]) -> None:
+        """Inputs that were promoted became part of the line."""
+        # Read anew and not taken from the facts: the queue holds only the beginning of a long one.
+        if any(isinstance(fact, InputPromoted) for fact in stored):
+            await self.load()
+
+    def take_results(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
+        """Calls of a node have come to an end."""
+        place = next(i for i, entry in enumerate(self._entries) if entry.node.id == node.id)
+        merged = {**self._entries[place].results, **results}
+        self._entries[place] = LineEntry(node=node, results=merged)
+        self._composed = None
+
+    def render_for(self, info: ModelInfo) -> None:
+        """Compose for another model from now on: what only the one before may read is left out."""
+        self._composer = _composer(info)
+
+    def compose(self) -> ComposedMessages:
+        """What the model is given, as the line stands; composed anew only when something came to it."""
+        tree = self._journal.state.tree
+        composed = self._composed
+        if composed is None or composed[:2] != (self._composer, len(tree.notes)):
+            messages = self._composer.compose(
+                self._entries,
+                summary=self._context.summary,
+                upto=self._context.upto,
+                notes=notes_for_model(tree),
+            )
+            composed = self._composed = (self._composer, len(tree.notes), messages)
+        return composed[2]
+
+
+def _composer(info: ModelInfo) -> MessageComposer:
+    return MessageComposer(ContextTarget(info.provider, info.name))
