@@ -173,6 +173,8 @@ class ArchitectRun(SessionWork):
 
     def _proposed(self, state: SessionState, value: Any) -> Sequence[Fact]:
         """The facts of a plan that was handed in, and the word on it where nobody has to be asked."""
+        # In the append that ends the planning: a crash leaves a plan that waits for approval, or
+        # none.
         plan_id = new_id("pln", self._env.models.clock.now())
         proposed = ArchitectPlan(plan_id=plan_id, plan=value, turn_id=self.turn_id)
         word = self._word(value)
@@ -214,6 +216,8 @@ class ArchitectRun(SessionWork):
         if end is not None and end.reason != "stop":
             await self._failed(plan, index, end.reason, _why(end), self._closing(child, end))
             return
+        # The child's end is on record before the check runs: after a crash in the check, the work
+        # of the step is not done a second time.
         if end is not None:
             await self._commit(*self._closing(child, end))
         verdict = await self._checked(plan, index)
@@ -230,6 +234,8 @@ class ArchitectRun(SessionWork):
         known = self._plan.steps.get(index)
         child = known.child if known is not None else None
         about = self._state.children.known.get(child) if child is not None else None
+        # A child that was aborted goes on under its id: its conversation and its changes are still
+        # there.
         if child is not None and about is not None and about.reason != "aborted":
             return child
         if child is None:
@@ -268,6 +274,8 @@ class ArchitectRun(SessionWork):
                 last=step.boundary.last,
                 input_id=InputId(f"boundary-{child}"),
             )
+            # Set by a command with an id of its own, so that a step that goes on after a crash does
+            # not set it twice.
             bounded = (bound,)
         return ChildRequest(
             child=child,
@@ -290,6 +298,8 @@ class ArchitectRun(SessionWork):
         if SHELL not in self._checks.tools:
             return CheckVerdict(True, "(not checked: this session has no shell)")
         self._phase("checking", index)
+        # Derived and not random: after a crash the check is the same call, so that its intent is
+        # settled and its permission found again.
         call_uid = CallUid(f"{self._plan.plan_id}.{index}")
         check = StepCheck(self._checks, self._notebook, step.check, call_uid, node)
         verdict = await check.run()
@@ -308,6 +318,7 @@ class ArchitectRun(SessionWork):
         facts: Sequence[Fact] = (),
     ) -> None:
         """Back to the planner with the failure, unless another plan would not help, or enough were made."""
+        # No money, no key or no provider: another plan would fail in the same way.
         if reason in ENDS_ALL:
             await self._commit(*facts, self._step(index, "failed", why))
             await self._finish(reason, f"step {index + 1} failed: {why}")
@@ -315,6 +326,8 @@ class ArchitectRun(SessionWork):
         if self._plan.replans >= MOST_REPLANS:
             await self._commit(*facts, self._step(index, "failed", why))
             return
+        # The report and the status of the step are one append: the planner never plans anew without
+        # having read why.
         told = self._said("user", failure_report(plan, index, why), {"architect": "replan"})
         await self._commit(*facts, self._step(index, "replanned", why), told)
 
@@ -339,6 +352,7 @@ class ArchitectRun(SessionWork):
 
         def build(state: SessionState) -> Commit:
             text, result = self._report(state, detail)
+            # An answer of the assistant, so that the model of the next turn knows what was done.
             said = self._said("assistant", text, {"architect": "report"})
             settled = settle_open_calls(state, (), by="weft", reason=detail or reason)
             ended = self._finished(state, reason, detail, result)

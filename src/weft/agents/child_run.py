@@ -110,6 +110,8 @@ class ChildRun:
         home = self._home
         home.family.enter(home.session_id, self._wanted.origin.call_uid, self.child)
         try:
+            # Shielded: a cancel between the opening of the child and its first task would leave a
+            # session that no one drives.
             with anyio.CancelScope(shield=True):
                 handle = await home.open_child(self._wanted)
                 self._begun = (handle, await self._set_to_work(handle))
@@ -138,6 +140,8 @@ class ChildRun:
                 group.cancel_scope.cancel()
             return end
         except anyio.get_cancelled_exc_class():
+            # Only an abort stops the child. When the whole process closes, both stay open in their
+            # logs, to go on together.
             if self._home.is_aborting:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(STOP_SECONDS):
                     await self._stop(handle)
@@ -165,6 +169,8 @@ class ChildRun:
             return turn.last_turn
         for command in self._wanted.first:
             await handle.call(command)
+        # With an id made of the child's: a task that was sent right before a crash is not sent
+        # again.
         said = SendPrompt(
             parts=self._prompt,
             when_busy="refuse",
@@ -178,7 +184,11 @@ class ChildRun:
         self, handle: SessionPort, turn_id: TurnId | None, group: TaskGroup
     ) -> ChildEnd:
         try:
+            # From the beginning: a run that is begun again must find the requests and the files
+            # from before.
             async with handle.subscribe(after=0, live="status") as events:
+                # Looked at after subscribing: a child that got stuck before would send no further
+                # event.
                 if _is_stuck(handle, handle.status):
                     return self._end(handle, "halted", handle.error)
                 async for event in events:
@@ -207,8 +217,11 @@ class ChildRun:
             case FileTouched():
                 self._files.append(event)
             case PermissionRequest() | QuestionAsked():
+                # Events from the past include requests that were answered long ago.
                 if event.request_id in handle.state.turn.requests:
                     self._forwarded.add(event.request_id)
+                    # In a task of its own: an answer may take hours, and the events of the child
+                    # must be read meanwhile.
                     group.start_soon(self._forward, event, handle)
             case PermissionResolved() | QuestionAnswered():
                 if event.request_id in self._forwarded:
@@ -247,6 +260,7 @@ class ChildRun:
         is_for_nobody = state.turn.open is None and not self._outlives_turn
         if request.request_id in known or is_for_nobody:
             return ()
+        # Without the marks of the child's log: the parent's stamps its own.
         copied = msgspec.structs.replace(
             request,
             session_id=SessionId(""),
@@ -273,6 +287,7 @@ class ChildRun:
                 answer, session_id=SessionId(""), seq=0, at=0.0, cause=None
             )
             if isinstance(plain, PermissionResolved):
+                # What the user grants to the child is granted to it alone.
                 plain = msgspec.structs.replace(plain, pattern="", rules=())
             return Commit(facts=(plain,))
 
@@ -283,6 +298,7 @@ class ChildRun:
 def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
     """The facts with which a child's end goes on the parent's record; none when it is there already."""
     known = state.children.known.get(child)
+    # Recovery, or a run that another process resumed, may have been first.
     if known is None or not known.is_open:
         return ()
     ended = child_finished(
@@ -297,6 +313,7 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
 
 
 def _is_stuck(handle: SessionPort, status: str) -> bool:
+    # An open turn that nothing works on never ends by itself.
     return status in ("interrupted", "error") and handle.state.turn.open is not None
 
 
@@ -327,6 +344,7 @@ def _net(files: list[FileTouched], wanted: ChildRequest) -> tuple[FileTouched, .
     for path, end in last.items():
         begin = first[path]
         was_there, is_there = begin.action != "created", end.action != "deleted"
+        # Made and removed again: for the parent nothing has happened.
         if not was_there and not is_there:
             continue
         found.append(

@@ -51,6 +51,8 @@ class AgentTree(SharedBudget):
 
     def leave(self, session_id: SessionId) -> None:
         """It is closed."""
+        # Kept, because the parent's log has nothing of it before it records the child's end; until
+        # then the money must not look unspent.
         self._last[session_id] = self._spent(session_id)
         self._members.pop(session_id, None)
         self._promised.pop(session_id, None)
@@ -70,8 +72,12 @@ class AgentTree(SharedBudget):
                 f"agents can be nested {bounds.depth} deep and no deeper; do this yourself, "
                 "with the other tools"
             )
+        # The answer before is done with: those of its calls that were promised a place and not
+        # permitted do not need it any more.
         if node != self._promised.get(session_id, (None, set()))[0]:
             self._promised.pop(session_id, None)
+        # All calls of an answer are prepared before the first child begins. Without promises each
+        # of them would be given the last place.
         promised = sum(len(calls) for _, calls in self._promised.values())
         if len(self._at_work) + promised >= bounds.at_once:
             return (
@@ -144,6 +150,8 @@ class AgentTree(SharedBudget):
         total = state.ledger.total
         for child, about in state.children.known.items():
             if about.is_open:
+                # Less what the parent has counted already: a child that was stopped and goes on is
+                # open again.
                 total += self._spent(child) - sum(about.counted.values(), NOTHING_USED)
             else:
                 self._last.pop(child, None)
@@ -151,6 +159,7 @@ class AgentTree(SharedBudget):
 
     def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
         limits = self._limits()
+        # Without the share of this turn itself: that is what it is asking for.
         others = (held() for turn, held in self._held.items() if turn != turn_id)
         used = self.spent() + pending + sum(others, NOTHING_USED)
         if limits.max_tokens is not None and used.total_tokens >= limits.max_tokens:

@@ -93,6 +93,7 @@ def as_plan(given: Any) -> WorkPlan:
         plan = msgspec.convert(given, WorkPlan)
     except msgspec.ValidationError as error:
         raise UsageError(f"invalid plan: {error}") from error
+    # JSON Schema, as vendors take it, cannot say that only `run` does without a file.
     for number, step in enumerate(plan.steps, start=1):
         if step.action != "run" and not step.file:
             raise UsageError(f"invalid plan: step {number} names no file")
@@ -119,6 +120,7 @@ class NextAction(msgspec.Struct, frozen=True):
 
 def next_of(state: PlanState) -> NextAction:
     """What comes next; a function of the log, so that it is the same after a crash."""
+    # First: a step that was sent back makes the plan void, though it was approved.
     if not state.plan_id or any(step.status == "replanned" for step in state.steps.values()):
         return NextAction("plan")
     if state.approved is None:

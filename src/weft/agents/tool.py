@@ -88,6 +88,7 @@ class AgentTool(DelegateTool):
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(AgentArguments, args)
         definition = self._definition(given.agent)
+        # Called again after a crash, the call finds the child that its intent has named.
         child = self._home.state.children.for_call(context.call_uid)
         facts: tuple[Fact, ...] = ()
         if child is None:
@@ -150,6 +151,7 @@ class AgentTool(DelegateTool):
             title=given.description or _title(given.prompt),
             model=self._model(given.model, definition),
             tools=definition.choose(home.tools),
+            # Never more than the session itself has, whatever the definition asks for.
             permission_mode=min(
                 definition.permission_mode or home.mode, home.mode, key=MODES.index
             ),
@@ -232,6 +234,7 @@ class AgentTool(DelegateTool):
     ) -> ToolOutcome:
         """Have a background agent at work and return; its task is on its own record by then."""
         child = wanted.child
+        # A call that is run again after a crash may find its agent resumed.
         if not self._home.family.is_at_work(child):
             try:
                 await errand.begin()
@@ -253,6 +256,7 @@ class AgentTool(DelegateTool):
 
         def build(state: SessionState) -> Commit:
             facts = finished(state, child, end)
+            # Its end is on record already, and the model must not read of it twice.
             if not facts:
                 return Commit(facts=())
             note = InputQueued(
@@ -262,6 +266,7 @@ class AgentTool(DelegateTool):
             )
             return Commit(facts=(*facts, note))
 
+        # What the user has stopped starts no turn.
         await home.append(build, wake=end.reason != "aborted")
 
     def resume(self, child: SessionId) -> None:

@@ -94,6 +94,8 @@ async def remove_if_unchanged(runner: Runner, place: AgentWorktree) -> bool:
 
 def _prepare(folder: Path) -> None:
     """Make the private folder of all copies, without what a crash left of removed ones."""
+    # Private: a copy holds the whole project, and other users may be able to read the folders
+    # around it.
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for removed in folder.glob(f".*{_REMOVED}"):
         shutil.rmtree(removed, ignore_errors=True)
@@ -140,6 +142,7 @@ async def _check_out(git: SafeGit, folder: Path, commit: str) -> None:
 
 
 def _why(errors: str) -> str:
+    # The end of it: git prints its progress first and the error last.
     said = errors.strip()[-500:]
     if "unable to read" in said or "missing" in said or "promisor" in said:
         said += "; the repository lacks objects, and Weft fetches none: fetch them with git first"
@@ -153,6 +156,7 @@ def _register(git: SafeGit, folder: Path) -> None:
     """
     record = _record_of(folder, git.repository)
     record.parent.mkdir(exist_ok=True)
+    # A link here would have the record written wherever a hostile repository wants.
     if os.path.realpath(record.parent) != str(record.parent):
         raise NotADirectoryError(20, "it is a link", str(record.parent))
     shutil.copytree(git.common / "worktrees" / folder.name, record, symlinks=True)
@@ -162,6 +166,7 @@ def _register(git: SafeGit, folder: Path) -> None:
     handle, passing = tempfile.mkstemp(dir=git.common)
     with os.fdopen(handle, "wb") as file:
         file.write(b"gitdir: " + os.fsencode(record) + b"\n")
+    # `mkstemp` makes files for their owner only; git's own pointer can be read by all.
     os.chmod(passing, 0o644)
     os.replace(passing, folder / ".git")
 
@@ -200,6 +205,8 @@ async def _is_changed(git: SafeGit, place: AgentWorktree) -> bool:
     # Git would ask a submodule by a call of its own, with the submodule's settings.
     asked = ("status", "--porcelain", "--ignored=no", "--ignore-submodules=dirty")
     changed = await git.output("-c", excludes, *asked, work_tree=place.top)
+    # What git cannot answer counts as changed: a copy that is kept costs disk, one that is lost
+    # costs work.
     if head is None or changed is None or changed:
         return True
     if await _has_submodules(git, place):
@@ -246,6 +253,8 @@ async def _is_commit_elsewhere(git: SafeGit, head: str) -> bool:
 def _remove(folder: Path, record: Path) -> None:
     """Remove copy and record.  The copy is gone at once, so that no half of one is ever found."""
     passing = folder.with_name(f".{folder.name}{_REMOVED}")
+    # Renamed first, which is atomic: a crash in the middle of the removal leaves a name that the
+    # next call sweeps, never half a copy under its own.
     folder.rename(passing)
     _forget(record)
     shutil.rmtree(passing, ignore_errors=True)

@@ -105,6 +105,8 @@ class AnswerBuilder:
     def is_endless(self) -> bool:
         """It is longer than any answer can be.  Arguments do not count: they have a limit of their own, and the model is told."""
         length = self.text_length + self.thinking_length
+        # Parts count too: a server that sends empty ones for ever would otherwise never reach the
+        # limit.
         return length + BLOCK_WEIGHT * len(self._blocks) > LONGEST_ANSWER
 
     @property
@@ -130,7 +132,11 @@ class AnswerBuilder:
     def partial(self) -> tuple[Part, ...]:
         """What may be kept of an answer that broke off: its text; reasoning and half calls are dropped."""
         self._close()
+        # Vendors refuse reasoning without its signature and calls with half their arguments when
+        # they are sent back, so neither may get into the log.
         texts = tuple(block for block in self._blocks if isinstance(block, Text) and block.text)
+        # An endless answer is mostly repetition. Its beginning shows what went wrong, and the whole
+        # of it would fill the window of every later request.
         if not self.is_endless:
             return texts
         beginning = "".join(block.text for block in texts)[:KEPT_OF_ENDLESS]
@@ -169,15 +175,21 @@ class AnswerBuilder:
 
     def _add_args(self, index: int, text: str) -> None:
         call = self._calls.get(index)
+        # Arguments of a call that never started: the stream is broken, and there is nothing to add
+        # them to.
         if call is None:
             return
         call.size += len(text)
+        # The size goes on counting, so that `_parse_args` can tell whole arguments from a
+        # beginning.
         if call.size <= ARGS_LIMIT:
             call.args.append(text)
 
     def _part(self, block: Text | Thinking | _Call, now: float) -> Part:
         if not isinstance(block, _Call):
             return block
+        # The call gets an id of our own: some vendors send none, and some send the same one in
+        # every answer.
         raw = "".join(block.args)
         args, problem = _parse_args(raw, block.size)
         return ToolCall(
@@ -198,6 +210,8 @@ def _parse_args(raw: str, size: int) -> tuple[dict[str, Any], str]:
     if size <= ARGS_LIMIT:
         try:
             decoded = msgspec.json.decode(clean_text(raw))
+        # JSON that is nested too deeply raises RecursionError and no decoding error; to us both
+        # mean that the model made a mistake, which it is shown.
         except (msgspec.MsgspecError, RecursionError):
             decoded = None
         if isinstance(decoded, dict) and _depth(decoded) <= DEEPEST_ARGS:
@@ -217,6 +231,7 @@ def _depth(value: Any) -> int:
             if isinstance(each, dict | list)
             for inner in (each.values() if isinstance(each, dict) else each)
         ]
+        # Deeper than allowed is all that is asked; the rest of a hostile value need not be walked.
         if depth > DEEPEST_ARGS:
             break
     return depth

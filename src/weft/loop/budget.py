@@ -22,6 +22,7 @@ TOLD: Final = "budget_told"
 
 def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) -> str | None:
     """Why no further call may be made; None when one may.  A price that is not known is not taken for nothing."""
+    # Tokens first: every model has them, and a price may be unknown.
     if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
         return f"the limit of {limits.max_tokens} tokens is reached"
     if limits.max_budget_usd is None:
@@ -47,6 +48,7 @@ def warnings(
         ("max_budget_usd", limits.max_budget_usd, total.cost_usd, _money),
         ("max_tokens", limits.max_tokens, total.total_tokens, _tokens),
     ):
+        # Compared with the amount and not with a flag: a budget that is raised is news again.
         if limit is None or used is None or used < limit * SOFT_SHARE or told.get(name) == limit:
             continue
         now[name] = limit

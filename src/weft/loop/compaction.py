@@ -75,6 +75,8 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
     space = room(window, most_output)
     cut = _cut(line.entries, space, need)
     entries = tuple(line.entries[:cut])
+    # A summary costs a model call and the vendor's cache of the line. For a few tokens it would be
+    # due again before the next call.
     if not entries or (need == "full" and _tokens(entries) < _least_gain(space)):
         return None
     return CompactionPlan(
@@ -146,6 +148,8 @@ async def summarise(
             answer = await _ask(environment, told, focus, turn_id, note, begin)
             break
         except BrokenAnswer as broken:
+            # Our estimate is not the vendor's tokenizer, so the transcript itself may not fit. It
+            # is halved until it does, or until too little is left to be worth a summary.
             if not isinstance(broken.error, ContextTooLong) or space < 1_000:
                 raise NotSummarised(str(broken)) from broken
             space //= 2
@@ -160,6 +164,8 @@ async def summarise(
         tokens_before=estimate_text(len(told)),
         tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
     )
+    # An automatic one that gains nothing would be tried again before every call. One that the user
+    # asked for is kept: they may want it for its focus.
     if trigger == "auto" and compacted.tokens_after >= compacted.tokens_before:
         raise NotSummarised("the summary is no shorter than what it would stand for")
     return await _shown(environment.hooks, trigger, compacted)
@@ -181,6 +187,8 @@ async def _ask(
         purpose="compaction",
         input_tokens=estimate_text(len(told)),
     )
+    # On record before it is sent: if the process dies now, recovery can count what the call may
+    # have used.
     note(started)
     await begin()
     request = ModelCallAttempts(environment, started.node, is_quiet=True)
@@ -189,6 +197,7 @@ async def _ask(
         answer = await request.answer(_model_request(environment, told, focus))
         return answer
     finally:
+        # Also after a cancel: the vendor bills a summary that no one will read.
         cut_short = [request.partial()] if request.is_billed else []
         made = [*request.discarded, *([answer] if answer is not None else cut_short)]
         for each in made or [UNANSWERED]:
@@ -265,6 +274,8 @@ class CompactionWork:
             facts = await self._work()
         if self.scope.cancelled_caught:
             facts = [ErrorRaised(message="it was stopped", where="compaction")]
+        # An append in every case, also after a cancel: the command that asked for the compaction
+        # is answered with it.
         self._notebook.note(*facts)
         await self._notebook.commit(_COMPACT)
 
@@ -276,6 +287,8 @@ class CompactionWork:
     async def _work(self) -> list[Fact]:
         window, output = window_left(self._env), self._env.model.info.max_output_tokens
         line = await self._env.journal.line()
+        # The user's request is carried out even where the usual cut would leave nothing to
+        # summarise.
         wanted = plan(line, window, output, "wish") or plan(line, window, output, "all")
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]

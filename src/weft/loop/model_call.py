@@ -111,6 +111,7 @@ class ModelCaller:
             self.retries += broken.retries
             self.usage.note_discarded(node, request, composed)
             if await self._made_room_after(broken):
+                # At most once: the flag of the compaction is lowered only by an answer.
                 return await self.ask()
             return self._give_up(node, broken.error, request, composed)
         self.usage.call_is_over()
@@ -118,6 +119,7 @@ class ModelCaller:
         self.retries += request.retries
         self._request = self._in_flight = None
         self.usage.note_discarded(node, request, composed)
+        # Billed, but not put on the line: vendors refuse messages without content.
         if not answer.parts:
             self.usage.note_usage(node, answer, composed)
             return answer
@@ -174,6 +176,8 @@ class ModelCaller:
         self._notebook.note(*facts)
         self.usage.warn_of_budget()
         await self._notebook.commit(_COMPACT)
+        # The summary counts from its append on. The line is read back, so that this turn sees what
+        # every later one will.
         await self._line.load()
         return True
 
@@ -185,6 +189,8 @@ class ModelCaller:
         turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self._turn_id else None
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
+        # The call that was opened in the append that started the turn is used as it is; another one
+        # would cost the first answer a second wait for the disk.
         if open_call is not None and not is_steered:
             self._renew_if_possible()
             if open_call.model == self._env.model_name and not self._notebook.facts:

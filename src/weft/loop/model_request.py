@@ -65,6 +65,8 @@ class ModelCallAttempts:
             try:
                 return await self._attempt(request)
             except ProviderError as error:
+                # The vendor has answered, be it with an error; what this attempt used is what has
+                # come of it.
                 self.is_out = False
                 wait = wait_before_retry(
                     error, retries=self.retries, waited=waited, limits=self._env.limits
@@ -76,16 +78,24 @@ class ModelCallAttempts:
 
     async def _attempt(self, request: ModelRequest) -> ModelAnswer:
         _BEFORE_CALL.hit()
+        # Set before the request is sent: a cancel in the middle of it cannot know whether the
+        # vendor has begun to bill.
         self.is_out = True
         async with self._env.model.stream(request) as stream:
             async for event in stream:
                 if not self._is_quiet:
+                    # Before it is added to the answer: the offset of a piece is the length of what
+                    # came before it.
                     self._show(event)
                 self.builder.add(event)
                 _MID_STREAM.hit()
                 if self.builder.is_endless:
+                    # Not retryable: a server that does not stop would do the same again, at full
+                    # price.
                     raise ProviderError("the model's answer does not end; it was cut off")
         _AFTER_STREAM.hit()
+        # A connection may end without an error in the middle of an answer. Only the vendor's own
+        # end marker tells a whole answer from half of one.
         if self.builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
         return self.builder.answer(self._env.clock.now())
@@ -117,6 +127,8 @@ class ModelCallAttempts:
         self.retries += 1
         journal = self._env.journal
         journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
+        # A new attempt is a new answer and cannot continue the old one. What came is counted,
+        # dropped, and taken back from those who were shown it.
         if self.builder.has_begun:
             self.discarded.append(self.partial())
         if not self._is_quiet and (self.builder.text_length or self.builder.thinking_length):
@@ -142,9 +154,13 @@ def wait_before_retry(
     if not error.retryable or retries >= limits.retries:
         return None
     backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retries)
+    # Jitter: the agents of a session share a rate limit, and without it they would all come back in
+    # the same instant.
     wait = backoff * random.uniform(0.5, 1.0)
     if error.retry_after_seconds is not None:
         wait = max(wait, error.retry_after_seconds)
+    # A wait that the vendor asks for is never shortened: where it is too long, giving up at once
+    # says so while the user is still there.
     return wait if waited + wait <= limits.retry_seconds else None
 
 
@@ -160,6 +176,9 @@ class _Draft:
     def add(self, part: Literal["text", "thinking"], text: str) -> None:
         self._chunks.append((part, text))
         now = self._env.clock.monotonic()
+        # A few times a second and never waited for: each draft is a write of its own, and a crash
+        # may cost the last quarter of a second of words, but no answer may be slowed down by the
+        # disk.
         if now - self._since < DRAFT_SECONDS:
             return
         self._since = now

@@ -53,6 +53,8 @@ class PendingFacts:
         """Append the notes, and what `more` makes of the state and the notes; one append, or none when there is nothing."""
 
         boundary.before.hit()
+        # The notes are taken when the actor carries the commit out, not when it is queued: what is
+        # noted while this waits in the mailbox goes along and stays in order.
         stored = await self._journal.commit(
             lambda state: self.take(state, more, drop_draft=drop_draft)
         )

@@ -171,6 +171,8 @@ class PermissionAsk(Approver):
                 continue
             if request.shown_hash == shown:
                 return request.request_id
+            # An open request for this call that showed something else: a file has changed since,
+            # and an answer to what was shown then must not count for what is shown now.
             self._notebook.note(
                 PermissionResolved(
                     request_id=request.request_id,
@@ -184,6 +186,7 @@ class PermissionAsk(Approver):
 
 def _shown_hash(ready: ReadyCall) -> str:
     action = ready.prepared.action
+    # The preview is part of it: what the user agrees to is the diff, not the name of the file.
     shown = "\0".join((action.tool, action.target, ready.prepared.preview))
     return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()
 

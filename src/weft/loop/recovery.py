@@ -158,11 +158,15 @@ def settle_interrupted(
     for intent in state.turn.intents.values():
         if calls is not None and intent.call_uid not in calls:
             continue
+        # A call that a child session works on is not in doubt: the child's own log says how far it
+        # came.
         if state.children.for_call(intent.call_uid) is None:
             verdict = judge(intent, found.hashes)
             facts += _settle_intent(state, intent, verdict, found.remains.get(intent.call_uid, ""))
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown
+    # Changes that no call can be named for go to the last effect in doubt: one of the effects made
+    # them, and a rewind must be able to find them.
     if unknown is not None:
         facts += [
             msgspec.structs.replace(each, call_uid=each.call_uid or unknown)
@@ -206,6 +210,8 @@ def command_ends(
             f"The background command {name} ({title}) is over: the program that ran it was interrupted, and what was left of it was killed. "
             "It was not started again."
         )
+        # Queued as steering and not only noted: the model must read of it before it relies on a
+        # server that is gone.
         end = CommandEnd(id=name, why="lost")
         facts.append(SystemNote(text=text, level="warning", node=node, background=end))
         facts.append(
@@ -229,6 +235,8 @@ def end_interrupted(
         child_finished(state, child, "halted", found.children.get(child, {}), text=detail)
         for child in children_wanted(state)
     ]
+    # Calls are closed before the turn: a finished turn with an open call would leave a history that
+    # no vendor accepts.
     facts += settle_open_calls(state, facts, by="weft", reason=detail)
     facts.append(
         TurnFinished(
@@ -243,6 +251,7 @@ def end_interrupted(
 
 def _keep_draft(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
     turn = state.turn.open
+    # A call that is held was never sent: room was made for it first, and nothing was used.
     if turn is None or turn.call is None or turn.call.is_held:
         return []
     call, leftover = turn.call, found.leftover
@@ -281,6 +290,7 @@ def _touched_by(
     facts: list[FileTouched] = []
     for path, before in intent.pre_hashes.items():
         now, mode = found.hashes.get(path, ""), found.modes.get(path, 0)
+        # As it was before: nothing to take back, whatever the verdict says of the other files.
         if now == before:
             continue
         facts.append(

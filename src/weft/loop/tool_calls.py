@@ -144,6 +144,8 @@ class ToolCallBatch:
     async def run(self, calls: tuple[ToolCall, ...]) -> None:
         """Settle every call; the results are in the notebook afterwards."""
         allowed, beyond = calls[: self._env.limits.calls], calls[self._env.limits.calls :]
+        # Only neighbours form a group: a read that stands behind a write may be there to see what
+        # was written, so the model's order holds between groups.
         for manner, group in itertools.groupby(allowed, key=self._manner):
             if manner == "together":
                 await self._run_together(list(group))
@@ -153,6 +155,7 @@ class ToolCallBatch:
                 for call in group:
                     await self._run_alone(call)
                     _BETWEEN.hit()
+        # Refused and not dropped: vendors do not accept a history in which a call has no result.
         for call in beyond:
             self._refuse(
                 call,
@@ -249,6 +252,8 @@ class ToolCallBatch:
         """The calls that may run.  Once the turn is to end none may, also of those that had
         permission before."""
         ready: list[ReadyCall] = []
+        # One after the other, also for calls that then run together: the user is shown one request
+        # at a time, and "always" in answer to the first may settle the second.
         for call in calls:
             if self.halted:
                 self._refuse(call, NOT_RUN, status="aborted")
@@ -330,10 +335,14 @@ class ToolCallBatch:
         """What the gate and the hooks before the call say to it, as they want it; None when that
         cannot be prepared."""
         decision = self._env.gate.decide(ready.prepared.action)
+        # A denial is final, so no hook is run for it: none could lift it, and they may take their
+        # time.
         if self._env.hooks is None or decision.verdict == "deny":
             return ready, decision
         ruling = self._taken(await self._env.hooks.before_tool(ready.call))
         if ruling.args is not None and ruling.args != ready.call.args:
+            # Judged again by the rules: a hook may not turn an input that is allowed into one that
+            # is denied.
             changed = await self._with_other_arguments(ready, ruling.args, A_HOOK)
             if changed is None:
                 return None
@@ -459,6 +468,7 @@ class ToolCallBatch:
 
     async def _show(self, hooks: TurnHooks, call: ToolCall, result: ToolResult) -> None:
         ruling = self._taken(await hooks.after_tool(call, result))
+        # The call has run, so a denial can only be said to the model.
         if ruling.verdict == "deny":
             self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
 
@@ -489,6 +499,8 @@ class ToolCallBatch:
             self._gave_outcome.add(ready.call.call_uid)
         except ToolError as error:
             outcome = ToolOutcome(text=str(error), is_error=True)
+        # A command that was cancelled cannot report what it changed. The first result after it
+        # takes the changes along, so that a rewind finds them.
         if left := self._env.unreported_changes():
             outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
@@ -503,13 +515,18 @@ class ToolCallBatch:
                 return check(await no_strays(work()))
         except ToolError:
             raise
+        # SystemExit too: a tool of a program that calls sys.exit() must not end the application
+        # with all its sessions.
         except (Exception, SystemExit) as error:
             logger.exception("a tool failed", extra={"tool": tool.name})
             raise FinalToolError(f"The tool failed: {type(error).__name__}: {error}") from error
+        # Reached only when the time is over; everything else has returned or raised.
         raise FinalToolError(f"Stopped: it ran longer than {tool.timeout_seconds:g} seconds.")
 
     def _record(self, call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> None:
         limit = self._env.limits.result_characters
+        # Masked before it is cut: half of a secret, at the edge of the cut, would not be
+        # recognised.
         outcome = self._redacted(outcome)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         moved = self._env.moved_ranges()

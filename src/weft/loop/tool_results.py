@@ -132,6 +132,8 @@ def _within(text: str, limit: int) -> tuple[str, bytes | None]:
     """The text cut to `limit` characters in the middle, and the whole of it where it was cut."""
     if len(text) <= limit:
         return text, None
+    # The middle is left out: a log begins with what was run and ends with how it ended, and one of
+    # the two is what the model needs.
     head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
     left_out = len(text) - len(head) - len(tail)
     return f"{head}\n[… {left_out} characters left out …]\n{tail}", text.encode()

@@ -40,6 +40,8 @@ def promote(
     follow_up: QueueEntry | None = None,
 ) -> list[Fact]:
     """All steering that waits, and then this follow-up, become user messages at the tip."""
+    # In the order in which they were queued, each with the one before as its parent: two messages
+    # of the user must not become siblings.
     waiting = [*state.queue.waiting("steering")]
     if follow_up is not None:
         waiting.append(follow_up)
@@ -106,6 +108,7 @@ def settle_open_calls(
     """Close every request and every call that is still open, so that the history is whole: the turn ends here."""
     facts: list[Fact] = []
     for request in state.turn.requests.values():
+        # Requests of background agents are not the turn's: their agents still wait for the answer.
         if request.outlives_turn:
             continue
         if isinstance(request, QuestionAsked):
@@ -117,9 +120,13 @@ def settle_open_calls(
                 )
             )
     for call_uid, node in open_calls(state, before):
+        # The user has answered, and the turn ended before the answer was acted on. The model must
+        # read of a denial and not of an abort, or it would ask for the same again.
         if (denied := _denial_on_record(state, call_uid)) is not None:
             facts.append(refused(call_uid, node, denial(denied), status="denied"))
             continue
+        # What was intended may have taken effect; what was not, certainly has not. The model is
+        # told which, because only the second can be repeated without a look.
         running = call_uid in state.turn.intents
         text = STOPPED_WHILE_RUNNING if running else NOT_RUN
         facts.append(refused(call_uid, node, text, status="aborted"))

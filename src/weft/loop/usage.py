@@ -72,6 +72,8 @@ class UsageTracker:
     def cost(self, answer: ModelAnswer, composed: ComposedMessages) -> tuple[Usage, bool]:
         """What the answer used, in money too; an estimate where the vendor did not say."""
         usage = answer.usage
+        # Vendors leave the usage out of answers that were cut off. An estimate, marked as one,
+        # keeps the budget honest.
         if usage is None:
             characters = sum(len(part.text) for part in answer.parts if isinstance(part, Text))
             usage = Usage(
@@ -88,6 +90,7 @@ class UsageTracker:
 
     def _pending(self) -> Usage:
         """What calls used that is not on record yet."""
+        # The ledger has it only after the next append; without it a turn would go one call too far.
         noted = (fact.usage for fact in self._notebook.facts if isinstance(fact, UsageRecorded))
         return sum(noted, NOTHING_USED)
 
@@ -137,6 +140,8 @@ class UsageTracker:
             output_tokens=min(LIKELY_OUTPUT, info.max_output_tokens),
         )
         self._expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
+        # A function and not a number: what is pending changes with every note, and the budget asks
+        # at the moment it decides.
         budget.hold(self._turn_id, lambda: self._expected + self._pending())
 
     @property

@@ -107,6 +107,7 @@ class BackgroundShells(BackgroundCommands):
 
     async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
         self.refuse_more()
+        # Counted on from the log: after a restart, an old name must not mean a new command.
         self._last = max(self._last, self._home.state.background.started) + 1
         shell = _Shell(f"bg_{self._last}", title, command, self._redact)
         self._known[shell.name] = shell
@@ -115,6 +116,8 @@ class BackgroundShells(BackgroundCommands):
             with anyio.move_on_after(SETTLE_SECONDS):
                 await shell.ended.wait()
         except BaseException:
+            # The call was cancelled before it could name the command. Nothing in the log would lead
+            # to it, so it must not go on.
             await self._kill(shell)
             del self._known[shell.name]
             raise
@@ -213,6 +216,8 @@ class BackgroundShells(BackgroundCommands):
 
     def _end_of(self, shell: _Shell, state: SessionState) -> Commit:
         known = state.background.known.get(shell.name)
+        # Its start is on record with the result of its call; one that is not, or has an end
+        # already, has nothing to add.
         if known is None or known.end is not None:
             return Commit(facts=())
         outcome = shell.outcome()
@@ -228,6 +233,8 @@ class BackgroundShells(BackgroundCommands):
                 why="stopped" if shell.by else "exited",
             ),
         )
+        # The model has ended it and reads of it in the result of that call; a message would say it
+        # twice.
         if shell.by == "model":
             return msgspec.structs.replace(changed, facts=(*changed.facts, note))
         told = InputQueued(
@@ -239,6 +246,8 @@ class BackgroundShells(BackgroundCommands):
 
     def _forget_old(self) -> None:
         over = [name for name, shell in self._known.items() if shell.ended.is_set()]
+        # Held output is memory; the last few stay, because the model tends to look once more after
+        # the end.
         for name in over[:-REMEMBERED]:
             del self._known[name]
 

@@ -86,11 +86,15 @@ class MarkdownCommands:
         """Runs the shell commands of a slash command, as far as they may be run."""
         from weft.runtime.command_shell import ActorJournal, CommandShell
 
+        # The tools, the gate and the hooks live in the process that owns the session; over the
+        # socket there is no way to ask this client.
         if not isinstance(port, LocalPort):
             return _refuse_elsewhere
         session_id, project = port.session_id, port.state.about.project_path
         table = self._registry.table_of(session_id)
         wanted = port.state.settings.get("tools", "all")
+        # The same rule as for the model: a session that was started without a shell has none for
+        # commands either.
         if "shell" not in table or (wanted != "all" and "shell" not in wanted):
             return _refuse_without_shell
         actor, journal = port.actor, ActorJournal(port.actor)
@@ -100,6 +104,8 @@ class MarkdownCommands:
             command.name,
             factory.command_environment(journal, actor.gate, tools),
             ask,
+            # A command of the user's own folder is trusted everywhere, one of the project's only
+            # with the project.
             is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
             check_client=lambda: actor.clients.check(AddNote(text=command.name, client=client)),
         )

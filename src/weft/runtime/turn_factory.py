@@ -78,6 +78,8 @@ class SessionTurnFactory(TurnFactory):
             return _rendered(f"{self._system}\n\n{PLANNER}", tools)
         if "schema" in options:
             return _rendered(self._system, tools)
+        # Vendors cache a request by the bytes of its beginning. The same object for every call
+        # makes sure that not one of them changes.
         key = (self._system, tuple(tools))
         if key not in self._rendered:
             self._rendered = {key: _rendered(self._system, tools)}
@@ -88,6 +90,8 @@ class SessionTurnFactory(TurnFactory):
             return Commit(facts=())  # a plan goes on, and no model is asked first
         model = self._settings.model(state, started.options)
         name = model.name
+        # Before anything is on record: a model that cannot be had fails the command, and no turn is
+        # begun.
         self._services.models.resolve(name)
         self._system = None  # instructions may have changed since the last turn
         rendered = self.prefix(state, started.options)
@@ -98,6 +102,7 @@ class SessionTurnFactory(TurnFactory):
             prefix=rendered.id,
         )
         told = self._told_of_level(model, state, started)
+        # A prefix is stored once, by its hash; a turn with the same one only names it.
         if rendered.id == state.prefix:
             return Commit(facts=(*told, call))
         frozen = PrefixFrozen(prefix=rendered.id, reason="first call" if not state.prefix else "")
@@ -149,6 +154,7 @@ class SessionTurnFactory(TurnFactory):
     def _plans_next(self, state: SessionState) -> bool:
         from weft.agents.plan import next_of  # as above
 
+        # On a copy: the state changes only by facts that are on record.
         after = copy.deepcopy(state.plan)
         after.apply(TurnStarted(turn_id=TurnId(""), continued=True))
         return next_of(after).do == "plan"
@@ -192,6 +198,8 @@ class SessionTurnFactory(TurnFactory):
         limits: TurnLimits,
         tool_context: Callable[[CallUid], ToolContext],
     ) -> ToolCallEnvironment:
+        # The workspace holds every caller to the boundaries and rules of the session as they are at
+        # the moment, not as they were when the turn began.
         self._contexts.workspace.follow(lambda: journal.state, gate)
         return ToolCallEnvironment(
             journal=journal,

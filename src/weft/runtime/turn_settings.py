@@ -74,6 +74,7 @@ class TurnSettings:
         if not self.can_call_tools(state, options):
             return {}
         table = self.own_tools(state, options)
+        # The planner must not be able to change anything before its plan is approved.
         if is_planned(options):
             table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
         if "shell" not in table:
@@ -101,6 +102,7 @@ class TurnSettings:
 
     def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
         """The tool that takes the result, where the message asks for a structured one."""
+        # A program may have brought a tool of that name.
         name = "submit" if "submit" not in self._tools else "submit_result"
         if is_planned(options):
             from weft.agents.submit_plan import SubmitPlan  # only there: it costs start-up time
@@ -142,6 +144,7 @@ class TurnSettings:
         return self._models.levels(self.model_name(state, {"model": model}))
 
     def limits(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
+        # Later ones win: config, session, budget of the session, then the options of this message.
         given = {
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
