@@ -13,7 +13,7 @@ import anyio.abc
 
 from weft.app import App
 from weft.cli.chat.chat import Chat
-from weft.cli.chat.screen import (
+from weft.cli.chat.screens.screen import (
     ChatClosed,
     ChatScreen,
     ChoiceQuestion,
@@ -22,7 +22,7 @@ from weft.cli.chat.screen import (
     LineSubmitted,
 )
 from weft.cli.parse import parse
-from weft.cli.session_options import wanted_of
+from weft.cli.session_options import session_options_of
 from weft.view import AnswerBlock, AnyBlock, LiveArea, NoteBlock, UserBlock
 
 
@@ -178,7 +178,7 @@ async def talking(
 ) -> AsyncIterator[Talk]:
     script = Path(app.project_path).parent / "script.json"
     script.write_text(json.dumps({"by": "content", "answers": answers, **fields}))
-    wanted = wanted_of(parse(["-m", f"scripted:{script}", *flags]), headless=False)
+    wanted = session_options_of(parse(["-m", f"scripted:{script}", *flags]), headless=False)
     screen = Remembering()
     chat = Chat(app, screen, wanted)
     async with anyio.create_task_group() as group:

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.conftest import call, text
 from tests.cli.person import Remembering, talking
 from weft.app import App
-from weft.cli.chat.commands import ChatCommands
-from weft.cli.chat.screen import (
+from weft.cli.chat.commands.chat_commands import ChatCommands
+from weft.cli.chat.screens.screen import (
     ChoiceQuestion,
     InterruptPressed,
     NextMode,

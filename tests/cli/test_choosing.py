@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.questions import permission_question
-from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.picker import VISIBLE_ROWS, ListPicker
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
 

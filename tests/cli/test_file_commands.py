@@ -12,8 +12,8 @@ from prompt_toolkit.document import Document
 from tests.cli.conftest import Weft, lines, text
 from tests.cli.person import talking
 from weft.app import App, open_app
-from weft.cli.chat.completion import ChatCompleter, FileCommands
-from weft.cli.chat.screen import ChoiceQuestion
+from weft.cli.chat.screens.completion import ChatCompleter, FileCommands
+from weft.cli.chat.screens.screen import ChoiceQuestion
 from weft.view import PermissionBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio

@@ -46,16 +46,17 @@ HELP = {
 
 CLI_ON_THE_WAY = {
     *(HELP - {"weft.cli.help"}),
-    "weft.cli.answers",
     "weft.cli.headless",
+    "weft.cli.headless.answers",
+    "weft.cli.headless.run",
     "weft.cli.session_options",
     "weft.cli.logs",
     "weft.cli.stdio",
     "weft.cli.prompt_input",
     "weft.cli.sanitize",
-    "weft.cli.output_formats",
+    "weft.cli.headless.output_formats",
     "weft.cli.signals",
-    "weft.cli.turn_driver",
+    "weft.cli.headless.turn_driver",
 }
 """Of the command line, all that a run may load before its first request."""
 

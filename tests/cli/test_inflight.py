@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.cli.chat.live_area import Fragments, fit, in_flight, status_line, tail
+from weft.cli.chat.screens.live_area import Fragments, fit, in_flight, status_line, tail
 from weft.view import LiveArea, QueuedInput, RunningTool
 
 

@@ -11,7 +11,7 @@ from tests.cli.conftest import call, text
 from tests.cli.person import Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.screen import ChoiceQuestion, GoBack
+from weft.cli.chat.screens.screen import ChoiceQuestion, GoBack
 from weft.thinking import THINKING_LEVELS
 from weft.view import NoteBlock, TableBlock
 

@@ -8,7 +8,7 @@ import pyte
 import pytest
 
 from tests.cli.test_sanitize import ATTACKS, Watched
-from weft.cli.chat.render import BlockRenderer
+from weft.cli.chat.screens.render import BlockRenderer
 from weft.messages import ToolResult
 from weft.view import (
     AnswerBlock,

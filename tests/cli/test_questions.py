@@ -13,8 +13,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 
 from weft.cli.chat.questions import permission_question
-from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
-from weft.cli.chat.terminal_screen import CALM_SECONDS, TerminalScreen
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.terminal_screen import CALM_SECONDS, TerminalScreen
 from weft.clock import ManualClock
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
@@ -22,7 +22,7 @@ from weft.ids import CallUid, NodeId, RequestId
 pytestmark = pytest.mark.anyio
 
 
-def leave() -> ChoiceQuestion:
+def shell_permission() -> ChoiceQuestion:
     return permission_question(
         PermissionRequest(
             request_id=RequestId("r"), call_uid=CallUid("c"), node=NodeId("n"), tool_name="shell"
@@ -45,7 +45,7 @@ class Asked:
 
     async def type(self, *letters: str) -> None:
         for letter in letters:
-            self.screen._typed_at_question(letter)
+            self.screen.typed_at_question(letter)
         await anyio.wait_all_tasks_blocked()
 
 
@@ -66,7 +66,7 @@ async def asked(question: ChoiceQuestion, tmp_path: Path, draft: str = "") -> As
 
 
 async def test_a_key_pressed_as_the_question_comes_up_is_text(tmp_path: Path) -> None:
-    async with asked(leave(), tmp_path) as state:
+    async with asked(shell_permission(), tmp_path) as state:
         state.clock.advance(CALM_SECONDS / 2)
         await state.type("1")
         assert not state.is_answered
@@ -74,7 +74,7 @@ async def test_a_key_pressed_as_the_question_comes_up_is_text(tmp_path: Path) ->
 
 
 async def test_a_key_after_a_moment_of_calm_is_an_answer(tmp_path: Path) -> None:
-    async with asked(leave(), tmp_path) as state:
+    async with asked(shell_permission(), tmp_path) as state:
         state.clock.advance(CALM_SECONDS * 2)
         await state.type("2")
         assert (state.is_answered, state.answer) == (True, 1)
@@ -82,7 +82,7 @@ async def test_a_key_after_a_moment_of_calm_is_an_answer(tmp_path: Path) -> None
 
 
 async def test_with_a_draft_no_digit_is_an_answer_however_long_one_waits(tmp_path: Path) -> None:
-    async with asked(leave(), tmp_path, draft="use ") as state:
+    async with asked(shell_permission(), tmp_path, draft="use ") as state:
         state.clock.advance(CALM_SECONDS * 100)
         await state.type("1", "2")
         assert not state.is_answered
@@ -90,7 +90,7 @@ async def test_with_a_draft_no_digit_is_an_answer_however_long_one_waits(tmp_pat
 
 
 async def test_a_letter_that_is_no_answer_begins_a_draft(tmp_path: Path) -> None:
-    async with asked(leave(), tmp_path) as state:
+    async with asked(shell_permission(), tmp_path) as state:
         state.clock.advance(CALM_SECONDS * 2)
         await state.type("n", "o", "4")
         assert not state.is_answered
@@ -108,15 +108,15 @@ async def test_a_search_that_the_person_asked_for_takes_letters_at_once(tmp_path
 
 async def test_a_dismissed_question_has_no_answer(tmp_path: Path) -> None:
     """None, and not a falsehood that could be taken for the number of the first row."""
-    async with asked(leave(), tmp_path) as state:
-        state.screen._give(None)
+    async with asked(shell_permission(), tmp_path) as state:
+        state.screen.give(None)
         await anyio.wait_all_tasks_blocked()
         assert state.is_answered
         assert state.answer is None
 
 
 async def test_a_cancelled_question_is_gone(tmp_path: Path) -> None:
-    async with asked(leave(), tmp_path) as state:
+    async with asked(shell_permission(), tmp_path) as state:
         assert state.screen._choosing is not None
     assert state.screen._choosing is None
 

@@ -227,7 +227,7 @@ def test_files_and_commands_are_completed(weft: Weft, terminal: Terminal) -> Non
     terminal.keys("Enter")
     terminal.wait_for("+ src/main.py", "Seen.")
     terminal.type("/cos")
-    terminal.wait_for("/cost", "tokens and money")
+    terminal.wait_for("/cost", "tokens and cost")
     terminal.keys("Tab", "Enter")
     terminal.wait_for("Tokens and cost")
 
@@ -373,7 +373,7 @@ def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
 ) -> None:
     """Planted: drawing fails, as no drawing should."""
     planted = weft.plant(
-        "import weft.cli.chat.live_area as i\n"
+        "import weft.cli.chat.screens.live_area as i\n"
         "def broken(*a, **k): raise RuntimeError('planted')\n"
         "i.status_line = broken\n"
         "i.in_flight = broken\n"
@@ -391,7 +391,7 @@ def test_a_second_signal_puts_the_terminal_back_even_if_closing_hangs(
 ) -> None:
     """Planted: the screen never lets go, so nobody but the signal's own handler is left to tidy up."""
     planted = weft.plant(
-        "import anyio, weft.cli.chat.terminal_screen as t\n"
+        "import anyio, weft.cli.chat.screens.terminal_screen as t\n"
         "whole = t.TerminalScreen.run\n"
         "async def hang(self, *, task_status):\n"
         "    with anyio.CancelScope(shield=True):\n"

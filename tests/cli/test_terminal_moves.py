@@ -66,7 +66,7 @@ def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
     window.keys("Escape")
     window.wait_for("Esc again goes back")
     window.keys("Escape")
-    screen = window.wait_for("Go back to before which", "1. › make a", "❯ 2. › another way")
+    screen = window.wait_for("Rewind to before which", "1. › make a", "❯ 2. › another way")
     assert fits(screen, width)
     window.keys("Up", "Enter")
     screen = window.wait_for("a.txt  delete", "Rewind what?", "Esc changes nothing")

@@ -11,7 +11,7 @@ from tests.cli.conftest import text
 from tests.cli.person import Remembering, Talk, talking
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.chat.screen import LineSubmitted
+from weft.cli.chat.screens.screen import LineSubmitted
 from weft.view import AnswerBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import call
 from tests.cli.person import talking
 from weft.app import App
-from weft.cli.chat.live_area import in_flight
+from weft.cli.chat.screens.live_area import in_flight
 from weft.view import (
     AnswerBlock,
     LiveArea,

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.app import App
-from weft.cli.session_options import SessionOptions
 from weft.cli.stdio import tell
 from weft.config.local_weights import missing_weights, pull_weights, size_of
+from weft.protocol.session_options import SessionOptions
 
 
-def notice(app: App, wanted: SessionOptions) -> str:
+def notice(app: App, options: SessionOptions) -> str:
     """The notice for a user who has no key and named no model; empty for all others."""
-    if wanted.model is not None or app.config.get("model.default"):
+    if options.model is not None or app.config.get("model.default"):
         return ""
     model = app.host.default_model()
     if not model.startswith("local:"):

@@ -89,7 +89,7 @@ def _run(argv: list[str]) -> int:
     if arguments.verb not in ("", "run"):
         return _command(arguments)
     if arguments.verb == "run" or arguments.flag("print") or not _has_terminal():
-        from weft.cli.headless import run_print
+        from weft.cli.headless.run import run_print
 
         return run_print(arguments)
     from weft.cli.chat import run_chat

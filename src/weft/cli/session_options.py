@@ -1,43 +1,29 @@
-"""From arguments to a running application and a session."""
+"""Command-line arguments turned into an application and the options of a session."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from weft.api.manager import ExportFormat
-from weft.api.session import Session
 from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, SessionNotFound, UsageError
 from weft.ids import SessionId
-from weft.messages import parse_model_name
 from weft.permissions import our_tool_name, taken_away, why_unenforceable
+from weft.protocol.session_options import (
+    PERMISSION_MODES,
+    SessionOptions,
+    model_and_effort,
+    split_rules,
+)
 from weft.thinking import level_note, thinking_level
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookBook
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
-_MODES = {"acceptEdits": "accept_edits", "bypassPermissions": "bypass", "dontAsk": "default"}
-
-
-class SessionOptions(NamedTuple):
-    """How the session should be, as far as it was said."""
-
-    model: str | None
-    effort: str | None
-    permission_mode: str | None
-    asking: Literal["wait", "no"]
-    tools: list[str] | None
-    system_prompt: str | None
-    append_system_prompt: str | None
-    title: str | None
-    architect: bool
-    """One model plans, another carries out."""
-    limits: dict[str, Any]
-    """Options that go with each message."""
 
 
 LISTEN_AFTER_SECONDS = 1.0
@@ -108,7 +94,7 @@ def _added(path: str) -> str:
 
 def _rules(given: Iterable[str]) -> list[str]:
     """The rules of texts with several of them, as they are written."""
-    return [rule for text in given for rule in _split_rules(text)]
+    return [rule for text in given for rule in split_rules(text)]
 
 
 def _restrictions(arguments: ParsedArguments) -> list[str]:
@@ -124,21 +110,8 @@ def _restrictions(arguments: ParsedArguments) -> list[str]:
     return rules
 
 
-def _split_rules(text: str) -> list[str]:
-    """Cut at commas and spaces outside of brackets."""
-    rules, rule, depth = [], "", 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if depth <= 0 and (letter == "," or letter.isspace()):
-            rules.append(rule)
-            rule = ""
-        else:
-            rule += letter
-    return [each for each in [*rules, rule] if each]
-
-
-def wanted_of(arguments: ParsedArguments, *, headless: bool) -> SessionOptions:
-    """What was said about the session.
+def session_options_of(arguments: ParsedArguments, *, headless: bool) -> SessionOptions:
+    """The options of the session, as the arguments give them.
 
     Raises:
         UsageError: two options contradict each other, or a file cannot be read.
@@ -161,39 +134,32 @@ def wanted_of(arguments: ParsedArguments, *, headless: bool) -> SessionOptions:
     return SessionOptions(
         model=model,
         effort=arguments.text("effort") or effort,
-        permission_mode=_MODES.get(mode, mode) if mode else None,
+        permission_mode=PERMISSION_MODES.get(mode, mode) if mode else None,
         asking="no" if headless or mode == "dontAsk" else "wait",
         tools=_tools(arguments),
         system_prompt=_text_or_file(arguments, "system_prompt"),
         append_system_prompt=_text_or_file(arguments, "append_system_prompt"),
         title=arguments.text("name"),
-        # Whoever names its models wants it.
+        # Naming one of its models switches architect mode on.
         architect=arguments.flag("architect") or bool(limits["plan_model"] or limits["edit_model"]),
         limits={name: limit for name, limit in limits.items() if limit is not None},
     )
 
 
-def model_and_effort(given: str | None) -> tuple[str | None, str | None]:
-    """`provider:model:high` is a model and an effort."""
-    if given is None:
-        return None, None
-    named = parse_model_name(given)
-    # An unknown model is left as it is written, for the sentence that refuses it.
-    return (named.name, named.effort) if named.effort is not None else (given, None)
-
-
-def note_of_level(app: App, wanted: SessionOptions, model: str, level: str, *, begins: bool) -> str:
+def note_of_level(
+    app: App, options: SessionOptions, model: str, level: str, *, begins: bool
+) -> str:
     """What to say of the level that a session begins with, or was just given; empty when it has it.
 
     The session's own note is written before the command line subscribes.  A configured level is meant
     for all models: of one that does not think it says nothing.
     """
     named = thinking_level(level)
-    is_told = wanted.effort is not None or wanted.model is not None
-    if named is None or named == "default" or not (begins or is_told):
+    is_requested = options.effort is not None or options.model is not None
+    if named is None or named == "default" or not (begins or is_requested):
         return ""
     levels = app.host.levels_of(model)
-    return level_note(model, named, levels if levels or wanted.effort is not None else None)
+    return level_note(model, named, levels if levels or options.effort is not None else None)
 
 
 def _tools(arguments: ParsedArguments) -> list[str] | None:
@@ -203,7 +169,7 @@ def _tools(arguments: ParsedArguments) -> list[str] | None:
     if not given and not denied:
         return None
     if given:
-        names = [our_tool_name(name) for text in given for name in _split_rules(text)]
+        names = [our_tool_name(name) for text in given for name in split_rules(text)]
     else:
         from weft.api.tool_names import builtin_tool_names  # only to take one away
 
@@ -271,84 +237,16 @@ async def find_id(app: App, given: str) -> SessionId:
 
 async def _titled(app: App, given: str) -> list[SessionId]:
     """Sessions with this title; in this folder, else anywhere."""
-    wanted = given.casefold()
+    title = given.casefold()
     for folder in (app.project_path, None):
         rows = await app.sessions.list_saved(project_path=folder, limit=1000)
-        found = [row.id for row in rows if row.title.casefold() == wanted]
+        found = [row.id for row in rows if row.title.casefold() == title]
         if found:
             return found
     return []
 
 
-async def open_session(
-    app: App,
-    wanted: SessionOptions,
-    *,
-    existing: SessionId | None,
-    fork: bool = False,
-    new_id: str | None = None,
-) -> Session:
-    """The session to talk in: a new one, a stored one, or a fork of it.
-
-    Raises:
-        UsageError: the model, a tool or a mode is wrong.
-    """
-    if existing is not None and fork:
-        session = await app.sessions.fork_session(existing, title=wanted.title)
-        await apply_settings(session, wanted)
-        return session
-    if existing is not None and (wanted.system_prompt or wanted.append_system_prompt):
-        raise UsageError("a system prompt can be given to a new session only")
-    session = await app.sessions.start_session(
-        session_id=existing or new_id,
-        model=wanted.model,
-        permission_mode=wanted.permission_mode,
-        title=wanted.title,
-        tools=wanted.tools if wanted.tools is not None else "all",
-        system_prompt=wanted.system_prompt,
-        asking=wanted.asking,
-        **_settings(wanted),
-    )
-    if existing is not None:
-        if wanted.effort:
-            await session.set_thinking_level(wanted.effort)
-        if wanted.architect:
-            await session.set_mode("architect")
-        if wanted.title:
-            await app.sessions.rename_session(existing, wanted.title)
-    return session
-
-
-def _settings(wanted: SessionOptions) -> dict[str, Any]:
-    given = {
-        "thinking": wanted.effort,
-        "append_system_prompt": wanted.append_system_prompt,
-        "mode": "architect" if wanted.architect else None,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-async def apply_settings(session: Session, wanted: SessionOptions) -> None:
-    """Change a session that exists to what was said."""
-    if wanted.model:
-        await session.update_model(wanted.model)
-    if wanted.effort:
-        await session.set_thinking_level(wanted.effort)
-    if wanted.permission_mode:
-        await session.set_permission_mode(wanted.permission_mode)
-    if wanted.architect:
-        await session.set_mode("architect")
-
-
-def message_options(wanted: SessionOptions, *, existing: bool) -> dict[str, Any]:
-    """What goes along with each message: the limits, and for a stored session the tools."""
-    options = dict(wanted.limits)
-    if existing and wanted.tools is not None:
-        options["tools"] = wanted.tools
-    return options
-
-
 def format_of(path: str | None, given: str | None) -> ExportFormat:
     """The export format that was given, that the file's name says, or Markdown."""
-    wanted = given or os.path.splitext(path or "")[1].removeprefix(".").lower()
-    return next((each for each in EXPORT_FORMATS if each == wanted), "md")
+    name = given or os.path.splitext(path or "")[1].removeprefix(".").lower()
+    return next((each for each in EXPORT_FORMATS if each == name), "md")

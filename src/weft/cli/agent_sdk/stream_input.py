@@ -21,11 +21,11 @@ from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
 from weft.cli.exit_codes import FAILED, NOBODY_READS, OK
+from weft.cli.headless.output_formats import OutputSink, StreamSink
+from weft.cli.headless.slash_prompt import expanded
+from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.line_reader import LineReader
-from weft.cli.output_formats import OutputSink, StreamSink
 from weft.cli.prompt_input import Said
-from weft.cli.slash_prompt import expanded
-from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.hooks.config import HookBook
 from weft.messages import Text

@@ -1,4 +1,4 @@
-"""The chat in a terminal: a story folded from events, a screen that shows it, commands, questions.
+"""The chat in a terminal: a view folded from events, a screen that shows it, commands, questions.
 
 Knows the application and the pure folders; nothing here stores or decides anything.
 """

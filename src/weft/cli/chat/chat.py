@@ -16,11 +16,10 @@ import anyio.abc
 
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.answers import whole
-from weft.cli.chat.commands import ChatCommands
+from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.questions import UserQuestions, ask_trust
-from weft.cli.chat.screen import (
+from weft.cli.chat.screens.screen import (
     ChatClosed,
     ChatScreen,
     ChoiceQuestion,
@@ -34,13 +33,14 @@ from weft.cli.chat.screen import (
 )
 from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
+from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import Said, attached, compose
-from weft.cli.session_options import SessionOptions
 from weft.cli.trust_text import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
+from weft.protocol.session_options import SessionOptions
 from weft.view import (
     AnswerBlock,
     LiveArea,
@@ -69,11 +69,11 @@ class Chat:
     """Runs until the person leaves."""
 
     def __init__(
-        self, app: App, screen: ChatScreen, wanted: SessionOptions, *, new_id: str | None = None
+        self, app: App, screen: ChatScreen, options: SessionOptions, *, new_id: str | None = None
     ) -> None:
         self._app = app
         self.screen = screen
-        self.conversation = ChatConversation(app, wanted, new_id=new_id)
+        self.conversation = ChatConversation(app, options, new_id=new_id)
         self.view = SessionView(self.conversation.blank())
         self._group: anyio.abc.TaskGroup | None = None
         self._following: anyio.CancelScope | None = None

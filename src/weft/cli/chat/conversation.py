@@ -11,16 +11,16 @@ from typing import Any
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.local_model import notice
-from weft.cli.session_options import (
-    SessionOptions,
-    message_options,
-    model_and_effort,
-    note_of_level,
-    open_session,
-)
+from weft.cli.session_options import note_of_level
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.messages import Content
+from weft.protocol.session_options import (
+    SessionOptions,
+    message_options,
+    model_and_effort,
+    open_session,
+)
 from weft.thinking import THINKING_LEVELS, thinking_level
 from weft.view import EditorSnapshot, LiveArea, live_of
 
@@ -28,28 +28,28 @@ from weft.view import EditorSnapshot, LiveArea, live_of
 class ChatConversation:
     """One conversation after another; at most one at a time."""
 
-    def __init__(self, app: App, wanted: SessionOptions, *, new_id: str | None = None) -> None:
+    def __init__(self, app: App, options: SessionOptions, *, new_id: str | None = None) -> None:
         self.app = app
-        self._wanted = wanted
+        self._options = options
         self._new_id = new_id
         self.session: Session | None = None
         self._resumed = False
 
     def blank(self) -> LiveArea:
         """What a conversation that has not begun looks like."""
-        wanted, config = self._wanted, self.app.config
+        options, config = self._options, self.app.config
         return LiveArea(
-            model=wanted.model or self.app.host.default_model(),
-            mode=wanted.permission_mode or str(config.get("permissions.mode")),
-            effort=wanted.effort or self.app.host.default_effort(wanted.model),
-            is_architect=wanted.architect,
+            model=options.model or self.app.host.default_model(),
+            mode=options.permission_mode or str(config.get("permissions.mode")),
+            effort=options.effort or self.app.host.default_effort(options.model),
+            is_architect=options.architect,
         )
 
     @property
     def note_of_level(self) -> str:
         """What to say of the next conversation's thinking level; empty when its model has it."""
         blank = self.blank()
-        return note_of_level(self.app, self._wanted, blank.model, blank.effort, begins=True)
+        return note_of_level(self.app, self._options, blank.model, blank.effort, begins=True)
 
     def levels(self, model: str) -> dict[str, str]:
         """The thinking levels to pick from for a model, each with a detail to show beside it."""
@@ -65,13 +65,13 @@ class ChatConversation:
     @property
     def stands_in(self) -> str:
         """What to say when the embedded model answers for want of a key; else empty."""
-        return notice(self.app, self._wanted)
+        return notice(self.app, self._options)
 
     async def begin(self) -> tuple[Session, EditorSnapshot]:
         """Make the session, if there is none yet."""
         if self.session is None:
             self.session = await open_session(
-                self.app, self._wanted, existing=None, new_id=self._new_id
+                self.app.sessions, self._options, existing=None, new_id=self._new_id
             )
             self._new_id, self._resumed = None, False
         return self.session, await self.session.editor_snapshot()
@@ -79,17 +79,18 @@ class ChatConversation:
     async def resume(
         self, session_id: SessionId, *, fork: bool = False
     ) -> tuple[Session, LiveArea]:
-        """Go on with a stored session, or with a fork of it; the one before is left."""
-        # What was said on the command line about the model counts for the session it was said of, not for every other.
-        wanted = (
-            self._wanted
+        """Resume a stored session, or a fork of it; the session before is stopped."""
+        # A model or mode given on the command line is meant for the session that it starts, not for
+        # every session that the user resumes later.
+        options = (
+            self._options
             if self.session is None
-            else self._wanted._replace(
+            else self._options._replace(
                 model=None, effort=None, permission_mode=None, architect=False, title=None
             )
         )
-        wanted = wanted._replace(system_prompt=None, append_system_prompt=None)
-        session = await open_session(self.app, wanted, existing=session_id, fork=fork)
+        options = options._replace(system_prompt=None, append_system_prompt=None)
+        session = await open_session(self.app.sessions, options, existing=session_id, fork=fork)
         if self.session is not None and self.session.id != session.id:
             await self.session.stop()
         self.session, self._resumed = session, True
@@ -100,7 +101,7 @@ class ChatConversation:
         if self.session is None:
             return
         snapshot = await self.session.editor_snapshot()
-        self._wanted = self._wanted._replace(
+        self._options = self._options._replace(
             model=snapshot.model,
             permission_mode=snapshot.permission_mode,
             effort=snapshot.thinking,
@@ -124,7 +125,7 @@ class ChatConversation:
 
     def options(self) -> dict[str, Any]:
         """What goes along with each message."""
-        return message_options(self._wanted, existing=self._resumed)
+        return message_options(self._options, existing=self._resumed)
 
     # -- settings
 
@@ -139,7 +140,7 @@ class ChatConversation:
         name = self.app.host.normal_model(model)
         if self.session is not None:
             await self.session.update_model(name)
-        self._wanted = self._wanted._replace(model=name)
+        self._options = self._options._replace(model=name)
         if effort is not None:
             await self.set_effort(effort)
 
@@ -153,16 +154,16 @@ class ChatConversation:
             raise UsageError(f"no thinking level {level!r}; there are {', '.join(THINKING_LEVELS)}")
         if self.session is not None:
             await self.session.set_thinking_level(level)
-        self._wanted = self._wanted._replace(effort=level)
+        self._options = self._options._replace(effort=level)
 
-    async def set_architect(self, wanted: bool) -> None:
+    async def set_architect(self, is_on: bool) -> None:
         """Whether one model plans and another carries out, from the next turn on."""
         if self.session is not None:
-            await self.session.set_mode("architect" if wanted else "normal")
-        self._wanted = self._wanted._replace(architect=wanted)
+            await self.session.set_mode("architect" if is_on else "normal")
+        self._options = self._options._replace(architect=is_on)
 
     async def set_mode(self, mode: str) -> None:
         """What may be done without asking."""
         if self.session is not None:
             await self.session.set_permission_mode(mode)
-        self._wanted = self._wanted._replace(permission_mode=mode)
+        self._options = self._options._replace(permission_mode=mode)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.plan_text import as_text, from_text
-from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
 from weft.cli.sanitize import clean_line, visible
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of

@@ -15,13 +15,13 @@ from weft import __version__
 from weft.app import App
 from weft.cli import stdio as output
 from weft.cli.chat.chat import Chat
-from weft.cli.chat.plain_screen import PlainScreen
-from weft.cli.chat.screen import ChatScreen
+from weft.cli.chat.screens.plain_screen import PlainScreen
+from weft.cli.chat.screens.screen import ChatScreen
 from weft.cli.exit_codes import OK, CommandExit, first_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import Said, attached, compose
-from weft.cli.session_options import chosen_id, make_app, wanted_of
+from weft.cli.session_options import chosen_id, make_app, session_options_of
 from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
 from weft.view import NoteBlock
@@ -79,7 +79,7 @@ class _Start:
         self._app = app
         self._first = first
         self._stop = stop
-        self._wanted = wanted_of(arguments, headless=False)
+        self._options = session_options_of(arguments, headless=False)
         self._screen = self._make_screen()
         self._talking = anyio.CancelScope()
 
@@ -97,7 +97,7 @@ class _Start:
                         chat = Chat(
                             self._app,
                             self._screen,
-                            self._wanted,
+                            self._options,
                             new_id=self._arguments.text("session_id"),
                         )
                         await self._talk(chat)
@@ -136,8 +136,8 @@ class _Start:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(width=columns)
-        from weft.cli.chat.completion import FileCommands
-        from weft.cli.chat.terminal_screen import (
+        from weft.cli.chat.screens.completion import FileCommands
+        from weft.cli.chat.screens.terminal_screen import (
             TerminalScreen,  # only where a terminal can be drawn on
         )
 

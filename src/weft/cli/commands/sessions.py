@@ -66,7 +66,7 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
     if sys.stdout is None or not sys.stdout.isatty():
         write(await app.sessions.export_session(record.row.id, "md"))
         return OK
-    from weft.cli.chat.render import BlockRenderer  # only where it is drawn
+    from weft.cli.chat.screens.render import BlockRenderer  # only where it is drawn
     from weft.view import history_blocks
 
     columns = os.get_terminal_size(1).columns

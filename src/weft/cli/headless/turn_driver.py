@@ -11,8 +11,8 @@ import anyio.abc
 from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.answers import whole, with_whole_text
-from weft.cli.output_formats import OutputSink
+from weft.cli.headless.answers import whole, with_whole_text
+from weft.cli.headless.output_formats import OutputSink
 from weft.events import (
     ArchitectPlan,
     Event,

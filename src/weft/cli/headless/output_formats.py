@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.api.results import Result
 from weft.cli import stdio as output
-from weft.cli.answers import answer_text
+from weft.cli.headless.answers import answer_text
 from weft.cli.parse import ParsedArguments
 from weft.events import (
     ArchitectPlan,

@@ -11,10 +11,10 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from weft.cli.chat.external_editor import edited
-from weft.cli.chat.picker import ListPicker
-from weft.cli.chat.render import BlockRenderer
-from weft.cli.chat.screen import (
+from weft.cli.chat.screens.external_editor import edited
+from weft.cli.chat.screens.picker import ListPicker
+from weft.cli.chat.screens.render import BlockRenderer
+from weft.cli.chat.screens.screen import (
     LEAVE_HINT,
     ChatClosed,
     ChatScreen,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from weft.cli.chat.picker import ListPicker
+from weft.cli.chat.screens.picker import ListPicker
 from weft.cli.sanitize import clean, clean_line
 from weft.view import LiveArea, TaskRow
 

@@ -15,24 +15,23 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.answers import answer_text, read_schema, write_file
 from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, CommandExit, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
-from weft.cli.output_formats import make_sink
+from weft.cli.headless.answers import answer_text, read_schema, write_file
+from weft.cli.headless.output_formats import make_sink
+from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import Said, attached, compose, read_piped
 from weft.cli.session_options import (
     chosen_id,
     make_app,
-    message_options,
     note_of_level,
-    open_session,
-    wanted_of,
+    session_options_of,
 )
 from weft.cli.signals import StopSignal
-from weft.cli.turn_driver import TurnDriver
 from weft.errors import UsageError, WeftError
 from weft.messages import Content, Text
+from weft.protocol.session_options import message_options, open_session
 from weft.view import SUCCESSFUL, count_of
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
@@ -97,7 +96,7 @@ class _Run:
         self._schema = schema
         self._hooks = hooks
         asks = arguments.text("permission_prompt_tool") is not None
-        self._wanted = wanted_of(arguments, headless=not asks)
+        self._options = session_options_of(arguments, headless=not asks)
         self._sink = make_sink(arguments, app.project_path)
         self._stop = StopSignal()
         self._session: Session | None = None
@@ -154,8 +153,8 @@ class _Run:
         if existing is None:
             await self._stand_in()
         session = await open_session(
-            self._app,
-            self._wanted,
+            self._app.sessions,
+            self._options,
             existing=existing,
             fork=self._arguments.flag("fork"),
             new_id=self._arguments.text("session_id"),
@@ -163,7 +162,7 @@ class _Run:
         self._is_new = existing is None
         snapshot = await session.editor_snapshot()
         model, level = snapshot.model, snapshot.thinking
-        if said := note_of_level(self._app, self._wanted, model, level, begins=self._is_new):
+        if said := note_of_level(self._app, self._options, model, level, begins=self._is_new):
             output.complain(said)
         brought = await self._brought(session)
         self._sink.start(session.id, lambda: {**describe(self._app, snapshot), **brought})
@@ -175,7 +174,7 @@ class _Run:
         if self._arguments.text("output_format") != "stream-json":
             return {}
         skills, _ = await session.list_skills()
-        tools = self._wanted.tools
+        tools = self._options.tools
         return {
             "tools": tools if tools is not None else _all_tools(has_skills=bool(skills)),
             "slash_commands": [name.removeprefix("/") for name in await session.get_commands()],
@@ -204,18 +203,18 @@ class _Run:
 
     async def _stand_in(self) -> None:
         """Without a key and a named model, the embedded one answers; it is said, and fetched if need be."""
-        if self._wanted.model is not None or not self._app.host.default_model().startswith(
+        if self._options.model is not None or not self._app.host.default_model().startswith(
             "local:"
         ):
             return
         from weft.cli.local_model import make_ready, notice  # only for those who have no key
 
-        if said := notice(self._app, self._wanted):
+        if said := notice(self._app, self._options):
             output.complain(said)
             await make_ready(self._app, output.complain)
 
     async def _in_app(self, session: Session) -> int:
-        options = message_options(self._wanted, existing=not self._is_new)
+        options = message_options(self._options, existing=not self._is_new)
         if self._schema is not None:
             options["schema"] = self._schema
         if self._hooks is not None:
@@ -247,7 +246,9 @@ class _Run:
         if self._said:
             content: Content = self._said
             if self._is_slash():
-                from weft.cli.slash_prompt import expanded  # only where it may be a command
+                from weft.cli.headless.slash_prompt import (
+                    expanded,  # only where it may be a command
+                )
 
                 words = self._arguments.words
                 content, more = await expanded(self._app, session, self._said, words)

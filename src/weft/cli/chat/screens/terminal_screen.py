@@ -6,44 +6,29 @@ blocks are written above it and belong to the terminal from then on: they can be
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import anyio
 import anyio.abc
-from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions, is_searching
-from prompt_toolkit.formatted_text import AnyFormattedText
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import (
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    Window,
-)
-from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
-from prompt_toolkit.widgets import SearchToolbar
+from prompt_toolkit.filters import Condition
 
-from weft.cli.chat.completion import ChatCompleter, OfferedCommand
-from weft.cli.chat.external_editor import edited
-from weft.cli.chat.live_area import Fragments, in_flight, question_lines, status_line, wrapped
-from weft.cli.chat.picker import ListPicker
-from weft.cli.chat.render import BlockRenderer
-from weft.cli.chat.screen import (
+from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
+from weft.cli.chat.screens.external_editor import edited
+from weft.cli.chat.screens.live_area import (
+    Fragments,
+    in_flight,
+    question_lines,
+    status_line,
+    wrapped,
+)
+from weft.cli.chat.screens.picker import ListPicker
+from weft.cli.chat.screens.render import BlockRenderer
+from weft.cli.chat.screens.screen import (
     BACK_HINT,
     CLEAR_HINT,
     LEAVE_HINT,
@@ -55,8 +40,15 @@ from weft.cli.chat.screen import (
     Input,
     InterruptPressed,
     LineSubmitted,
-    NextMode,
-    TakeBack,
+)
+from weft.cli.chat.screens.terminal_keys import key_bindings
+from weft.cli.chat.screens.terminal_layout import (
+    REDRAW_SECONDS,
+    ScreenParts,
+    line_history,
+    make_application,
+    speaks_unicode,
+    without_last_newline,
 )
 from weft.clock import Clock, SystemClock
 from weft.view import AnyBlock, LiveArea
@@ -64,23 +56,7 @@ from weft.view import AnyBlock, LiveArea
 CALM_SECONDS = 0.4
 """A question takes keys only after so long without typing: what was meant for the input line must not answer it."""
 NOTICE_SECONDS = 4.0
-REDRAW_SECONDS = 0.05
 INPUTS = 1000
-
-_STYLE = {
-    "prompt": "bold ansicyan",
-    "quiet": "ansibrightblack",
-    "tool": "ansigreen",
-    "warning": "ansiyellow",
-    "danger": "bold ansired",
-    "question": "bold ansiyellow",
-    "picked": "bold",
-    "status": "ansibrightblack",
-    "mode": "bold ansimagenta",
-    "completion": "ansibrightblack",
-    "completion.current": "bold ansicyan",
-    "rule": "ansibrightblack",
-}
 
 
 class TerminalScreen(ChatScreen):
@@ -115,12 +91,26 @@ class TerminalScreen(ChatScreen):
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self.buffer = Buffer(
             multiline=True,
-            history=_history(history),
+            history=line_history(history),
             completer=ThreadedCompleter(ChatCompleter(folder, offered)),
             complete_while_typing=Condition(self._offers),
         )
-        self._line = Buffer(multiline=False)
-        self._app = self._make_application()
+        self.line = Buffer(multiline=False)
+        chooses = Condition(lambda: self._choosing is not None)
+        asks = Condition(lambda: bool(self._asking))
+        parts = ScreenParts(
+            in_flight=self._in_flight,
+            question=self._question,
+            label=self._label,
+            completions=self._completions,
+            status=self._status,
+            buffer=self.buffer,
+            line=self.line,
+            chooses=chooses,
+            asks=asks,
+        )
+        keys = key_bindings(self, chooses=chooses, asks=asks)
+        self._app = make_application(parts, keys, coloured=coloured)
 
     # -- what the chat uses
 
@@ -147,12 +137,12 @@ class TerminalScreen(ChatScreen):
     def interrupted(self) -> None:
         if self._live.is_busy:
             # The second one while it still stops leaves; one after it has stopped is the first of two.
-            self._tell(ChatClosed() if self._twice.now("stop") else InterruptPressed())
+            self.tell(ChatClosed() if self._twice.now("stop") else InterruptPressed())
         elif self.buffer.text:
             self.buffer.append_to_history()
             self.buffer.reset()
         elif self._twice.now("leave"):
-            self._tell(ChatClosed())
+            self.tell(ChatClosed())
         else:
             self.notify(LEAVE_HINT)
 
@@ -210,8 +200,8 @@ class TerminalScreen(ChatScreen):
 
     async def _ask_line(self, label: str, text: str) -> str | None:
         self._asking = label
-        self._line.set_document(Document(text, len(text)), bypass_readonly=True)
-        self._app.layout.focus(self._line)
+        self.line.set_document(Document(text, len(text)), bypass_readonly=True)
+        self._app.layout.focus(self.line)
         try:
             answer = await self._wait_for_answer()
         finally:
@@ -227,12 +217,12 @@ class TerminalScreen(ChatScreen):
         await self._answered.wait()
         return self._answer
 
-    def _give(self, answer: int | str | None) -> None:
+    def give(self, answer: int | str | None) -> None:
         """Answer what is asked; None dismisses it."""
         self._answer = answer
         self._answered.set()
 
-    def _tell(self, happened: Input) -> None:
+    def tell(self, happened: Input) -> None:
         try:
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
@@ -274,7 +264,7 @@ class TerminalScreen(ChatScreen):
             return
         output, renderer = self._app.output, self._app.renderer
         painter = BlockRenderer(
-            width=output.get_size().columns, coloured=self._coloured, unicode=_speaks_unicode()
+            width=output.get_size().columns, coloured=self._coloured, unicode=speaks_unicode()
         )
         text = "".join(painter.paint(block) for block in blocks)
         running = self._app.is_running
@@ -290,7 +280,7 @@ class TerminalScreen(ChatScreen):
         size = self._app.output.get_size()
         seconds = int(self._clock.monotonic() - self._busy_since)
         drawn = in_flight(self._live, width=size.columns - 1, rows=size.rows, seconds=seconds)
-        return _without_last_newline([("", "\n"), *drawn] if drawn else [])
+        return without_last_newline([("", "\n"), *drawn] if drawn else [])
 
     def _question(self) -> Fragments:
         if self._choosing is None:
@@ -298,12 +288,12 @@ class TerminalScreen(ChatScreen):
         width = self._app.output.get_size().columns - 1
         ready = self._is_calm() and not self.buffer.text
         lines = question_lines(self._choosing, width=width, is_ready=ready)
-        return _without_last_newline(lines)
+        return without_last_newline(lines)
 
     def _label(self) -> Fragments:
         width = self._app.output.get_size().columns - 1
         lines = wrapped(self._asking, width)
-        return _without_last_newline(
+        return without_last_newline(
             [("", "\n"), *(("class:question", f"{each}\n") for each in lines)]
         )
 
@@ -324,7 +314,7 @@ class TerminalScreen(ChatScreen):
             style = "class:completion.current" if is_current else "class:completion"
             text = f"  {completion.display_text:<24}  {completion.display_meta_text}".rstrip()
             drawn.append((style, f"{text[:width]}\n"))
-        return _without_last_newline(drawn)
+        return without_last_newline(drawn)
 
     def _is_calm(self) -> bool:
         """What is typed now can be meant for the question: nothing else was being typed, or the person has just asked for it."""
@@ -336,212 +326,21 @@ class TerminalScreen(ChatScreen):
         before = self.buffer.document.text_before_cursor
         return before.startswith("/") or "@" in before.rpartition("\n")[2].rpartition(" ")[2]
 
-    # -- the application
-
-    def _make_application(self) -> Application[None]:
-        asks = Condition(lambda: bool(self._asking))
-        chooses = Condition(lambda: self._choosing is not None)
-        search = SearchToolbar(ignore_case=True)
-        layout = Layout(
-            HSplit(
-                [
-                    _lines(self._in_flight),
-                    _when(chooses & ~asks, Window(height=1)),
-                    _when(chooses & ~asks, _lines(self._question)),
-                    _when(asks, _lines(self._label)),
-                    _when(asks, self._input_window(self._line, None)),
-                    _when(
-                        ~asks & (~chooses | Condition(lambda: bool(self.buffer.text))),
-                        HSplit([Window(height=1), self._input_window(self.buffer, search)]),
-                    ),
-                    search,
-                    _when(has_completions & ~chooses & ~asks, _lines(self._completions)),
-                    Window(_drawn_by(self._status), height=1, wrap_lines=False),
-                ]
-            ),
-            focused_element=self.buffer,
-        )
-        application: Application[None] = Application(
-            layout=layout,
-            key_bindings=self._keys(chooses=chooses, asks=asks),
-            style=Style.from_dict(_STYLE),
-            color_depth=None if self._coloured else ColorDepth.DEPTH_1_BIT,
-            # No cursor position is asked for: the answer would be read as typed, where a terminal is slow to give it.
-            output=Vt100_Output(
-                sys.stdout, _size, term=os.environ.get("TERM"), enable_bell=False, enable_cpr=False
-            ),
-            min_redraw_interval=REDRAW_SECONDS,
-            erase_when_done=True,
-            full_screen=False,
-            mouse_support=False,
-        )
-        # Esc alone must act at once; keys that begin with it come in one burst.
-        application.ttimeoutlen = 0.05
-        application.timeoutlen = 0.1
-        return application
-
-    def _input_window(self, buffer: Buffer, search: SearchToolbar | None) -> Window:
-        control = BufferControl(
-            buffer=buffer, search_buffer_control=search.control if search is not None else None
-        )
-
-        def prefix(line_number: int, wrap_count: int) -> AnyFormattedText:
-            return [("class:prompt", "› " if line_number == wrap_count == 0 else "  ")]
-
-        return Window(
-            control,
-            wrap_lines=True,
-            get_line_prefix=prefix,
-            dont_extend_height=True,
-            height=lambda: Dimension(min=1, max=max(3, self._app.output.get_size().rows // 3)),
-        )
-
-    # -- keys
-
-    def _keys(self, *, chooses: Condition, asks: Condition) -> KeyBindings:
-        keys = KeyBindings()
-        typing = ~chooses & ~asks & ~is_searching
-        self._input_keys(keys, typing)
-        self._question_keys(keys, chooses & ~asks)
-
-        @keys.add("enter", filter=asks)
-        def _(event: KeyPressEvent) -> None:
-            self._give(self._line.text)
-
-        @keys.add("escape", filter=asks)
-        @keys.add("c-c", filter=asks)
-        def _(event: KeyPressEvent) -> None:
-            self._give(None)
-
-        @keys.add("c-z")
-        def _(event: KeyPressEvent) -> None:
-            event.app.suspend_to_background()
-
-        @keys.add("c-l")
-        def _(event: KeyPressEvent) -> None:
-            event.app.renderer.clear()
-
-        return keys
-
-    def _input_keys(self, keys: KeyBindings, typing: Any) -> None:
-        @keys.add("enter", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            self._enter()
-
-        @keys.add("escape", "enter", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            if self._live.is_busy and self.buffer.text.strip():
-                self._send(later=True)
-            else:
-                self.buffer.insert_text("\n")
-
-        @keys.add("c-j", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            self.buffer.insert_text("\n")
-
-        @keys.add("escape", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            if self.buffer.complete_state is not None:
-                self.buffer.cancel_completion()
-            elif self._live.is_busy:
-                self._tell(InterruptPressed())
-            else:
-                self._escape()
-
-        @keys.add("c-c", filter=~is_searching & typing)
-        def _(event: KeyPressEvent) -> None:
-            self.interrupted()
-
-        @keys.add("c-d", filter=typing & Condition(lambda: not self.buffer.text))
-        def _(event: KeyPressEvent) -> None:
-            self._tell(ChatClosed())
-
-        @keys.add("tab", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            if self.buffer.complete_state is not None:
-                self.buffer.complete_next()
-            else:
-                self.buffer.start_completion(select_first=True)
-
-        @keys.add("s-tab", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            if self.buffer.complete_state is not None:
-                self.buffer.complete_previous()
-            else:
-                self._tell(NextMode())
-
-        @keys.add("escape", "up", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            self._tell(TakeBack())
-
-        @keys.add("c-g", filter=typing)
-        @keys.add("c-x", "c-e", filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            self.buffer.open_in_editor()
-
-        @keys.add(Keys.BracketedPaste, filter=typing)
-        def _(event: KeyPressEvent) -> None:
-            self.buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
-
-        @self.buffer.on_text_changed.add_handler
-        def _(_: Any) -> None:
-            self._last_key = self._clock.monotonic()
-
-    def _question_keys(self, keys: KeyBindings, open_: Any) -> None:
-        @keys.add("up", filter=open_)
-        @keys.add("c-p", filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            self._move(-1)
-
-        @keys.add("down", filter=open_)
-        @keys.add("c-n", filter=open_)
-        @keys.add("tab", filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            self._move(1)
-
-        @keys.add("enter", filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            picked = self._choosing.picked() if self._choosing is not None else None
-            if picked is not None and self._is_calm():
-                self._give(picked)
-            elif picked is None and self.buffer.text.strip():
-                self._enter()
-
-        @keys.add("escape", filter=open_)
-        @keys.add("c-c", filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            self._give(None)
-
-        @keys.add("backspace", filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            if self.buffer.text:
-                self.buffer.delete_before_cursor()
-            elif self._choosing is not None:
-                self._choosing.erase()
-
-        @keys.add(Keys.BracketedPaste, filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            self.buffer.insert_text(event.data)
-
-        @keys.add(Keys.Any, filter=open_)
-        def _(event: KeyPressEvent) -> None:
-            self._typed_at_question(event.data)
-
-    def _typed_at_question(self, letter: str) -> None:
+    def typed_at_question(self, letter: str) -> None:
         """A letter answers only after a moment of calm and with an empty input line; else it belongs to what is being typed."""
         if self._choosing is None or not letter.isprintable():
             return
         if self._is_calm() and not self.buffer.text and self._choosing.understands(letter):
             if (chosen := self._choosing.typed(letter)) is not None:
-                self._give(chosen)
+                self.give(chosen)
             return
         self.buffer.insert_text(letter)
 
-    def _move(self, step: int) -> None:
+    def move(self, step: int) -> None:
         if self._choosing is not None:
             self._choosing.move(step)
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
         buffer = self.buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
             buffer.complete_state = None
@@ -559,7 +358,42 @@ class TerminalScreen(ChatScreen):
         self.buffer.append_to_history()
         self.buffer.reset()
         self.notify("")
-        self._tell(LineSubmitted(text, later))
+        self.tell(LineSubmitted(text, later))
+
+    def send_later(self) -> None:
+        """Send after this turn; where no turn runs, a new line."""
+        if self._live.is_busy and self.buffer.text.strip():
+            self._send(later=True)
+        else:
+            self.buffer.insert_text("\n")
+
+    def escape(self) -> None:
+        """Close the completions, else stop the turn, else count towards Esc Esc."""
+        if self.buffer.complete_state is not None:
+            self.buffer.cancel_completion()
+        elif self._live.is_busy:
+            self.tell(InterruptPressed())
+        else:
+            self._escape()
+
+    def text_changed(self) -> None:
+        """Typing goes on: a question has to wait."""
+        self._last_key = self._clock.monotonic()
+
+    def take_picked(self) -> None:
+        """Enter at a list: take the marked row, or send what was being typed."""
+        picked = self._choosing.picked() if self._choosing is not None else None
+        if picked is not None and self._is_calm():
+            self.give(picked)
+        elif picked is None and self.buffer.text.strip():
+            self.enter()
+
+    def erase_letter(self) -> None:
+        """Backspace at a list: of the text that was being typed, else of the search."""
+        if self.buffer.text:
+            self.buffer.delete_before_cursor()
+        elif self._choosing is not None:
+            self._choosing.erase()
 
     def _escape(self) -> None:
         """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
@@ -573,56 +407,4 @@ class TerminalScreen(ChatScreen):
             self.buffer.append_to_history()
             self.buffer.reset()
         else:
-            self._tell(GoBack())
-
-
-def _lines(draw: Callable[[], Fragments]) -> Any:
-    """A part that is as high as what it shows, and not there when that is nothing."""
-    window = Window(
-        _drawn_by(draw),
-        dont_extend_height=True,
-        wrap_lines=False,
-    )
-    return ConditionalContainer(window, Condition(lambda: bool(draw())))
-
-
-def _drawn_by(draw: Callable[[], Fragments]) -> FormattedTextControl:
-    def formatted() -> AnyFormattedText:
-        return [*draw()]
-
-    return FormattedTextControl(formatted)
-
-
-def _when(condition: Any, part: Any) -> ConditionalContainer:
-    return ConditionalContainer(part, condition)
-
-
-def _without_last_newline(drawn: Fragments) -> Fragments:
-    if drawn and drawn[-1][1].endswith("\n"):
-        style, text = drawn[-1]
-        return [*drawn[:-1], (style, text[:-1])]
-    return drawn
-
-
-def _history(path: str | None) -> History:
-    """Lines of earlier chats, in a private file."""
-    if path is None:
-        return InMemoryHistory()
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600))
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(path)
-
-
-def _size() -> Size:
-    try:
-        columns, rows = os.get_terminal_size(sys.stdout.fileno())
-    except OSError:
-        columns, rows = 80, 24
-    return Size(rows=rows or 24, columns=columns or 80)
-
-
-def _speaks_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().startswith("utf")
+            self.tell(GoBack())

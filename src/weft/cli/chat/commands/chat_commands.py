@@ -6,8 +6,8 @@ import difflib
 import os
 import time
 
-from weft.cli.chat.command_group import CommandChat, CommandGroup, Handler
-from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.keys import KEYS
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id, format_of
@@ -37,10 +37,10 @@ class ChatCommands(CommandGroup):
         """What a command does."""
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
-            from weft.cli.chat.queue_commands import QueueCommands
-            from weft.cli.chat.setup_commands import SetupCommands
-            from weft.cli.chat.tree_commands import TreeCommands
-            from weft.cli.chat.work_commands import WorkCommands
+            from weft.cli.chat.commands.queue_commands import QueueCommands
+            from weft.cli.chat.commands.setup_commands import SetupCommands
+            from weft.cli.chat.commands.tree_commands import TreeCommands
+            from weft.cli.chat.commands.work_commands import WorkCommands
 
             chat = self._chat
             groups = (

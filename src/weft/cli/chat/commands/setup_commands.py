@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from weft.cli.chat.command_group import CommandGroup, Handler
-from weft.cli.chat.screen import ChoiceRow
+from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.screens.screen import ChoiceRow
 from weft.cli.sanitize import clean_line, visible
 from weft.errors import UsageError
 from weft.view import TableBlock

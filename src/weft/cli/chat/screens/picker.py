@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 
 VISIBLE_ROWS = 10
 

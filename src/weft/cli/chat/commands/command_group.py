@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weft.api.session import Session
 from weft.cli.chat.conversation import ChatConversation
-from weft.cli.chat.screen import ChatScreen, ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.view import AnyBlock, LiveArea, NoteBlock

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.api.session import Session
-from weft.cli.chat.command_group import CommandGroup, Handler
-from weft.cli.chat.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 

@@ -1,0 +1,1 @@
+"""The screens of the chat: the terminal, the plain one, and what both draw with."""

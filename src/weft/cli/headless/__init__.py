@@ -1,0 +1,1 @@
+"""Runs without a terminal: `-p`, `run` and `exec`; the formats of their output."""
