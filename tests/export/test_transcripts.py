@@ -21,7 +21,7 @@ from weft.export.document import (
     ExportedRevision,
     ExportedSession,
 )
-from weft.export.markdown_html import to_prose
+from weft.export.markdown_html import DEEPEST, MOST_BRACKETS, to_prose
 from weft.export.transcript import plain
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import File, Image, Part, Text, Thinking, ToolCall
@@ -292,30 +292,89 @@ def test_a_very_long_message_is_folded_and_whole() -> None:
 
 # --- prose -------------------------------------------------------------------------------
 
+REL = 'rel="noopener noreferrer nofollow"'
 PROSE = {
     "a *b* **c** `d` ~~e~~": "<p>a <em>b</em> <strong>c</strong> <code>d</code> <del>e</del></p>",
     "# Top\n## Below": "<h3>Top</h3>\n<h4>Below</h4>",
     "one\ntwo\n\nthree": "<p>one<br>\ntwo</p>\n<p>three</p>",
-    "- a\n- b\n  - c": "<ul><li>a</li><li>b\n<ul><li>c</li></ul></li></ul>",
-    "3. a\n4. b": '<ol start="3"><li>a</li><li>b</li></ol>',
+    "- a\n- b\n  - c": ("<ul>\n<li>a</li>\n<li>b\n<ul>\n<li>c</li>\n</ul>\n</li>\n</ul>"),
+    "3. a\n4. b": '<ol start="3">\n<li>a</li>\n<li>b</li>\n</ol>',
     "```py\na < b\n```": "<pre><code>a &lt; b</code></pre>",
     "```\nnever closed": "<pre><code>never closed</code></pre>",
-    "> a\n> b": "<blockquote><p>a<br>\nb</p></blockquote>",
+    "> a\n> b": "<blockquote>\n<p>a<br>\nb</p>\n</blockquote>",
     "---": "<hr>",
-    "snake_case_name and 2*3*4": "<p>snake_case_name and 2*3*4</p>",
+    "snake_case_name and 2*3 * 4": "<p>snake_case_name and 2*3 * 4</p>",
     "`**not bold**`": "<p><code>**not bold**</code></p>",
-    "see https://a.org/x.": '<p>see <a href="https://a.org/x" rel="noopener noreferrer nofollow">https://a.org/x</a>.</p>',
-    "[x](javascript:a)": "<p>[x](javascript:a)</p>",
-    "![a cat](https://a.org/cat.png)": "<p><em>[image: a cat]</em></p>",
-    "| a | b |\n|---|---|\n| 1 | `2` |": '<div class="wide"><table><thead><tr><th>a</th><th>b</th></tr></thead>'
-    "<tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table></div>",
+    "see https://a.org/x_y_z.": (
+        f'<p>see <a href="https://a.org/x_y_z" {REL}>https://a.org/x_y_z</a>.</p>'
+    ),
+    '[w](https://a.org "a title")': f'<p><a href="https://a.org" {REL}>w</a></p>',
+    "![a *cat*](https://a.org/cat.png)": "<p><em>[image: a cat]</em></p>",
+    "| a | b |\n|:--|---|\n| 1 | `2` |": (
+        '<div class="wide"><table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead>\n'
+        "<tbody>\n<tr>\n<td>1</td>\n<td><code>2</code></td>\n</tr>\n</tbody>\n</table></div>"
+    ),
 }
 
 
 @pytest.mark.parametrize("text", PROSE)
 def test_what_models_write_becomes_html(text: str) -> None:
-    expected = PROSE[text].replace("b\n<ul>", "<p>b</p>\n<ul>")
-    assert to_prose(text) == expected
+    assert to_prose(text) == PROSE[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "<div onclick='a()'>\n\nb\n\n</div>",
+        "<!-- a comment -->",
+        "[x](javascript:alert(1))",
+        "[x](JavaScript:alert(1))",
+        "[x](data:text/html;base64,PHNjcmlwdD4=)",
+        "[x](vbscript:a) [x](file:///etc/passwd) [x](//a.org) [x](/a) [x](mailto:a@b.org)",
+        "![x](javascript:alert(1)) ![x](data:image/svg+xml;base64,PHN2Zz4=)",
+        "<javascript:alert(1)> <a@b.org>",
+        "&#x202E; &lt;b&gt; &#0;",
+        "[//]: # (hidden)",
+        "[x]: javascript:alert(1)",
+    ],
+)
+def test_what_could_do_something_is_shown_as_it_was_typed(text: str) -> None:
+    seen = check_harmless(to_prose(text))
+    assert seen.text.split() == text.split()
+    assert {tag for tag, _ in seen.tags} <= {"p", "br"}
+
+
+def test_a_definition_of_a_link_stays_on_the_page() -> None:
+    seen = check_harmless(to_prose("[a]\n\n[a]: https://x.org 'what is hidden here'"))
+    assert seen.text.split() == ["[a]", "[a]:", "https://x.org", "'what", "is", "hidden", "here'"]
+
+
+def test_the_label_of_an_address_is_not_decoded() -> None:
+    """`%E2%80%AE` is the character that turns the reading direction: the text behind it would lie."""
+    seen = check_harmless(to_prose("<https://a.org/%E2%80%AEgpj.exe>"))
+    assert seen.text == "https://a.org/%E2%80%AEgpj.exe"
+
+
+def test_an_address_inside_a_link_is_no_second_link() -> None:
+    seen = check_harmless(to_prose("[see https://b.org](https://a.org)"))
+    assert [attributes["href"] for tag, attributes in seen.tags if tag == "a"] == ["https://a.org"]
+
+
+@pytest.mark.parametrize("marker", ["> ", "- ", "1. ", "> - "])
+def test_what_is_nested_too_deep_is_shown_as_plain_text(marker: str) -> None:
+    seen = check_harmless(to_prose(f"{marker * 200}*the end*\n\nand after"))
+    assert "*the end*" in seen.text
+    assert "and after" in seen.text
+    assert 1 < len([tag for tag, _ in seen.tags if tag in ("blockquote", "ul", "ol")]) <= DEEPEST
+
+
+def test_a_paragraph_with_very_many_brackets_is_plain_text() -> None:
+    """To look for links in it takes a time that is quadratic in their number."""
+    few, many = ("[a](https://x) " * count for count in (MOST_BRACKETS, MOST_BRACKETS + 1))
+    assert "<a " in to_prose(few)
+    assert to_prose(f"{many}\n\n*b*") == f"<p>\n{many.strip()}</p>\n<p><em>b</em></p>"
 
 
 @given(text=st.text(alphabet="ab *_`~#>-|[]()!.:/\\\n1<&\"'h", max_size=200))

@@ -1,216 +1,174 @@
-"""The Markdown that models write, as HTML that can do nothing.
+"""Markdown that models write, as HTML that can do nothing.
 
-Understands what answers are made of (paragraphs, headings, lists, code, tables, quotes, emphasis, links) and shows everything else as it
-is.  Every character of the text is escaped here; the only tags and attributes that come out are the ones written in this file, and a
-link leads to `http`, `https` or nowhere.  Nothing is fetched: a picture is shown as its words.
+markdown-it-py parses it (CommonMark, tables, strikethrough); what comes out is held to less:
+
+- **No markup of the text's own.**  Raw HTML is off: tags are shown as they were typed.  The only
+  attributes that come out are the address of a link and the first number of a list.
+- **A link leads to `http`, `https` or nowhere,** and an image is shown as its words: nothing is
+  fetched.
+- **Nothing hides.**  What CommonMark would drop (link definitions) or turn into other characters
+  (entities, percent signs in the label of an autolink) stays as it was typed, and what is nested
+  too deep is shown as plain text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import cache
 from html import escape
 from typing import Final
 
-DEEPEST: Final = 6
-"""Quotes and lists inside each other; what is deeper is shown as plain text."""
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]{0,30}).*")
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
-_RULE = re.compile(r" {0,3}([-*_])(?:\s*\1){2,}\s*")
-_QUOTE = re.compile(r" {0,3}> ?")
-_BULLET = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])\s+(?=\S)")
-_DIVIDER = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+DEEPEST: Final = 12
+"""Levels of quotes and lists inside each other (a list has two); what is deeper is plain text."""
+MOST_BRACKETS: Final = 200
+"""Opening brackets of one paragraph; one with more is plain text."""
 
-# Every repetition is bounded, so that no text takes longer than its length allows.
-_INLINE = re.compile(
-    r"(?P<ticks>`{1,8})(?!`)(?P<code>.{1,1000}?)(?<!`)(?P=ticks)(?!`)"
-    r"|!\[(?P<alt>[^\[\]\n]{0,300})\]\([^\s()]{0,2000}\)"
-    r"|\[(?P<label>[^\[\]\n]{1,300})\]\((?P<href>https?://[^\s()<>\"]{1,2000})\)"
-    r"|(?P<url>https?://[^\s<>\"'`)\]]{1,2000})"
-    r"|\*\*(?=\S)(?P<bold>.{1,1000}?)(?<=\S)\*\*"
-    r"|(?<![\w*])\*(?=[^\s*])(?P<star>[^*]{1,500}?)(?<=\S)\*(?![\w*])"
-    r"|(?<![\w_])_(?=[^\s_])(?P<line>[^_]{1,500}?)(?<=\S)_(?![\w_])"
-    r"|~~(?=\S)(?P<gone>.{1,500}?)(?<=\S)~~",
-    re.DOTALL,
-)
+_ATTRIBUTES: Final = frozenset({"href", "start"})
+_SAFE_URL = re.compile(r"https?://")
+# The repetition is bounded, so that no text takes longer than its length allows.
+_BARE_URL = re.compile(r"https?://[^\s<>\"'`)\]]{1,2000}")
 
 
 def to_prose(text: str) -> str:
     """The text as HTML."""
-    return _blocks(text.split("\n"), 0)
+    html: str = _parser().render(text)
+    return html.rstrip("\n")
 
 
-# --- blocks ------------------------------------------------------------------------------
+class _Markdown(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802  # the parser's name
+        return _SAFE_URL.match(url) is not None
+
+    def normalizeLinkText(self, link: str) -> str:  # noqa: N802  # as above
+        # The parser would decode percent signs here, after the text was cleaned: `%E2%80%AE` in an
+        # autolink would become the character that turns the reading direction.
+        return link
 
 
-def _blocks(lines: list[str], depth: int) -> str:
+@cache
+def _parser() -> MarkdownIt:
+    options = {"html": False, "breaks": True, "xhtmlOut": False, "maxNesting": 100}
+    parser = _Markdown("commonmark", options, renderer_cls=_Renderer)
+    parser.enable(["table", "strikethrough"])
+    # An entity would be decoded after the text was cleaned, like a percent sign, and a definition
+    # would vanish from the page.
+    parser.disable(["html_block", "html_inline", "entity", "reference"])
+    parser.block.ruler.before("table", "too_deep", _too_deep)
+    parser.core.ruler.before("inline", "too_many_brackets", _too_many_brackets)
+    return parser
+
+
+def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Show what is nested too deep as plain text; the parser's own limit would leave it out."""
+    if state.level < DEEPEST:
+        return False
+    line = start
+    # A list hands over all lines of the text: its own are those that are indented enough.
+    while line < end and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
+        line += 1
+    state.push("paragraph_open", "p", 1)
+    state.push("plain", "", 0).content = state.getLines(start, line, state.blkIndent, False)
+    state.push("paragraph_close", "p", -1)
+    state.line = line
+    return True
+
+
+def _too_many_brackets(state: StateCore) -> None:
+    """Show a paragraph with very many brackets as plain text: each may begin a link, for each the
+    parser looks at all that follow, and the text is not ours (20,000 of them took 8 seconds)."""
+    for token in state.tokens:
+        if token.type == "inline" and token.content.count("[") > MOST_BRACKETS:
+            token.type = "plain"
+
+
+class _Renderer(RendererHTML):
+    """Renders tokens; each public method is named after the type of token that it renders."""
+
+    @staticmethod
+    def renderAttrs(token: Token) -> str:  # noqa: N802  # the parser's name
+        shown = [(name, value) for name, value in token.attrItems() if name in _ATTRIBUTES]
+        return "".join(f' {name}="{escape(str(value))}"' for name, value in shown)
+
+    def plain(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return escape(tokens[idx].content.strip()).replace("\n", "<br>\n")
+
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        content = tokens[idx].content
+        return escape(content) if env.get("in_link") else _with_links(content)
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        content = tokens[idx].content.removesuffix("\n")
+        return f"<pre><code>{escape(content)}</code></pre>\n"
+
+    code_block = fence
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        words = self.renderInlineAsText(tokens[idx].children, options, env)
+        return f"<em>[image: {escape(words)}]</em>"
+
+    def link_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        env["in_link"] = True
+        return _link_to(str(tokens[idx].attrGet("href")))
+
+    def link_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        env["in_link"] = False
+        return "</a>"
+
+    def heading_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"<{_heading(tokens[idx])}>"
+
+    def heading_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"</{_heading(tokens[idx])}>\n"
+
+    def s_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "<del>"
+
+    def s_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</del>"
+
+    def table_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return '<div class="wide"><table>\n'
+
+    def table_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return "</table></div>\n"
+
+
+def _heading(token: Token) -> str:
+    """Two levels below what was written: the page's title and its speakers stand above."""
+    return f"h{min(6, int(token.tag[1:]) + 2)}"
+
+
+def _with_links(text: str) -> str:
+    """Text whose bare addresses are links."""
     out: list[str] = []
     at = 0
-    while at < len(lines):
-        if not lines[at].strip():
-            at += 1
-            continue
-        html, at = _block(lines, at, depth)
-        out.append(html)
-    return "\n".join(out)
+    for found in _BARE_URL.finditer(text):
+        # A sentence may end right behind the address.
+        url = found.group().rstrip(".,;:!?")
+        out += [escape(text[at : found.start()]), _link_to(url), escape(url), "</a>"]
+        at = found.start() + len(url)
+    return "".join([*out, escape(text[at:])])
 
 
-def _block(lines: list[str], at: int, depth: int) -> tuple[str, int]:
-    """The block that begins at this line, and the line after it."""
-    line = lines[at]
-    if fence := _FENCE.fullmatch(line):
-        return _code_block(lines, at, fence.group(1))
-    if heading := _HEADING.fullmatch(line):
-        level = min(6, len(heading.group(1)) + 2)
-        return f"<h{level}>{_inline(heading.group(2))}</h{level}>", at + 1
-    if _RULE.fullmatch(line):
-        return "<hr>", at + 1
-    if depth < DEEPEST and _QUOTE.match(line):
-        quoted, end = _while(lines, at, lambda each: bool(_QUOTE.match(each)))
-        inner = _blocks([_QUOTE.sub("", each, count=1) for each in quoted], depth + 1)
-        return f"<blockquote>{inner}</blockquote>", end
-    if depth < DEEPEST and _BULLET.match(line):
-        return _list(lines, at, depth)
-    if "|" in line and at + 1 < len(lines) and _is_divider(lines[at + 1]):
-        return _table(lines, at)
-    return _paragraph(lines, at)
-
-
-def _while(lines: list[str], at: int, holds: Callable[[str], bool]) -> tuple[list[str], int]:
-    end = at
-    while end < len(lines) and holds(lines[end]):
-        end += 1
-    return lines[at:end], end
-
-
-def _code_block(lines: list[str], at: int, fence: str) -> tuple[str, int]:
-    """Up to the closing fence, or the end of the text."""
-    end = at + 1
-    while end < len(lines):
-        closing = lines[end].strip()
-        if closing.startswith(fence) and not closing.strip(fence[0]):
-            break
-        end += 1
-    body = "\n".join(lines[at + 1 : end])
-    return f"<pre><code>{escape(body)}</code></pre>", end + 1
-
-
-def _list(lines: list[str], at: int, depth: int) -> tuple[str, int]:
-    """All items of one kind at this depth; what is indented below an item belongs to it."""
-    first = _BULLET.match(lines[at])
-    assert first is not None
-    indent, ordered = len(first.group(1)), first.group(2)[0].isdigit()
-    items: list[list[str]] = []
-    while at < len(lines):
-        bullet = _BULLET.match(lines[at])
-        if bullet and len(bullet.group(1)) <= indent + 1:
-            if bullet.group(2)[0].isdigit() != ordered or len(bullet.group(1)) < indent:
-                break
-            width = bullet.end()
-            items.append([lines[at][width:]])
-        elif _goes_on(lines, at, indent):
-            items[-1].append(_outdented(lines[at], width))
-        else:
-            break
-        at += 1
-    tag = "ol" if ordered else "ul"
-    start = first.group(2)[:-1]
-    number = f' start="{start}"' if ordered and start != "1" else ""
-    body = "".join(f"<li>{_item(item, depth)}</li>" for item in items)
-    return f"<{tag}{number}>{body}</{tag}>", at
-
-
-def _goes_on(lines: list[str], at: int, indent: int) -> bool:
-    """True when this line belongs to the item above it: indented, or blank before such a one."""
-    if lines[at].strip():
-        return len(lines[at]) - len(lines[at].lstrip()) > indent
-    following = lines[at + 1] if at + 1 < len(lines) else ""
-    return bool(following.strip()) and len(following) - len(following.lstrip()) > indent
-
-
-def _outdented(line: str, width: int) -> str:
-    return line[min(width, len(line) - len(line.lstrip())) :]
-
-
-def _item(lines: list[str], depth: int) -> str:
-    """An item: just its words, where it is one paragraph."""
-    if all(line.strip() and not _starts_block(line) for line in lines[1:]):
-        return _lines(lines)
-    return _blocks(lines, depth + 1)
-
-
-def _is_divider(line: str) -> bool:
-    return len(line) <= 1_000 and "-" in line and "|" in line and bool(_DIVIDER.fullmatch(line))
-
-
-def _table(lines: list[str], at: int) -> tuple[str, int]:
-    head = "".join(f"<th>{_inline(cell)}</th>" for cell in _cells(lines[at]))
-    rows, end = _while(lines, at + 2, lambda each: "|" in each)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in _cells(row)) + "</tr>"
-        for row in rows
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide">{table}</div>', end
-
-
-def _cells(line: str) -> list[str]:
-    inner = line.strip().removeprefix("|")
-    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
-
-
-def _paragraph(lines: list[str], at: int) -> tuple[str, int]:
-    end = at + 1
-    while end < len(lines) and lines[end].strip() and not _starts_block(lines[end]):
-        end += 1
-    return f"<p>{_lines(lines[at:end])}</p>", end
-
-
-def _starts_block(line: str) -> bool:
-    return any(
-        pattern.match(line) is not None for pattern in (_FENCE, _HEADING, _QUOTE, _BULLET)
-    ) or bool(_RULE.fullmatch(line))
-
-
-def _lines(lines: list[str]) -> str:
-    return _inline("\n".join(line.strip() for line in lines)).replace("\n", "<br>\n")
-
-
-# --- inline ------------------------------------------------------------------------------
-
-
-def _inline(text: str, depth: int = 0) -> str:
-    out: list[str] = []
-    at = 0
-    for found in _INLINE.finditer(text):
-        out += [escape(text[at : found.start()]), _span(found, depth)]
-        at = found.end()
-    out.append(escape(text[at:]))
-    return "".join(out)
-
-
-def _span(found: re.Match[str], depth: int) -> str:
-    if found["code"] is not None:
-        return f"<code>{escape(found['code'].strip() or found['code'])}</code>"
-    if found["alt"] is not None:
-        return f"<em>[image: {escape(found['alt'])}]</em>"
-    if found["href"] is not None:
-        return _link(found["href"], _inner(found["label"], depth))
-    if found["url"] is not None:
-        url = found["url"].rstrip(".,;:!?")
-        return _link(url, escape(url)) + escape(found["url"][len(url) :])
-    for group, tag in (("bold", "strong"), ("star", "em"), ("line", "em"), ("gone", "del")):
-        if found[group] is not None:
-            return f"<{tag}>{_inner(found[group], depth)}</{tag}>"
-    return escape(found.group())
-
-
-def _inner(text: str, depth: int) -> str:
-    """The words inside emphasis or a link; no link inside a link, and no endless nesting."""
-    return _inline(text, depth + 1) if depth < 3 and "://" not in text else escape(text)
-
-
-def _link(url: str, words: str) -> str:
-    return f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{words}</a>'
+def _link_to(url: str) -> str:
+    return f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">'
