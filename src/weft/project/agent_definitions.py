@@ -16,7 +16,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.permissions import MODES, Mode, our_tool_name
-from weft.project.agent_listing import listing_of
+from weft.project.agent_list import listing_of
 from weft.project.frontmatter import brief, setting_text, split_front_matter
 from weft.workspace import SourceFolder, list_folder, read_small_text
 

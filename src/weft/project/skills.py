@@ -20,7 +20,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError, UsageError
 from weft.events import Effect
 from weft.permissions import ToolAction
-from weft.project.agent_listing import listing_of
+from weft.project.agent_list import listing_of
 from weft.project.frontmatter import brief, setting_text, split_front_matter
 from weft.tools import PreparedCall, Tool, ToolArguments, ToolContext, ToolOutcome, parse, schema_of
 from weft.workspace import (
