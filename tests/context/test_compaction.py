@@ -164,13 +164,13 @@ def test_a_transcript_that_fits_tells_everything_in_order() -> None:
         said(3, "assistant", "It is fixed."),
     ]
     assert transcript(line, 1_000) == (
-        'PERSON: Fix the door.\n\nTOOL read {"n":0}: the door is red\n\nAGENT: It is fixed.'
+        'USER: Fix the door.\n\nTOOL read {"n":0}: the door is red\n\nAGENT: It is fixed.'
     )
 
 
 def test_what_was_summarised_before_is_told_first() -> None:
     told = transcript([said(1, "user", "And now?")], 1_000, "They met.")
-    assert told == "EARLIER SUMMARY:\nThey met.\n\nPERSON: And now?"
+    assert told == "EARLIER SUMMARY:\nThey met.\n\nUSER: And now?"
 
 
 def test_a_failed_call_and_one_without_a_result_are_told_as_such() -> None:
@@ -216,7 +216,7 @@ def test_long_results_are_cut_first_then_harder_then_told_only_once() -> None:
 def test_at_last_the_middle_is_left_out_and_both_ends_stay() -> None:
     line = [said(number, "user", f"message {number} " + "z" * 400) for number in range(20)]
     told = transcript(line, 500)
-    assert told.startswith("PERSON: message 0")
+    assert told.startswith("USER: message 0")
     assert "[… left out …]" in told
     assert told.endswith("z" * 400)
 

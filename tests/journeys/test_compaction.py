@@ -59,7 +59,7 @@ async def test_the_summarising_model_is_told_the_conversation_and_what_matters(
         await session.compact(focus="the colour of doors")
     [request] = teller.summaries
     asked = str(request.messages)
-    assert "PERSON: the door is blue" in asked
+    assert "USER: the door is blue" in asked
     assert "AGENT: answer 1" in asked
     assert "the colour of doors" in asked
     assert request.tools == ()
@@ -85,7 +85,7 @@ async def test_the_newest_turns_stay_word_for_word(plain_world: World) -> None:
         "assistan",
         "user: no",
     ]
-    assert "PERSON: 2 x" in str(teller.summaries[0].messages)
+    assert "USER: 2 x" in str(teller.summaries[0].messages)
     assert report.upto == before[5][0]
 
 
@@ -116,10 +116,10 @@ async def test_a_second_compaction_begins_where_the_first_ended(world: World) ->
         await talk(session, "three")
         assert teller.seen == ["user: <summary 2>", "user: three"]
         first, second = (str(request.messages) for request in teller.summaries)
-        assert "PERSON: one" in first
-        assert "PERSON: one" not in second
+        assert "USER: one" in first
+        assert "USER: one" not in second
         assert "summary 1" in second
-        assert "PERSON: two" in second
+        assert "USER: two" in second
         await session.undo_compaction()
         await talk(session, "four")
         assert teller.seen[:3] == ["user: <summary 1>", "user: two", "assistant: answer 2"]
@@ -282,7 +282,7 @@ async def test_a_compaction_can_wait_for_the_turn_that_runs(world: World) -> Non
             teller.model.gate("g").opened.set()
         assert summaries == ["summary 1"]
         assert [each.reason for each in await facts(session, TurnFinished)] == ["stop", "stop"]
-        assert "PERSON: two" in str(teller.summaries[0].messages)
+        assert "USER: two" in str(teller.summaries[0].messages)
 
 
 async def test_a_compaction_that_is_asked_for_again_is_made_once_even_by_another_process(

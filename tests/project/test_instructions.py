@@ -29,7 +29,7 @@ def test_the_persons_own_come_first_and_the_nearest_last(tmp_path: Path) -> None
     (tmp_path / "AGENTS.md").write_text("outside the repository")
     (tmp_path / "repo" / "AGENTS.md").write_text("outer")
     (inner / "AGENTS.md").write_text("inner")
-    text = find_instructions(inner, config).told
+    text = find_instructions(inner, config).text
     assert [word for word in text.split() if word in ("mine", "outer", "inner")] == [
         "mine",
         "outer",
@@ -43,7 +43,7 @@ def test_claude_md_is_read_only_where_there_is_no_agents_md(tmp_path: Path) -> N
     (tmp_path / "repo" / "CLAUDE.md").write_text("from claude")
     (inner / "AGENTS.md").write_text("from agents")
     (inner / "CLAUDE.md").write_text("not this one")
-    text = find_instructions(inner, tmp_path / "none").told
+    text = find_instructions(inner, tmp_path / "none").text
     assert "from claude" in text
     assert "from agents" in text
     assert "not this one" not in text
@@ -51,7 +51,7 @@ def test_claude_md_is_read_only_where_there_is_no_agents_md(tmp_path: Path) -> N
 
 def test_instructions_are_bounded_and_say_so(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x" * (LIMIT * 2))
-    text = find_instructions(tmp_path, tmp_path / "none").told
+    text = find_instructions(tmp_path, tmp_path / "none").text
     assert len(text) < LIMIT + 500
     assert "left out" in text
 

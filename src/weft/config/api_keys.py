@@ -1,4 +1,4 @@
-"""API keys that the person gave us to keep: one small file that only they can read.
+"""API keys that the user saved: one small file that only they can read.
 
 The environment comes first; this file is for people who do not want keys there.  Keys are never shown, logged or sent anywhere but to
 their own provider.
@@ -57,7 +57,7 @@ class KeyFile:
         return True
 
     def is_private(self) -> bool:
-        """True when nobody else can read it, or it is not there."""
+        """True when no other user can read it, or it is not there."""
         try:
             return not self.path.stat().st_mode & 0o077
         except OSError:

@@ -36,7 +36,7 @@ def size_of(name: str) -> int:
 async def pull_weights(
     name: str, environ: Mapping[str, str], progress: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Fetch the weights of a known model, unless they are here; `progress` is told bytes done and in all.
+    """Fetch the weights of a known model, unless they are here; `progress` is called with bytes done and in all.
 
     Raises:
         UsageError: no such model is known.

@@ -1,4 +1,4 @@
-"""Where things are kept: read from the environment here, and handed to everybody else."""
+"""Where things are kept: read from the environment here, and handed to the rest."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     """Data: `$WEFT_HOME`, by default `~/.local/share/weft`."""
     user: Path
-    """The person's home folder."""
+    """The user's home folder."""
     config: Path
-    """The person's own settings: `~/.config/weft`."""
+    """The user's own settings: `~/.config/weft`."""
 
     @property
     def database(self) -> Path:

@@ -114,7 +114,7 @@ class ProviderTable(Mapping[str, Provider]):
         return self._client
 
     def default_model(self) -> str:
-        """The model of whoever has a key here; without any, the embedded one."""
+        """The default of the first provider that has a key here; without any, the embedded model."""
         for name in PREFERRED:
             if access_from(name, self._environ, shipped(), self._given(name)).key:
                 return f"{name}:{shipped().default(name)}"

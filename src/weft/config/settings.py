@@ -3,7 +3,7 @@
 `~/.config/weft/config.toml` < `.weft/config.toml` in the project (safe keys only until the folder is trusted) < environment `WEFT_*` < the
 caller.  Every key is listed here with its type, its default and a sentence; a name that is not is refused with the nearest one that is.
 
-A project adds to the person's rules and hooks and takes none of them away: those keys are joined, where others are replaced.
+A project adds to the user's rules and hooks and takes none of them away: those keys are joined, where others are replaced.
 
 A mistake in the user's own file, or in that of a folder they trust, is an error that names the line:
 they want it to count.  An untrusted folder cannot stop the program: what is right in its file counts,
@@ -41,11 +41,11 @@ class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
     default: Any
     about: str
     safe: bool = False
-    """A project may set it before the person has trusted the folder: it can neither widen leave nor start programs."""
+    """A project may set it before the user has trusted the folder: it can neither widen permissions nor start programs."""
     personal: bool = False
     """No project may set it, trusted or not."""
     joins: bool = False
-    """What a project sets is added to what the person has set."""
+    """What a project sets is added to what the user has set."""
 
 
 KEYS: dict[str, SettingKey] = {
@@ -388,14 +388,14 @@ def _from_untrusted(
     except UsageError as error:
         problems.append(str(error))
         return found
-    told = len(problems)
+    before = len(problems)
     for name, value in flat:
-        if name not in KEYS and len(problems) > told:
+        if name not in KEYS and len(problems) > before:
             continue  # one sentence for one file, however much of it is wrong
         try:
             setting = _value(name, value, source, data, _is_harmless)
         except UsageError as error:
-            if len(problems) == told:
+            if len(problems) == before:
                 problems.append(str(error))
             continue
         if setting is not None:

@@ -78,7 +78,7 @@ class MessageComposer:
     ) -> ComposedMessages:
         """The summary of what was compacted (`upto` there), then the line, with the notes where they were said.
 
-        What was noted at the very place where the summary ends is told behind it: it may have been said after the summary was made.
+        What was noted at the very place where the summary ends comes after it: it may have been said after the summary was made.
         """
         notes = notes or {}
         said: list[Message] = [_user(summary)] if summary else []

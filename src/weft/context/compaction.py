@@ -1,4 +1,4 @@
-"""Making room: where a line is cut, what is told of the part before the cut, and what is carried over whatever the summary says.
+"""Compaction: where a line is cut, what the model reads of the part before the cut, and what is carried over whatever the summary says.
 
 All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut can part a call from its result.
 What must not depend on a summary's mercy (pinned messages, changed files, open tasks) is carried as text of its own.
@@ -60,7 +60,7 @@ def is_full(tokens: int, window: int, most_output: int) -> bool:
 def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
     """How many entries from the start are to be summarised: all but the newest that fit, and never the very last.
 
-    Prefers to cut just before something the person said.  0: there is nothing to cut, because all but the last fits.
+    Prefers to cut just before something the user said.  0: there is nothing to cut, because all but the last fits.
     """
     target = ContextTarget("", "")
     kept = 0
@@ -74,7 +74,7 @@ def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
 
 
 def _at_a_person(line: Sequence[LineEntry], cut: int) -> int:
-    """The next place at or after `cut` where the kept part begins with the person, if there is one before the end."""
+    """The next place at or after `cut` where the kept part begins with the user, if there is one before the end."""
     for place in range(cut, len(line)):
         if line[place].node.role == "user":
             return place
@@ -87,7 +87,7 @@ def transcript(
     before: str = "",
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
 ) -> str:
-    """The line as text for the summarising model, within `most_tokens`, with what the system had told the model at each place.
+    """The line as text for the summarising model, within `most_tokens`, with what the system had said to the model at each place.
 
     In stages that stop when it fits: long results cut, old results cut harder, repeated results named only once, and at last the
     middle left out.
@@ -121,11 +121,11 @@ def _told(
 
 
 def _told_node(node: Node, kept: int) -> str:
-    who = {"user": "PERSON", "assistant": "AGENT", "system": "SYSTEM"}[node.role]
+    who = {"user": "USER", "assistant": "AGENT", "system": "SYSTEM"}[node.role]
     words = [node.text] if node.text.strip() else []
     words += [_told_attachment(part, kept) for part in node.parts if isinstance(part, File | Image)]
-    told = "\n".join(words)
-    return f"{who}: {told}" if told else ""
+    text = "\n".join(words)
+    return f"{who}: {text}" if text else ""
 
 
 def _told_attachment(part: File | Image, kept: int) -> str:

@@ -15,7 +15,7 @@ from weft.ids import BlobId
 
 
 class PrefixTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as the model is told about it."""
+    """A tool as the model sees it."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""How many tokens text is likely to be: before a request is sent nobody tells."""
+"""Token estimates: how many tokens text is likely to be, before a vendor has counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.messages import CallResults, File, Image, Message, Part, Text, Thinkin
 CHARACTERS_PER_TOKEN: Final = 4
 """Good within a third for code and English, and too low for other scripts and for dense data.
 
-Only what was used replaces it, once a vendor has told: in the ledger, not where it is judged what will fit.
+Only what was used replaces it, once a vendor has reported it: in the ledger, not where it is judged what will fit.
 """
 IMAGE_TOKENS: Final = 1_500
 

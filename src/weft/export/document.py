@@ -28,7 +28,7 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExportedSession(_Value, frozen=True):
-    """The session itself.  No path: where the exporter's project lay is nobody's business."""
+    """The session itself.  No path: where the exporter's project lay is private."""
 
     id: SessionId
     title: str = ""
@@ -101,7 +101,7 @@ class ExportedNote(_Value, frozen=True):
 
 
 class ExportedCompaction(_Value, frozen=True):
-    """A summary that the model is told in place of the line up to `upto`."""
+    """A summary that the model reads in place of the line up to `upto`."""
 
     upto: NodeId
     summary: str

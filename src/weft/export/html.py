@@ -44,8 +44,8 @@ FOLDED_OVER: Final = 12_000
 
 def to_html(document: ExportDocument) -> str:
     """The present line as a page."""
-    told = transcript(document)
-    title = escape(plain(told.title))
+    shown = transcript(document)
+    title = escape(plain(shown.title))
     return (
         "<!doctype html>\n"
         f"<!-- {TRANSCRIPT}: for reading. The json and jsonl exports can be imported. -->\n"
@@ -56,8 +56,8 @@ def to_html(document: ExportDocument) -> str:
         '<meta name="generator" content="Weft">\n'
         f"<title>{title}</title>\n<style>{_style()}</style>\n</head>\n<body>\n"
         '<div class="sheet">\n'
-        f'<header class="top"><h1 dir="auto">{title}</h1>\n<p>{escape(facts_line(told))}</p></header>\n'
-        f"<main>\n{_items(told.items)}</main>\n"
+        f'<header class="top"><h1 dir="auto">{title}</h1>\n<p>{escape(facts_line(shown))}</p></header>\n'
+        f"<main>\n{_items(shown.items)}</main>\n"
         '<footer class="foot">Exported from Weft.</footer>\n</div>\n</body>\n</html>\n'
     )
 

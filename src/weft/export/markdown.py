@@ -35,13 +35,13 @@ _TICKS = re.compile(r"`+")
 
 def to_md(document: ExportDocument) -> str:
     """The present line as Markdown."""
-    told = transcript(document)
+    shown = transcript(document)
     blocks = [
         f"<!-- {TRANSCRIPT}: for reading. The json and jsonl exports can be imported. -->",
-        f"# {_inline(told.title)}",
-        _inline(facts_line(told)),
+        f"# {_inline(shown.title)}",
+        _inline(facts_line(shown)),
     ]
-    for item in told.items:
+    for item in shown.items:
         blocks += _item(item)
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -51,8 +51,8 @@ def _item(item: Item) -> list[str]:
         case ExportedNote(text=text, level=level):
             return [_quoted(f"**{level.capitalize()}:** {plain(text)}")]
         case ExportedCompaction(summary=summary):
-            told = "**Older messages were summarized for the model:**\n\n"
-            return ["---", _quoted(told + plain(summary)), "---"]
+            head = "**Older messages were summarized for the model:**\n\n"
+            return ["---", _quoted(head + plain(summary)), "---"]
         case TranscriptEntry():
             return _spoken(item)
 

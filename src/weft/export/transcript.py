@@ -106,17 +106,17 @@ def shown_time(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" if at else ""
 
 
-def facts_line(told: Transcript) -> str:
+def facts_line(shown: Transcript) -> str:
     """Model, date, size and cost in one line."""
-    spoken = sum(isinstance(item, TranscriptEntry) for item in told.items)
-    calls = sum(len(item.results) for item in told.items if isinstance(item, TranscriptEntry))
-    words = [told.model, shown_time(told.created), _counted(spoken, "message")]
+    spoken = sum(isinstance(item, TranscriptEntry) for item in shown.items)
+    calls = sum(len(item.results) for item in shown.items if isinstance(item, TranscriptEntry))
+    words = [shown.model, shown_time(shown.created), _counted(spoken, "message")]
     if calls:
         words.append(_counted(calls, "tool call"))
-    if told.usage is not None:
-        words.append(f"{told.usage.total_tokens:,} tokens")
-        if told.usage.cost_usd:
-            words.append(f"${told.usage.cost_usd:.4f}")
+    if shown.usage is not None:
+        words.append(f"{shown.usage.total_tokens:,} tokens")
+        if shown.usage.cost_usd:
+            words.append(f"${shown.usage.cost_usd:.4f}")
     return " · ".join(word for word in words if word)
 
 

@@ -1,4 +1,4 @@
-"""One hook of the program that drives us, called: what it is told goes out, its answer is read like
+"""One hook of the program that drives us, called: its input goes out, its answer is read like
 that of any hook.
 
 A callback that works answers with a JSON object, an empty one when it has no opinion.  One that

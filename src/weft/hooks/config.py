@@ -1,4 +1,4 @@
-"""Hooks as they are written down: which programs, at which moments, for which tools.
+"""Hooks as they are written down: which programs, at which events, for which tools.
 
 In TOML `[[hooks.PreToolUse]]` with `matcher`, `command`, `timeout`; or in the shape other agents
 use, `{matcher, hooks: [{type, command, timeout}]}`, there or in a `hooks.json`.  A program that
@@ -34,9 +34,9 @@ EVENTS: Final = (
     "SessionEnd",
 )
 VETO: Final = frozenset({"PreToolUse", "UserPromptSubmit"})
-"""Moments at which a hook that breaks blocks: it may be there to keep something from happening."""
+"""Events at which a hook that breaks blocks: it may be there to keep something from happening."""
 _NEVER_BLOCKED: Final = frozenset({"Stop", "SubagentStop"})
-"""Moments at which a callback that breaks holds nothing up, whatever it was handed over with: a
+"""Events at which a callback that breaks holds nothing up, whatever it was handed over with: a
 turn must be able to end."""
 DEFAULT_SECONDS: Final = 60.0
 LONGEST_SECONDS: Final = 600.0
@@ -50,16 +50,16 @@ _Seconds = Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)]
 
 
 class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One program for one moment."""
+    """One program for one event."""
 
     event: str
     command: str
     """A line for the shell; of a callback its id."""
     matcher: str = ""
-    """A regular expression for the tool's whole name (or what else the moment is about); empty or `*`: always."""
+    """A regular expression for the tool's whole name (or what else the event is about); empty or `*`: always."""
     timeout_seconds: float = DEFAULT_SECONDS
     must_succeed: bool = False
-    """Any exit code but 0 blocks, where the moment can be blocked."""
+    """Any exit code but 0 blocks, where the event can be blocked."""
     source: str = ""
     """The file that names it."""
     scripts: Mapping[str, str] = {}
@@ -81,7 +81,7 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
         if self.matcher in ("", "*"):
             return True
         if self.callback is not None and not subject:
-            # Where it comes from, moments that are about nothing by name pay no heed to matchers.
+            # Where it comes from, events that are about nothing by name pay no heed to matchers.
             return True
         names = spellings_of(subject)
         if self.callback is None:
@@ -135,7 +135,7 @@ class _Callbacks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def read_callbacks(
     table: Mapping[str, Any], source: str, call: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 ) -> list[HookCommand]:
-    """The hooks that a program hands over; `call` is given the id of one and what it is to be told.
+    """The hooks that a program hands over; `call` is given the id of one and its input.
 
     Raises:
         UsageError: an event is not supported, an entry is not right, or a matcher is no regular
@@ -167,7 +167,7 @@ def _callback_hook(
         matcher=entry.matcher or "",
         timeout_seconds=entry.timeout or DEFAULT_SECONDS,
         source=source,
-        callback=lambda told: call(callback_id, told),
+        callback=lambda given: call(callback_id, given),
         on_failure=entry.on_failure or "",
     )
 
@@ -213,7 +213,7 @@ def _check_matcher(matcher: str, event: str, source: str) -> None:
 
 
 class HookBook:
-    """All hooks that are in force, by their moments."""
+    """All hooks that are in force, by their events."""
 
     def __init__(self, hooks: Iterable[HookCommand] = (), *, more: HookBook | None = None) -> None:
         """`more` are those of another book, which come after these; it may still grow."""
@@ -230,7 +230,7 @@ class HookBook:
         return bool(self._by_event) or bool(self._more)
 
     def all(self) -> list[HookCommand]:
-        """Every hook, in the order of the moments."""
+        """Every hook, in the order of the events."""
         return [hook for event in EVENTS for hook in self._at(event)]
 
     def of(self, event: str, subject: str = "") -> list[HookCommand]:

@@ -1,8 +1,8 @@
-"""The hooks of one session: which are run at a moment, what they are told, and what their words come to together.
+"""The hooks of one session: which are run at an event, their input, and what their answers come to together.
 
-Hooks of a moment run one after the other, in the order in which they are written down; the first that says no ends it.  A hook that changes a
+Hooks of an event run one after the other, in the order in which they are written down; the first that says no ends it.  A hook that changes a
 call's input is followed by all others judging the input that will really run, those before it included, so none is got round.
-What fails is told once for each hook and kind of failure, never again and never to a hook.
+What fails is reported once for each hook and kind of failure, never again and never to a hook.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class SessionHooks(TurnHooks):
         self._project = project
         self._runner = runner
         self._redact = redact
-        self._told: set[tuple[str, str, str]] = set()
+        self._reported: set[tuple[str, str, str]] = set()
         self.mode: Callable[[], str] = lambda: "default"
-        """The permission mode that is in force; set by whoever has the session."""
+        """The permission mode that is in force; set by the owner of the session."""
         self.agent = ""
         """Of a session that works for another: what kind of agent it is."""
         self.has_begun = False
         """`SessionStart` was run in this process."""
 
-    # -- a turn's moments
+    # -- a turn's events
 
     async def before_tool(self, call: ToolCall) -> HookRuling:
         hooks = self._book.of("PreToolUse", call.name)
@@ -77,8 +77,8 @@ class SessionHooks(TurnHooks):
         hooks = self._book.of("PostToolUse", call.name)
         payload = _call(call) | {"tool_response": response}
         if result.is_error:
-            # A callback hears of a failure by the moment that is for failures, a program of the
-            # person by both.
+            # A callback hears of a failure by the event that is for failures, a program of the
+            # user by both.
             hooks = [hook for hook in hooks if hook.callback is None]
             hooks += self._book.of("PostToolUseFailure", call.name)
             payload |= {"error": result.text}
@@ -103,7 +103,7 @@ class SessionHooks(TurnHooks):
     async def after_compaction(self, trigger: Trigger, summary: str) -> HookRuling:
         return await self._consult("PostCompact", trigger, {"trigger": trigger, "summary": summary})
 
-    # -- a session's moments
+    # -- a session's events
 
     async def on_prompt(self, prompt: str) -> HookRuling:
         """Something was said to the session and is not accepted yet; `deny` keeps it out."""
@@ -126,7 +126,7 @@ class SessionHooks(TurnHooks):
     async def _consult(
         self, event: str, subject: str, payload: Mapping[str, Any], *, at_most: float | None = None
     ) -> HookRuling:
-        """Run the hooks of a moment, to the first that says no."""
+        """Run the hooks of an event, to the first that says no."""
         return await self._consult_all(self._book.of(event, subject), payload, at_most=at_most)
 
     async def _consult_all(
@@ -145,7 +145,7 @@ class SessionHooks(TurnHooks):
         """Run one hook, and take its word."""
         if at_most is not None and hook.timeout_seconds > at_most:
             hook = msgspec.structs.replace(hook, timeout_seconds=at_most)
-        told = {
+        given = {
             "session_id": self._session_id,
             "cwd": self._project,
             "permission_mode": self.mode(),
@@ -153,10 +153,10 @@ class SessionHooks(TurnHooks):
             **payload,
         }
         if self.agent:
-            told |= {"agent_id": self._session_id, "agent_type": self.agent}
+            given |= {"agent_id": self._session_id, "agent_type": self.agent}
         if hook.callback is not None:
-            return self._word(hook, await call_back(hook, hook.callback, told))
-        said = await run_hook(hook, told, runner=self._runner, project=self._project)
+            return self._word(hook, await call_back(hook, hook.callback, given))
+        said = await run_hook(hook, given, runner=self._runner, project=self._project)
         return self._word(hook, said)
 
     def _word(self, hook: HookCommand, said: HookResult) -> _Word:
@@ -165,7 +165,7 @@ class SessionHooks(TurnHooks):
         reason = self._redact(said.reason).rstrip(".")
         if said.end == "blocked":
             return _Word(verdict="deny", reason=f"a hook blocked it: {reason}")
-        facts = self._told_once(hook, said.end, reason)
+        facts = self._report_once(hook, said.end, reason)
         if said.end == "failed" or not hook.can_veto:
             return _Word(facts=facts)
         return _Word(
@@ -209,11 +209,11 @@ class SessionHooks(TurnHooks):
             facts=tuple(facts),
         )
 
-    def _told_once(self, hook: HookCommand, end: str, reason: str) -> tuple[Fact, ...]:
+    def _report_once(self, hook: HookCommand, end: str, reason: str) -> tuple[Fact, ...]:
         failure = (hook.event, hook.command, end)
-        if failure in self._told:
+        if failure in self._reported:
             return ()
-        self._told.add(failure)
+        self._reported.add(failure)
         message = f"the hook `{_name(hook)}` of {hook.event} failed: {reason}"
         return (ErrorRaised(message=message, where="hook", error=end),)
 
@@ -245,15 +245,15 @@ class _Round:
         for number in range(len(self._hooks)):
             word = await self._ask(number)
             if word.verdict == "deny":
-                return self._told()
+                return self._joined()
             if word.args is not None:
                 self._args = self._judged[number] = word.args
         for number in range(len(self._hooks)):
-            # Whoever spoke before the input was changed has spoken about something else.  What it would change now is not taken,
+            # A hook that answered before the input was changed has answered about something else.  What it would change now is not taken,
             # for it changed or left it once; whether it says no is.
             if self._judged[number] != self._args and (await self._ask(number)).verdict == "deny":
                 break
-        return self._told()
+        return self._joined()
 
     async def _ask(self, number: int) -> _Word:
         payload = _call(self._call) | {"tool_input": self._args}
@@ -267,13 +267,13 @@ class _Round:
         self._words[number] = word
         return word
 
-    def _told(self) -> HookRuling:
+    def _joined(self) -> HookRuling:
         ruling = _together(list(self._words.values()))
         return msgspec.structs.replace(ruling, args=self._args)
 
 
 def _together(words: list[_Word]) -> HookRuling:
-    """The strictest word counts; what is to be said and kept is everybody's."""
+    """The strictest word counts; what is to be said and kept is added up."""
     if not words:
         return HookRuling()
     strictest = max(words, key=lambda word: _SEVERITY[word.verdict])

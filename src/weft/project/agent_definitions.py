@@ -75,7 +75,7 @@ class AgentDefinitions(msgspec.Struct, frozen=True, kw_only=True):
         return listing_of(self.found.values())
 
     def masked(self, redact: Callable[[str], str]) -> AgentDefinitions:
-        """The same without secrets in what is told to a model."""
+        """The same without secrets in what a model reads."""
         found = {
             name: msgspec.structs.replace(
                 each, prompt=redact(each.prompt), description=redact(each.description)
@@ -94,7 +94,7 @@ def find_definitions(folders: Iterable[SourceFolder]) -> AgentDefinitions:
     """The agents in these folders, nearest folder first: the first of a name counts.
 
     What is built in only the user can replace: a project that could would decide what a plain
-    `agent` call, which names no kind, is told to do.
+    `agent` call, which names no kind, is asked to do.
     """
     found: dict[str, AgentDefinition] = {}
     problems: list[str] = []
@@ -189,7 +189,7 @@ def _tools(settings: dict[str, Any], path: str) -> tuple[tuple[str, ...] | None,
 
 
 def _denied(permission: Any) -> tuple[str, ...]:
-    """What a map of permissions rules out; the rest of it is the person's to say."""
+    """What a map of permissions rules out; the rest of it is the user's decision."""
     if not isinstance(permission, dict):
         return ()
     denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
@@ -217,7 +217,7 @@ def _split(names: str) -> list[str]:
 
 
 def _tool(name: Any) -> str:
-    """Our name for a tool; `Bash(git *)` is the tool alone, for rules about it are the person's."""
+    """Our name for a tool; `Bash(git *)` is the tool alone, because rules about it are the user's."""
     plain = str(name).partition("(")[0].strip()
     return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
 

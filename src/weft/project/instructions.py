@@ -45,7 +45,7 @@ class InstructionSet(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The part of the system prompt: each text under its path; empty when there are none."""
         return "\n\n".join(f"# Instructions from {each.path}\n\n{each.text}" for each in self.found)
 

@@ -1,11 +1,11 @@
 """Slash commands from Markdown files: `/review src` sends the text of `commands/review.md`, filled in.
 
-Looked for in the project (`.weft/commands`, `.claude/commands`, up to the repository's root) and with the person (`commands` beside their
+Looked for in the project (`.weft/commands`, `.claude/commands`, up to the repository's root) and with the user (`commands` beside their
 settings); the nearest of a name wins, and a built-in command always does.  The text may hold `$ARGUMENTS`, `$1` … `$9`, `@file`, and
 a shell command as !`command`.
 
-A file is read as a template first and filled in afterwards: what somebody typed behind the command is never taken for a part of
-the template.  In a shell command an argument is one word, quoted; it cannot become another command.  Shell commands are run by whoever is
+A file is read as a template first and filled in afterwards: what the user typed behind the command is never taken for a part of
+the template.  In a shell command an argument is one word, quoted; it cannot become another command.  Shell commands are run by the caller that is
 handed in, through the same gate as any other.
 """
 
@@ -68,7 +68,7 @@ class MarkdownCommandSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A shell command of a slash command that needs somebody's leave."""
+    """A shell command of a slash command that needs permission."""
 
     name: str
     """The slash command's, without the slash."""
@@ -78,7 +78,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Ask: TypeAlias = Callable[[ShellRequest], Awaitable[bool]]
-"""Asks the person; True when they allow it."""
+"""Asks the user; True when they allow it."""
 
 
 class ExpandedCommand(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@
 - **Content decides.**  An image is known by its magic bytes, text by its bytes; a name is a claim.
 - **Attached whole or refused.**  What is there and cannot be attached (a pipe, a device, too
   large, neither text nor image) refuses the message with one sentence, before anything is sent.
-  A folder does not: `@src` is how users say where to look, so the model is told what it is.
+  A folder does not: `@src` is how users say where to look, so the model learns what it is.
 """
 
 from __future__ import annotations

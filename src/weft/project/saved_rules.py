@@ -1,6 +1,6 @@
-"""Leave that a person gave for good: what they allowed "always" and wanted kept, for one project.
+"""Saved permission rules: what the user allowed "always", for one project.
 
-A rule that is kept covers exactly what was shown, in this project, from the next session on that is opened.  It lies in the person's
+A rule that is kept covers exactly what was shown, in this project, from the next session on that is opened.  It lies in the user's
 own folder: a project can neither bring nor read it.  Where the file cannot be trusted or read, more is asked; nothing else happens.
 """
 

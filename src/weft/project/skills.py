@@ -1,4 +1,4 @@
-"""Skills: folders with a `SKILL.md`, told to the model by name and description, in full when used.
+"""Skills: folders with a `SKILL.md`, listed to the model by name and description, in full when used.
 
 Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up to
 the repository's root) and in the user's own folders.  The nearest of a name wins.  A skill that
@@ -51,7 +51,7 @@ class SkillFile(msgspec.Struct, frozen=True, kw_only=True):
     """Its `SKILL.md`."""
     body: str
     for_model: bool = True
-    """The model is told of it; otherwise only the person can switch it on."""
+    """The model sees it in the list; otherwise only the user can switch it on."""
     is_project: bool = False
     """The project brings it, not the user."""
 
@@ -143,7 +143,7 @@ def _is_on(value: Any) -> bool:
     return value is True or str(value).lower() == "true"
 
 
-def told(skills: SkillSet, active: Iterable[str]) -> str:
+def skills_text(skills: SkillSet, active: Iterable[str]) -> str:
     """What the system prompt says of skills: those that are on in full, of the others only name and description."""
     switched_on = [skills.found[name] for name in active if name in skills.found]
     offered = [

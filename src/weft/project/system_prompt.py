@@ -1,4 +1,5 @@
-"""What every model is told first: who it is, where it works, and what the person and the project want it to know."""
+"""System prompt: who the model is, where it works, and what the user and the project want it to
+know."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.project.instructions import InstructionSet, find_instructions
-from weft.project.skills import SkillSet, find_skills, told
+from weft.project.skills import SkillSet, find_skills, skills_text
 from weft.state import SessionState
 from weft.workspace import SourceFolder, is_there, project_folders, user_folder
 
@@ -56,7 +57,7 @@ class SystemPromptWriter:
         return find_skills(Path(project), self._home, self._config)
 
     def commands(self, project: str) -> MarkdownCommandSet:
-        """The slash commands from Markdown files of a project and of the person, as they are now."""
+        """The slash commands from Markdown files of a project and of the user, as they are now."""
         from weft.project.markdown_commands import find_commands
 
         return find_commands(command_folders(project, self._config))
@@ -67,7 +68,7 @@ class SystemPromptWriter:
 
         return find_definitions(self._agent_folders(project))
 
-    def agents_told(self, project: str) -> str:
+    def agents_text(self, project: str) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
         if not any(map(is_there, self._agent_folders(project))):
             return ""
@@ -90,7 +91,7 @@ class SystemPromptWriter:
     def system(self, state: SessionState, *, has_tools: bool = True) -> str:
         """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended.
 
-        A model that can call no tools is too small for all of that, and is told only who it is.
+        A model that can call no tools is too small for all of that, and learns only who it is.
         """
         project = state.about.project_path
         own = state.settings.get("system_prompt")
@@ -98,8 +99,8 @@ class SystemPromptWriter:
             return WITHOUT_TOOLS.strip()
         pieces = [
             SYSTEM.format(project=project) if own is None else str(own),
-            self.instructions(project).told,
-            self.redact(told(self.skills(project), state.skills.names)),
+            self.instructions(project).text,
+            self.redact(skills_text(self.skills(project), state.skills.names)),
             str(state.settings.get("append_system_prompt", "")),
         ]
         return "\n\n".join(piece.strip() for piece in pieces if piece.strip())

@@ -1,12 +1,12 @@
-"""Trust: whether a project's own files may start programs or widen leave.
+"""Trust: whether a project's own files may start programs or widen permissions.
 
-A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings and hooks.  Until the person has said that
-they trust it, its settings count only where they can do no harm, and nothing of it is run.  Trust is a fact on the person's side, in a
-file that only they can write; nothing in the folder can give it, no mode implies it, and a run without a person never asks for it.
+A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings and hooks.  Until the user has said that
+they trust it, its settings count only where they can do no harm, and nothing of it is run.  Trust is a fact on the user's side, in a
+file that only they can write; nothing in the folder can give it, no mode implies it, and a run without a user never asks for it.
 
 It is bound to what was looked at: the folder's real path, its owner, and the content of every file that could act (the settings, the
-hooks, the scripts that hooks name).  If one of them changes, the folder is not trusted any more, and the person is asked again.
-Agents, skills and commands of a folder need no trust: an agent never has more leave than the session it works for, and a command's
+hooks, the scripts that hooks name).  If one of them changes, the folder is not trusted any more, and the user is asked again.
+Agents, skills and commands of a folder need no trust: an agent never has more permissions than the session it works for, and a command's
 programs are asked about.  A git worktree for an agent needs it: git's settings are of a kind with
 hooks.
 """
@@ -73,7 +73,7 @@ class ProjectFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustedFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder that the person trusts, and what they trusted."""
+    """A folder that the user trusts, and what they trusted."""
 
     path: str
     owner: int
@@ -82,7 +82,7 @@ class TrustedFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person must know to say whether they trust a folder."""
+    """What the user must know to say whether they trust a folder."""
 
     path: str
     files: tuple[str, ...]
@@ -230,18 +230,18 @@ def check(seen: ProjectFiles) -> None:
 
 
 class TrustStore:
-    """The folders that a person trusts, in `trust.json` beside their settings."""
+    """The folders that the user trusts, in `trust.json` beside their settings."""
 
     def __init__(self, config: Path) -> None:
         self._file = config / FILE
 
     def covers(self, seen: ProjectFiles) -> bool:
-        """True when the person trusts exactly this."""
+        """True when the user trusts exactly this."""
         known = self._known(seen.path)
         return known is not None and known.owner == seen.owner and known.hashes == seen.hashes
 
     def question(self, seen: ProjectFiles) -> TrustQuestion | None:
-        """What to ask the person; None when the folder is trusted as it is, or has nothing that could act."""
+        """What to ask the user; None when the folder is trusted as it is, or has nothing that could act."""
         settings = settings_in(seen.files)
         acts = settings or any(name != PROJECT_SETTINGS for name in seen.files)
         if not acts or self.covers(seen):
@@ -267,7 +267,7 @@ class TrustStore:
         return known is not None and known.owner == seen.owner
 
     def keep(self, seen: ProjectFiles, at: float) -> None:
-        """Remember that the person trusts a folder as it is now.
+        """Remember that the user trusts a folder as it is now.
 
         Raises:
             UsageError: its settings or hooks are not right, or the record cannot be written.
@@ -288,7 +288,7 @@ class TrustStore:
         return next((each for each in self._folders() if each.path == path), None)
 
     def _folders(self) -> tuple[TrustedFolder, ...]:
-        """What is on record; nothing where somebody else could have written it, or it cannot be read."""
+        """What is on record; nothing where another user could have written it, or it cannot be read."""
         try:
             found = read_small_file(user_folder(self._file.parent), FILE, 16 * LARGEST_FILE)
             if found is None or not self._is_ours():

@@ -268,7 +268,7 @@ class SessionAgentHost:
 
     def told(self, state: SessionState) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
-        return self._services.prompter.agents_told(state.about.project_path)
+        return self._services.prompter.agents_text(state.about.project_path)
 
     def model_named(self, name: str) -> ModelName:
         return self._services.models.named(name)

@@ -63,7 +63,7 @@ def _inline(value: Any, components: dict[str, Any], inside: tuple[str, ...]) -> 
 
 
 def _properties(value: dict[str, Any], components: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    """Properties by name: here `title` is someone's field, not a keyword."""
+    """Properties by name: here `title` is a field of the caller's, not a keyword."""
     return {name: _inline(item, components, inside) for name, item in value.items()}
 
 

@@ -1,8 +1,8 @@
 """What a tool is.
 
 A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect, what would happen: the action for
-the policy, the preview for the person, the hashes for the intent record.  `PreparedCall.run` then does exactly that.  Between the two
-stand policy, hooks, the person and the durable intent.
+the policy, the preview for the user, the hashes for the intent record.  `PreparedCall.run` then does exactly that.  Between the two
+stand policy, hooks, the user and the durable intent.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     todos: tuple[Todo, ...] | None = None
     """The new task list, when the tool changed it."""
     notes: tuple[str, ...] = ()
-    """What the person should know besides, a sentence each."""
+    """What the user should know besides, a sentence each."""
     facts: tuple[Fact, ...] = ()
     """What else becomes durable with the result."""
 
 
 class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Something only the person can answer."""
+    """Something only the user can answer."""
 
     text: str
     options: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[[], Awaitable[ToolOutcome]]
     """Do it.  Raises `ToolError` with a sentence for the model; a cancel leaves the file whole and no process behind."""
     preview: str = ""
-    """What the person is shown: the command, the diff."""
+    """What the user is shown: the command, the diff."""
     question: UserQuestion | None = None
-    """Put to the person; the answer is the result, and `run` is only for when nobody can be asked."""
+    """Put to the user; the answer is the result, and `run` is only for when there is no one to ask."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
     keeps: dict[BlobId, bytes] = {}
@@ -74,14 +74,14 @@ class BackgroundOutput(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended; None while it runs, and where that is not known."""
     is_running: bool = True
     was_stopped: bool = False
-    """Somebody stopped it."""
+    """It was stopped from outside."""
 
 
 class BackgroundCommands(Protocol):
     """The commands of a session that go on beside its turns."""
 
     def refuse_more(self) -> None:
-        """Say now that no more can be started, so that nobody is asked in vain.
+        """Say now that no more can be started, so that the user is not asked in vain.
 
         Raises:
             FinalToolError: too many run.

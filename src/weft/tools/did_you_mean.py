@@ -1,4 +1,4 @@
-"""Names that someone may have meant."""
+"""Suggestions: the names that the model may have meant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def near_names(path: str, workspace: Workspace) -> str:
     import difflib  # only for misses
 
     if workspace.is_outside(path):
-        return ""  # there was leave for this path, not for its neighbours
+        return ""  # permission was given for this path, not for its neighbours
     folder, _, leaf = path.rpartition("/")
     try:
         names = [name for name, _ in await workspace.list(folder or ".")]

@@ -1,4 +1,4 @@
-"""What a change looks like to a person: a unified diff, bounded in time and size."""
+"""Unified diff: what the user sees of a change, bounded in time and size."""
 
 from __future__ import annotations
 

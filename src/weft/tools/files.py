@@ -64,7 +64,7 @@ def known_text(target: EditTarget, context: ToolContext) -> DecodedText:
     Raises:
         FinalToolError: it was never read, is not there, or is no text.
     """
-    # Asked first: nothing may be told about a file that there was no leave to read.
+    # Asked first: the error must not reveal a file that may not be read.
     if context.reads.seen(target.path) is None:
         raise FinalToolError(
             f"you have not read {target.path!r} yet; read it before you edit it, or use the write tool if it is to be a new file"
@@ -83,9 +83,9 @@ async def prepare_change(
     data: bytes,
     context: ToolContext,
     *,
-    told: Callable[[], str],
+    summary: Callable[[], str],
 ) -> PreparedCall:
-    """A call that replaces the target's content by `data`, and says `told()` when it is done.
+    """A call that replaces the target's content by `data`, and says `summary()` when it is done.
 
     Raises:
         FinalToolError: a boundary forbids it.
@@ -98,7 +98,7 @@ async def prepare_change(
         touched = await context.workspace.write(target.path, data, expected=expected)
         context.reads.saw(target.path, after)
         seen = {target.path: after}
-        return ToolOutcome(text=told(), touched=(touched,), data={"diff": preview, "read": seen})
+        return ToolOutcome(text=summary(), touched=(touched,), data={"diff": preview, "read": seen})
 
     preview = _preview(target, data)
     return PreparedCall(
@@ -113,7 +113,7 @@ async def prepare_change(
 
 
 def _folders_to_make(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
-    """The folders that will be made on the way, on record before they are: a crash must not make them somebody else's."""
+    """The folders that will be made on the way, on record before they are: after a crash they must still count as ours."""
     if target.state is not None:
         return ()
     return tuple(

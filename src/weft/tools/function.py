@@ -120,7 +120,7 @@ def tool(
     """Make a tool of a function; `@tool` or `@tool(effect="pure", …)`.
 
     `effect` says what a repeat would do: leave it at `unknown` unless the function changes nothing (`pure`).  `preview` takes the same
-    arguments and returns what a person is shown before they allow the call.
+    arguments and returns what the user is shown before they allow the call.
 
     Raises:
         UsageError: the function's parameters cannot be described to a model.

@@ -1,4 +1,4 @@
-"""The text that someone probably meant, when what they quoted is not there.
+"""Fuzzy matching: the text that the model probably meant, when what it quoted is not there.
 
 Pure and bounded: on a large file the search gives up exactness before it gives up speed.
 """

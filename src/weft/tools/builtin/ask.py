@@ -1,4 +1,4 @@
-"""`ask`: the model asks the person something it cannot find out by itself."""
+"""`ask`: the model asks the user something it cannot find out by itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AskArguments(ToolArguments, frozen=True, kw_only=True):
 
 
 class AskTool(Tool):
-    """Waits for a person; the turn puts the question, this only says what it is."""
+    """Waits for the user; the turn puts the question, this only says what it is."""
 
     name = "ask"
     description = (

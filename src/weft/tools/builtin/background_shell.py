@@ -60,7 +60,7 @@ class ShellOutputTool(Tool):
         commands = _commands(context)
 
         async def run() -> ToolOutcome:
-            return told(await commands.look(given.id, given.wait_seconds))
+            return outcome_of(await commands.look(given.id, given.wait_seconds))
 
         action = ToolAction(tool=self.name, kind="read", target=given.id, has_effect=False)
         return PreparedCall(action=action, run=run)
@@ -80,9 +80,9 @@ class ShellStopTool(Tool):
         commands = _commands(context)
 
         async def run() -> ToolOutcome:
-            return told(await commands.stop(given.id))
+            return outcome_of(await commands.stop(given.id))
 
-        # Whoever allowed it to be started need not be asked whether it may end.
+        # The user allowed it to start, and need not be asked whether it may end.
         action = ToolAction(tool=self.name, kind="other", target=given.id, has_effect=False)
         return PreparedCall(action=action, run=run)
 
@@ -93,8 +93,8 @@ def _commands(context: ToolContext) -> BackgroundCommands:
     return context.background()
 
 
-def told(look: BackgroundOutput) -> ToolOutcome:
-    """What the model is told of a look."""
+def outcome_of(look: BackgroundOutput) -> ToolOutcome:
+    """What the model reads of a look."""
     output = look.output.rstrip("\n") or "(nothing new)"
     end = "it still runs" if look.is_running else how_it_ended(look)
     return ToolOutcome(text=f"{output}\n({look.id}: {end})")

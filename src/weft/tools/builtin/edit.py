@@ -1,6 +1,6 @@
 """`edit` and `multi_edit`: exact replacements in a file that the model has read.
 
-When the file was changed by someone else since it was read, an edit that still fits exactly once is applied to the new version, which
+When the file was changed by another program since it was read, an edit that still fits exactly once is applied to the new version, which
 merges both changes; the result says so.
 """
 
@@ -113,8 +113,8 @@ async def _prepare(
     was_known = context.reads.seen(target.path) == target.hash
     data = decoded.encode(text, target.path)
 
-    def told() -> str:
+    def summary() -> str:
         times = "1 replacement" if count == 1 else f"{count} replacements"
         return f"edited {target.path}: {times}" + ("" if was_known else f"\n{NOTE_CHANGED}")
 
-    return await prepare_change(tool, target, data, context, told=told)
+    return await prepare_change(tool, target, data, context, summary=summary)

@@ -1,6 +1,6 @@
 """The tools that come with Weft, by name.
 
-What a model is told of them (`manifest.json`) is read at the start; the code of a tool is loaded when it is first called, because loading
+What a model reads about them (`manifest.json`) is read at the start; the code of a tool is loaded when it is first called, because loading
 all of it would take as long as the rest of the start.  `describe` makes the manifest from the code, and a test holds the two together.
 """
 
@@ -37,7 +37,7 @@ HOMES = {
     "todo": ("todo", "TodoTool"),
     "ask": ("ask", "AskTool"),
 }
-"""Module and class of each tool, in the order in which models are told of them."""
+"""Module and class of each tool, in the order in which models read of them."""
 
 
 class BuiltinEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class BuiltinTool(Tool):
 
 
 def builtin_tools() -> dict[str, Tool]:
-    """A fresh set of all built-in tools, in the order in which models are told of them."""
+    """A fresh set of all built-in tools, in the order in which models read of them."""
     with open(MANIFEST, "rb") as file:
         entries = msgspec.json.decode(file.read(), type=list[BuiltinEntry])
     return {entry.name: BuiltinTool(entry) for entry in entries}

@@ -69,7 +69,7 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
 
 
 class ShellTool(Tool):
-    """Runs what the model wrote, when the policy or the person lets it."""
+    """Runs what the model wrote, when the policy or the user lets it."""
 
     name = "shell"
     description = (
@@ -89,7 +89,7 @@ class ShellTool(Tool):
         folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
         program = "" if is_plain(given.command) else context.runner.which("bash")
         is_sandboxed = await context.runner.is_sandboxed()
-        # What goes on for hours cannot write over the project: nobody would see it before the end.
+        # What runs for hours cannot write over the project: its changes would show only at the end.
         escapes = is_sandboxed and (given.outside_sandbox or given.background)
         is_bounded = not given.background or "timeout_seconds" in args
         command = ProcessCommand(
@@ -137,7 +137,7 @@ def _beside(context: ToolContext) -> BackgroundCommands:
 
 
 def started(look: BackgroundOutput, command: ProcessCommand) -> ToolOutcome:
-    """What the model is told of a command that it wanted in the background."""
+    """What the model reads of a command that it started in the background."""
     if look.result is not None:
         outcome = outcome_of(look.result, command.timeout_seconds)
         return msgspec.structs.replace(
@@ -170,7 +170,7 @@ def how_it_ended(look: BackgroundOutput) -> str:
 
 
 def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
-    """What the model is told: the output first, then how it ended unless it simply worked."""
+    """What the model reads: the output first, then how it ended unless it simply worked."""
     output = result.output.rstrip("\n")
     if result.timed_out:
         end = f"(stopped after {timeout_seconds:g} s: it took too long; everything it started was killed)"

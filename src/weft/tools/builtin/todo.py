@@ -41,7 +41,7 @@ class TodoArguments(ToolArguments, frozen=True, kw_only=True):
 
 
 class TodoTool(Tool):
-    """Replaces the list; harmless, so it asks nobody."""
+    """Replaces the list; harmless, so it needs no permission."""
 
     name = "todo"
     description = (

@@ -43,10 +43,10 @@ class WriteTool(Tool):
             not given.content.endswith("\n") and bool(given.content)
         )
 
-        def told() -> str:
+        def summary() -> str:
             return f"{done} {target.path} ({lines} lines{kept})"
 
-        return await prepare_change(self.name, target, data, context, told=told)
+        return await prepare_change(self.name, target, data, context, summary=summary)
 
 
 def _encode(content: str, target: EditTarget) -> tuple[bytes, str]:
