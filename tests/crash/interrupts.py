@@ -47,7 +47,7 @@ from weft.events import Event, FinishReason, SessionStatus, TurnFinished
 from weft.ids import NodeId
 from weft.loop.tool_results import INTERRUPTED, NOT_RUN, STOPPED_WHILE_RUNNING
 from weft.providers import ModelRequest, ToolSpec
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.tools import FunctionTool, ToolContext
 
 PointName: TypeAlias = Literal[

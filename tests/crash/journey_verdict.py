@@ -38,7 +38,7 @@ from weft.ids import CallUid, NodeId
 from weft.loop.tool_results import INTERRUPTED, NOT_RUN
 from weft.messages import CallResult, CallResults, ChatMessage, Message, ToolCall, ToolResult
 from weft.providers import ModelRequest
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.session import load_line, load_state
 from weft.state import SessionState, snapshot
 from weft.store import Store

@@ -49,7 +49,7 @@ from weft.providers.script import (
     as_answer,
 )
 from weft.providers.scripted import ScriptedModel
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.session import EditNode
 from weft.state import SessionState, snapshot
 from weft.store import Store

@@ -9,7 +9,7 @@ from weft.actors import Supervisor
 from weft.errors import Owned
 from weft.events import AnyFact, SystemNote, TextDelta, TurnFinished, TurnStarted, encode
 from weft.ids import NodeId, SessionId, TurnId
-from weft.runtime.remote_port import RemotePort
+from weft.runtime.ports.remote import RemotePort
 from weft.state import SessionState
 from weft.store.memory import MemoryStore
 

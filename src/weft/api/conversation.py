@@ -20,7 +20,7 @@ from weft.errors import UsageError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
 from weft.messages import Content, as_parts
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.session import (
     AbortReceipt,
     AbortTurn,

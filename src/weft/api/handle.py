@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from weft.api.options import MessageOptions, refuse_unknown
 from weft.errors import SessionStopped
 from weft.ids import InputId, SessionId
-from weft.runtime.port import UNLOADED
+from weft.runtime.ports.local import UNLOADED
 from weft.runtime.session_host import SessionHost
 from weft.session import AttachClient, ChangeSetting, Command, SessionPort, Subscription
 

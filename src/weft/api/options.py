@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
 from weft.runtime.stores import WantedStore
+from weft.runtime.tool_table import AGENT, tool_table
 from weft.thinking import ThinkingLevel
 from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage
@@ -90,3 +91,9 @@ def refuse_unknown(given: Mapping[str, Any], known: type, call: str) -> None:
         if name not in names:
             hint = did_you_mean(name, names) or f"; it takes {', '.join(sorted(names))}"
             raise UsageError(f"{call} has no option {name!r}{hint}")
+
+
+def builtin_tool_names(*, has_skills: bool = False, has_agents: bool = False) -> list[str]:
+    """Every tool of a session that was given no list."""
+    more = [*([AGENT] if has_agents else []), *(["skill"] if has_skills else [])]
+    return [*tool_table("all")[0], *more]

@@ -29,7 +29,7 @@ from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
 from weft.providers import Provider
 from weft.redact import Redactor
-from weft.runtime.port import HookProvider
+from weft.runtime.ports.local import HookProvider
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.hooks.config import HookBook
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
-    from weft.runtime.hooked_port import HookSource
+    from weft.runtime.ports.hooked import HookSource
     from weft.workspace.sandbox.machine import SandboxReport
 
 UNLOAD_EVERY_SECONDS = 60.0
@@ -266,7 +266,7 @@ class App:
         is_configured = any(layer.value for layer in self.config.layers("hooks"))
         if not is_configured and self._more_hooks is None:
             return None
-        from weft.runtime.hooked_port import HookSource
+        from weft.runtime.ports.hooked import HookSource
 
         if self._hooks is None:
             # The user's own programs run as they are: the sandbox is for what a model asks for.
@@ -385,7 +385,7 @@ class App:
         """Let other processes drive our sessions of a store; None where no other process can have it, or no socket can be had."""
         if store.run_folder is None:
             return None
-        from weft.runtime.command_socket import CommandSocket  # late: it costs start-up time
+        from weft.runtime.ports.command_socket import CommandSocket  # late: it costs start-up time
 
         socket = CommandSocket(self.host.local_port)
         path = await socket.open(store.run_folder, store.owner.process_id)

@@ -171,7 +171,7 @@ def _tools(arguments: ParsedArguments) -> list[str] | None:
     if given:
         names = [our_tool_name(name) for text in given for name in split_rules(text)]
     else:
-        from weft.api.tool_names import builtin_tool_names  # only to take one away
+        from weft.api.options import builtin_tool_names  # only to take one away
 
         names = builtin_tool_names()
     return [name for name in names if name not in denied]

@@ -23,7 +23,7 @@ from weft.messages import ModelName, Usage
 from weft.permissions import Mode
 from weft.redact import Redactor
 from weft.runtime.output_types import OutputTypes
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
 from weft.runtime.turn_settings import TurnSettings

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.ids import SessionId
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.session import AddNote, SessionPort

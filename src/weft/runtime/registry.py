@@ -21,10 +21,9 @@ from weft.messages import Usage
 from weft.permissions import PermissionRule, Verdict, read_rule
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
-from weft.runtime.port import UNLOADED, HookProvider, LocalPort
-from weft.runtime.recovery_probe import SessionRecoveryProbe
+from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
-from weft.runtime.session_workspace import SessionWorkspace
+from weft.runtime.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.runtime.tool_contexts import ToolContexts
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turn_factory import SessionTurnFactory
@@ -137,7 +136,7 @@ class SessionRegistry:
         try:
             lease = await store.take_lease(session_id)
         except Owned as owner:
-            from weft.runtime.remote_port import open_remote  # only then: it costs start-up time
+            from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
 
             return await open_remote(session_id, owner, store, supervisor)
         try:

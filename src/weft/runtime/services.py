@@ -15,7 +15,7 @@ from weft.ids import SessionId
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import SystemPromptWriter
 from weft.redact import Redactor
-from weft.runtime.port import HookProvider
+from weft.runtime.ports.local import HookProvider
 from weft.runtime.stores import StoreRegistry
 from weft.runtime.workspace_factory import WorkspaceFactory
 

@@ -20,7 +20,7 @@ from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
 from weft.runtime.command_expansion import MarkdownCommands
-from weft.runtime.port import LocalPort
+from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.runtime.tool_table import as_tool

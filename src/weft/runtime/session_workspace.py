@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
-from weft.ids import BlobId, CallUid
+from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
+from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected
 from weft.runtime.violation_report import ViolationReportingRunner
-from weft.session import FileFinder, FoundFile
+from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
 from weft.workspace import (
     BoundaryRange,
@@ -147,6 +148,40 @@ class SessionWorkspace(FileFinder):
             )
             for path, boundary in state.boundaries.held.items()
         }
+
+
+class SessionRecoveryProbe(RecoveryProbe):
+    """The probe of one session."""
+
+    def __init__(
+        self,
+        files: Workspace,
+        workspace: SessionWorkspace,
+        usage_of: Callable[[SessionId], Awaitable[Mapping[str, Usage]]],
+    ) -> None:
+        """`files` are the project's without the session's boundaries: a hash changes nothing."""
+        self._files = files
+        self._workspace = workspace
+        self._usage_of = usage_of
+
+    async def file_hashes(self, paths: Iterable[str]) -> Mapping[str, str]:
+        return {path: await self._hash(path) for path in paths}
+
+    async def recovered_calls(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
+        return await self._workspace.recovered_calls(calls)
+
+    async def children_used(
+        self, children: Iterable[SessionId]
+    ) -> Mapping[SessionId, Mapping[str, Usage]]:
+        return {child: await self._usage_of(child) for child in children}
+
+    async def _hash(self, path: str) -> str:
+        try:
+            found = await self._files.peek(path)
+        except ToolError:
+            # Equal to no hash and to no absence, so that the effect counts as unknown.
+            return "unreadable"
+        return found.hash if found is not None else ""
 
 
 _NONE: Mapping[str, BoundaryRange] = {}

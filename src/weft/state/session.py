@@ -52,6 +52,7 @@ from weft.events import (
     SubtreeDeleted,
     SubtreeRestored,
     SystemNote,
+    Todo,
     TodoChanged,
     ToolComplete,
     ToolExecuting,
@@ -70,15 +71,14 @@ from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import PlanState
 from weft.state.queue import InputQueue
-from weft.state.reads import FileReads
 from weft.state.settings import SessionSettings
-from weft.state.skills import ActiveSkills
-from weft.state.todos import TodoList
 from weft.state.turn import OpenTurnState
 from weft.tree import ConversationTree
 
 # A snapshot is only a cache of the fold. One that another fold made would be taken for the truth,
 # and no error would show it: raise this with every change of what a fold computes.
+REMEMBERED: Final = 10_000
+"""How many files that the model has seen are remembered; the one seen longest ago goes first."""
 FOLD_VERSION: Final = "9"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
@@ -135,6 +135,61 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the
 # other session's own.
 _INHERITED = frozenset({"tree", "settings", "files", "todos", "skills", "boundaries"})
+
+
+class TodoList(msgspec.Struct):
+    """The to-do list that the model keeps, as it is now."""
+
+    items: tuple[Todo, ...] = ()
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        if isinstance(fact, TodoChanged):
+            self.items = fact.items
+
+
+class ActiveSkills(msgspec.Struct):
+    """The names of the active skills, in the order in which they were switched on."""
+
+    # A map for its order, in which the system prompt shows them: the order of a set differs from
+    # process to process.
+    names: dict[str, bool] = {}
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case SkillChanged(name=name, active=True):
+                self.names[name] = True
+            case SkillChanged(name=name, active=False):
+                self.names.pop(name, None)
+            case _:
+                pass
+
+
+class FileReads(msgspec.Struct):
+    """Which version of each file the model has seen, so that it still counts after a restart.
+
+    Path → the hash that the model knows; the last seen is last.
+    """
+
+    seen: dict[str, BlobId] = {}
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        if not isinstance(fact, ToolComplete):
+            return
+        # `data` is open: a tool from elsewhere may use the name for something else.
+        read = fact.result.data.get("read")
+        for path, digest in read.items() if isinstance(read, dict) else ():
+            self._saw(path, digest)
+
+    def _saw(self, path: str, digest: BlobId) -> None:
+        # Out and in again: the order of a dict is that of the first insertion, and the oldest goes
+        # first.
+        self.seen.pop(path, None)
+        self.seen[path] = digest
+        if len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
 
 
 class SessionState(msgspec.Struct, kw_only=True):

@@ -284,7 +284,7 @@ class _Run:
 
 def _all_tools(*, has_skills: bool) -> list[str]:
     """Every tool of a session that was given no list."""
-    from weft.api.tool_names import builtin_tool_names  # only for those who ask
+    from weft.api.options import builtin_tool_names  # only for those who ask
 
     return builtin_tool_names(has_skills=has_skills, has_agents=True)
 

@@ -21,7 +21,7 @@ from weft.ids import NodeId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.runtime.command_socket import OwnerLost, OwnerStatus, SocketClient, short_path
+from weft.runtime.ports.command_socket import OwnerLost, OwnerStatus, SocketClient, short_path
 from weft.session import (
     AbortReceipt,
     AbortTurn,

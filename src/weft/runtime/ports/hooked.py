@@ -24,7 +24,7 @@ from weft.hooks.session_hooks import SessionHooks
 from weft.loop import Commit, tip_after
 from weft.messages import File, Part, Text
 from weft.project.trust import ProjectFiles
-from weft.runtime.port import HookProvider, LocalPort
+from weft.runtime.ports.local import HookProvider, LocalPort
 from weft.session import Command, ContinueTurn, EditNode, EditQueued, SendPrompt, SessionActor
 from weft.state import SessionState
 from weft.workspace import Runner
