@@ -29,7 +29,15 @@ def test_the_manager_shows_programs_its_rows_and_nothing_of_the_runtime() -> Non
     rows = {
         *("start_session", "find_session", "read_session", "list_active", "list_saved"),
         *("stop_session", "delete_session", "rename_session", "archive_session"),
-        *("fork_session", "import_session", "export_session", "get", "unload_idle", "aclose"),
+        *(
+            "fork_session",
+            "import_session",
+            "export_session",
+            "get",
+            "resolve_id",
+            "unload_idle",
+            "aclose",
+        ),
     }
     assert {name for name in dir(api.SessionManager) if not name.startswith("_")} == rows
 

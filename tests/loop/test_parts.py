@@ -23,13 +23,13 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, RequestId
 from weft.loop import (
-    Approver,
     Build,
     CallJournal,
     DriverCall,
     ModelAnswer,
     PendingFacts,
     PermissionAnswer,
+    PermissionApprover,
     PermissionGate,
     ReadyCall,
     ToolCallEnd,
@@ -113,7 +113,7 @@ class Counter(Tool):
         return PreparedCall(action=ToolAction(tool="count", kind="other"), run=run)
 
 
-class Answers(Approver):
+class Answers(PermissionApprover):
     """A user who answers the driver itself."""
 
     def __init__(self, answer: PermissionAnswer) -> None:
@@ -124,7 +124,7 @@ class Answers(Approver):
 
 
 async def count(
-    journal: PlainJournal, tool: Tool, verdict: Verdict, folder: Path, approver: Approver
+    journal: PlainJournal, tool: Tool, verdict: Verdict, folder: Path, approver: PermissionApprover
 ) -> ToolCallEnd:
     def context(call_uid: CallUid) -> ToolContext:
         return ToolContext(

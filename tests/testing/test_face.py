@@ -91,7 +91,7 @@ def test_a_tool_that_lacks_something_is_refused_with_what_it_lacks(tmp_path: Pat
         def prepare(self) -> None: ...
 
     with pytest.raises(
-        UsageError, match=r"no Tool yet: it has no schema, effect, timeout_seconds$"
+        UsageError, match=r"is not a Tool yet: it has no schema, effect, timeout_seconds$"
     ):
         weft.sync.run("go", model=weft.testing.ScriptedModel([]), tools=[Half()], cwd=tmp_path)  # type: ignore[list-item]  # the point
 

@@ -31,8 +31,8 @@ from weft.loop.model_request import wait_before_retry
 from weft.loop.pending_facts import More, PendingFacts
 from weft.loop.permission_ask import (
     UNANSWERED,
-    Approver,
     PermissionAnswer,
+    PermissionApprover,
     ReadyCall,
     within,
 )
@@ -57,7 +57,6 @@ from weft.loop.turn_facts import call_started, promote, revision_of, settle_open
 __all__ = [
     "UNANSWERED",
     "AnswerBuilder",
-    "Approver",
     "Build",
     "CallJournal",
     "Commit",
@@ -72,6 +71,7 @@ __all__ = [
     "PartialDraft",
     "PendingFacts",
     "PermissionAnswer",
+    "PermissionApprover",
     "PermissionGate",
     "ReadyCall",
     "RecoveredCall",

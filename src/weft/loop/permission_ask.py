@@ -53,7 +53,7 @@ class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Another input, which the user allows in place of the one shown."""
 
 
-class Approver(Protocol):
+class PermissionApprover(Protocol):
     """Puts a request for permission to the user."""
 
     async def ask(self, ready: ReadyCall, decision: PolicyDecision) -> PermissionAnswer:
@@ -81,7 +81,7 @@ async def within(
     return found[0] if found else None
 
 
-class PermissionAsk(Approver):
+class PermissionAsk(PermissionApprover):
     """Asks by a request in the log, which every client of the session can see and answer."""
 
     def __init__(

@@ -37,7 +37,7 @@ from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.hooks import HookRuling, TurnHooks
 from weft.loop.pending_facts import More, PendingFacts
-from weft.loop.permission_ask import Approver, PermissionAsk, ReadyCall
+from weft.loop.permission_ask import PermissionApprover, PermissionAsk, ReadyCall
 from weft.loop.tool_results import (
     NOT_RUN,
     STOPPED_WHILE_RUNNING,
@@ -86,7 +86,7 @@ class DriverCall(msgspec.Struct, frozen=True, kw_only=True):
 
     record_as: str = ""
     """The tool's name in the log and in requests for permission; empty: the tool's own."""
-    approver: Approver | None = None
+    approver: PermissionApprover | None = None
     """Asks the user; None: a request in the log, like those of a turn."""
     intent_note: Callable[[str], str] = lambda target: ""
     """A note for the user that is stored with the intent, made of what the call works on."""

@@ -20,13 +20,13 @@ from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Stat
 from weft.ids import CallUid, RequestId, new_call_uid
 from weft.loop import (
     UNANSWERED,
-    Approver,
     Build,
     CallJournal,
     DriverCall,
     More,
     PendingFacts,
     PermissionAnswer,
+    PermissionApprover,
     PermissionGate,
     ReadyCall,
     ToolCallEnd,
@@ -94,7 +94,7 @@ class CommandGate(PermissionGate):
         return "wait" if self._can_ask else "no"
 
 
-class ClientApprover(Approver):
+class ClientApprover(PermissionApprover):
     """Asks by the callback of the client that expands the command."""
 
     def __init__(self, name: str, ask: Ask, environment: ToolCallEnvironment) -> None:

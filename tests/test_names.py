@@ -1,0 +1,74 @@
+"""Names explain themselves: the words that are ours are defined, and modules are nouns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+import pytest
+
+from tests.source import ROOT, SRC, parsed, python_files
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+DEFINED = set(re.findall(r"`(\w+)`", GLOSSARY))
+
+GERUNDS_THAT_ARE_NOUNS = {"testing", "thinking"}
+"""`weft.testing` is what every library calls it; thinking is the vendors' own word."""
+
+
+def public_classes() -> list[tuple[str, str]]:
+    """File and name of every public class."""
+    return [
+        (str(file.relative_to(SRC)), node.name)
+        for file in python_files()
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+
+
+CLASSES = public_classes()
+ONE_WORD = [(file, name) for file, name in CLASSES if re.fullmatch(r"[A-Z][a-z]+", name)]
+
+
+@pytest.mark.parametrize(("file", "name"), ONE_WORD, ids=lambda each: str(each))
+def test_a_public_class_of_one_word_is_defined_in_the_glossary(file: str, name: str) -> None:
+    assert name in DEFINED, f"{file}: call it by two words, or define {name} in docs/glossary.md"
+
+
+def test_the_glossary_defines_no_class_that_is_gone() -> None:
+    known = {name for _, name in CLASSES}
+    classes = {word for word in DEFINED if word[0].isupper()}
+    also = {"Reply", "ManualClock"}
+    assert classes - also <= known
+
+
+def test_few_classes_are_one_ordinary_word() -> None:
+    """A quarter at most, as in the libraries that we measure ourselves by."""
+    assert len(ONE_WORD) <= len(CLASSES) / 4
+
+
+def test_hardly_a_public_class_shares_its_name_with_another() -> None:
+    counted = Counter(name for _, name in CLASSES)
+    shared = {name: count for name, count in counted.items() if count > 1}
+    assert sum(shared.values()) <= len(CLASSES) * 3 / 100, shared
+
+
+def test_no_module_is_named_by_a_gerund() -> None:
+    named = [
+        str(file.relative_to(SRC))
+        for file in python_files()
+        for part in (file.stem if file.stem != "__init__" else file.parent.name).split("_")[-1:]
+        if part.endswith("ing") and part not in GERUNDS_THAT_ARE_NOUNS and len(part) > 5
+    ]
+    assert named == []
+
+
+def test_no_folder_holds_more_than_twenty_files() -> None:
+    """Beside its sub-folders; past that a reader cannot take in what a room holds."""
+    full = {
+        str(folder.relative_to(SRC)): len(list(folder.glob("*.py")))
+        for folder in SRC.rglob("*")
+        if folder.is_dir() and len(list(folder.glob("*.py"))) > 20
+    }
+    assert full == {}
