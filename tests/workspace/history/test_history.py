@@ -186,6 +186,19 @@ def test_a_folder_that_takes_the_place_of_another_is_still_watched(history: File
     assert told(around(history, "echo 3 > src/deep/x")) == {"src/deep/x": "modified"}
 
 
+@pytest.mark.parametrize(
+    ("script", "moved"),
+    [("mv src/deep aaa", "aaa/c.txt"), ("mkdir zzz; mv src/deep zzz/", "zzz/deep/c.txt")],
+    ids=["seen before it is missed", "missed before it is seen"],
+)
+def test_a_folder_that_was_moved_is_still_watched(
+    history: FileHistory, script: str, moved: str
+) -> None:
+    """The kernel's watch moves with the folder, so the old name must not take it away."""
+    around(history, script)
+    assert told(around(history, f"echo more >> {moved}")) == {moved: "modified"}
+
+
 def test_a_write_through_one_name_is_seen_under_all_names(history: FileHistory, root: Path) -> None:
     around(history, "true")
     os.link(root / "a.txt", root / "src" / "before")

@@ -307,7 +307,7 @@ class FileHistory:
         now = time.monotonic()
         if index.watcher is None and now - self._tried_to_watch > _TRY_AGAIN_SECONDS:
             self._tried_to_watch = now
-            index.watcher = _watcher()
+            index.watches.watcher = _watcher()
 
     def _names(self, index: FileIndex) -> dict[str, dict[str, bool]] | None:
         """The names that events speak of, by folder, and whether they may have been written to; None when some were lost."""
@@ -322,8 +322,8 @@ class FileHistory:
                 if event.mask & OVERFLOW:
                     return None
                 if event.mask & IGNORED:
-                    index.unwatched(event.watch)
-                folder = index.folder_of(event.watch)
+                    index.watches.dropped(event.watch)
+                folder = index.watches.folder_of(event.watch)
                 if folder is not None and event.name:
                     below = names.setdefault(folder, {})
                     written = bool(event.mask & _WRITTEN)

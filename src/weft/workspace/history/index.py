@@ -21,7 +21,7 @@ import msgspec
 
 from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.history.file_reader import FileReader, differs, looks_like
-from weft.workspace.history.inotify import InotifyWatcher
+from weft.workspace.history.inotify import FolderWatches, InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import IgnoreRules, ignore_of
@@ -42,12 +42,11 @@ class ScanAbandoned(Exception):
 class _Folder:
     """What is known of one folder."""
 
-    __slots__ = ("entries", "ignore", "watch")
+    __slots__ = ("entries", "ignore")
 
     def __init__(self) -> None:
         self.entries: dict[str, FileEntry] = {}
         self.ignore: IgnoreRules | None = None
-        self.watch = -1
 
 
 class _Visit(NamedTuple):
@@ -106,12 +105,10 @@ class FileIndex:
         # here.
         self._device = os.fstat(self._base).st_dev
         self._pack = pack
-        self.watcher = watcher
-        """None when changes have to be looked for."""
+        self.watches = FolderWatches(watcher)
         self._reader = FileReader(root, self._base, pack, max_file)
         self._skip = frozenset(skip)
         self._folders: dict[str, _Folder] = {}
-        self._by_watch: dict[int, str] = {}
         self._names = HardLinkNames()
         self._written: dict[int, None] = {}
         """Files with several names that were looked at because of an event about one of them."""
@@ -147,15 +144,10 @@ class FileIndex:
             for name in folder.entries:
                 folder.entries[name] = entries[_join(path, name)]
 
-    def folder_of(self, watch: int) -> str | None:
-        """The folder that a watch is of."""
-        return self._by_watch.get(watch)
-
-    def unwatched(self, watch: int) -> None:
-        """The kernel has dropped a watch: its folder is gone."""
-        folder = self._folders.get(self._by_watch.pop(watch, ""))
-        if folder is not None and folder.watch == watch:
-            folder.watch = -1
+    @property
+    def watcher(self) -> InotifyWatcher | None:
+        """The queue of events; None when changes have to be looked for."""
+        return self.watches.watcher
 
     # -- looking
 
@@ -230,11 +222,11 @@ class FileIndex:
             known = visit.path in self._folders
             folder = self._folders.setdefault(visit.path, _Folder())
             # Before it is listed, so that nothing falls between the two.
-            self._watch(visit.path, folder)
+            self.watches.add(visit.path, self._absolute(visit.path))
             found = _listed(self._absolute(visit.path))
             # Known folders are compared whatever the count: their files are in it already.
             if not known and self._count + len(found) > MAX_FILES:
-                self._turn_away(visit.path, folder)
+                self._turn_away(visit.path)
             elif len(found) > _LARGE_FOLDER and not from_later:
                 later.append(visit)
             else:
@@ -259,10 +251,10 @@ class FileIndex:
                 below.append(self._visit(visit.ignore, _join(path, name), silent=silent))
         return below
 
-    def _turn_away(self, path: str, folder: _Folder) -> None:
+    def _turn_away(self, path: str) -> None:
         """A folder with more in it than there is room for: that it is there is all that is known."""
         self._leave_out(f"{path}/", "too many files")
-        self._drop_folder(path, folder)
+        self._drop_folder(path)
         above, _, name = path.rpartition("/")
         holder = self._folders.get(above)
         if holder is not None and name in holder.entries:
@@ -285,47 +277,6 @@ class FileIndex:
             return ignore_of(self._root)
         above, _, name = path.rpartition("/")
         return self._below(above, name)
-
-    def _watch(self, path: str, folder: _Folder) -> None:
-        """Watch what has this name now.
-
-        Asked for at every visit: a folder may have been moved away, with its watch, and another be in its place.
-        """
-        if self.watcher is None:
-            return
-        try:
-            watch = self.watcher.add(self._absolute(path))
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return  # gone already; or a folder that we may not look into
-        except OSError:
-            self.stop_watching()  # no more watches for this user: from now on we look for ourselves
-            return
-        if watch == folder.watch and self._by_watch.get(watch) == path:
-            return
-        self._unwatch(path, folder)
-        # The kernel gives one number to one folder, so the same number under another path means
-        # that the folder was moved here.
-        moved = self._folders.get(self._by_watch.get(watch, ""))
-        if moved is not None and moved.watch == watch:
-            moved.watch = -1
-        folder.watch = watch
-        self._by_watch[watch] = path
-
-    def _unwatch(self, path: str, folder: _Folder) -> None:
-        """Watch what had this name no longer, unless it is watched under another one by now."""
-        if self.watcher is not None and self._by_watch.get(folder.watch) == path:
-            self.watcher.remove(folder.watch)
-            del self._by_watch[folder.watch]
-        folder.watch = -1
-
-    def stop_watching(self) -> None:
-        """From now on changes have to be looked for."""
-        if self.watcher is not None:
-            self.watcher.close()
-        self.watcher = None
-        self._by_watch.clear()
-        for folder in self._folders.values():
-            folder.watch = -1
 
     # -- names
 
@@ -469,7 +420,7 @@ class FileIndex:
                 waiting += [(full, below, each) for each in below.entries]
                 continue
             if below is not None:
-                self._drop_folder(full, below)
+                self._drop_folder(full)
             waiting.pop()
             old = folder.entries[name]
             yield full, old
@@ -481,9 +432,9 @@ class FileIndex:
         self._count -= 1
         self._pack.mention(full, None, old)
 
-    def _drop_folder(self, path: str, folder: _Folder) -> None:
+    def _drop_folder(self, path: str) -> None:
         del self._folders[path]
-        self._unwatch(path, folder)
+        self.watches.remove(path)
 
     # -- the rest
 

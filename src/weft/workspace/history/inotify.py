@@ -80,6 +80,67 @@ class InotifyWatcher:
         os.close(self.fd)
 
 
+class FolderWatches:
+    """Which folder each watch of a project is on; paths are relative to the project."""
+
+    def __init__(self, watcher: InotifyWatcher | None) -> None:
+        self.watcher = watcher
+        """None when changes have to be looked for."""
+        self._folders: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def folder_of(self, watch: int) -> str | None:
+        """The folder that a watch is on."""
+        return self._folders.get(watch)
+
+    def add(self, path: str, absolute: str) -> None:
+        """Watch what has this name now.
+
+        Call it at every visit: a folder may have been moved away, with its watch, and another be in
+        its place.
+        """
+        if self.watcher is None:
+            return
+        try:
+            watch = self.watcher.add(absolute)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return  # gone already; or a folder that we may not look into
+        except OSError:
+            self.stop()  # no more watches for this user: from now on changes are looked for
+            return
+        if watch == self._numbers.get(path) and self._folders.get(watch) == path:
+            return
+        self.remove(path)
+        # The kernel gives one number to one folder, so the same number under another path means
+        # that the folder was moved here.
+        moved_from = self._folders.get(watch)
+        if moved_from is not None and self._numbers.get(moved_from) == watch:
+            del self._numbers[moved_from]
+        self._numbers[path] = watch
+        self._folders[watch] = path
+
+    def remove(self, path: str) -> None:
+        """Watch what had this name no longer, unless it is watched under another one by now."""
+        watch = self._numbers.pop(path, None)
+        if watch is not None and self.watcher is not None and self._folders.get(watch) == path:
+            self.watcher.remove(watch)
+            del self._folders[watch]
+
+    def dropped(self, watch: int) -> None:
+        """Forget a watch that the kernel has dropped: its folder is gone."""
+        path = self._folders.pop(watch, None)
+        if path is not None and self._numbers.get(path) == watch:
+            del self._numbers[path]
+
+    def stop(self) -> None:
+        """Watch nothing any more: from now on changes have to be looked for."""
+        if self.watcher is not None:
+            self.watcher.close()
+        self.watcher = None
+        self._folders.clear()
+        self._numbers.clear()
+
+
 def events(raw: bytes) -> Iterator[InotifyEvent]:
     """The events of a portion of the queue."""
     place = 0
