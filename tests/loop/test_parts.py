@@ -142,10 +142,10 @@ async def count(
         clock=ManualClock(),
         sleep=anyio.sleep,
     )
-    notebook = PendingFacts(journal)
+    pending = PendingFacts(journal)
     call = ToolCall(call_uid=CALL, name="count", args={})
-    end = await run_one(environment, call, None, DriverCall(approver=approver), notebook)
-    await journal.commit(lambda state: notebook.take(state, drop_draft=False))
+    end = await run_one(environment, call, None, DriverCall(approver=approver), pending)
+    await journal.commit(lambda state: pending.take(state, drop_draft=False))
     return end
 
 

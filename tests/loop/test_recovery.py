@@ -88,8 +88,8 @@ def test_an_effect_runs_again_only_where_every_file_it_would_write_is_as_before(
 
 def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
     scene = Scene().prompt("hi").answered("first", tokens=100).prompt("more").called_model()
-    leftover = PartialDraft(node=scene.in_flight, text="Half of it")
-    found = RecoveryEvidence(leftover=leftover, cost=lambda model, usage: usage.input_tokens / 100)
+    draft = PartialDraft(node=scene.in_flight, text="Half of it")
+    found = RecoveryEvidence(draft=draft, cost=lambda model, usage: usage.input_tokens / 100)
     partial, used = settle_interrupted(scene.state, found)
     assert isinstance(partial, NewMessage)
     assert (partial.node.id, partial.node.text) == (scene.in_flight, "Half of it")
@@ -104,8 +104,8 @@ def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
 @pytest.mark.parametrize("text", ["", "  \n", None])
 def test_a_call_that_brought_nothing_leaves_no_node_but_its_cost(text: str | None) -> None:
     scene = Scene().prompt("hi").called_model()
-    leftover = None if text is None else PartialDraft(node=scene.in_flight, text=text)
-    [used] = settle_interrupted(scene.state, RecoveryEvidence(leftover=leftover))
+    draft = None if text is None else PartialDraft(node=scene.in_flight, text=text)
+    [used] = settle_interrupted(scene.state, RecoveryEvidence(draft=draft))
     assert isinstance(used, UsageRecorded)
     assert (used.estimated, used.usage.input_tokens) == (True, 0)
 
@@ -115,7 +115,7 @@ def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
     stale = PartialDraft(node=NodeId("nod_of_long_ago"), text="old words")
     assert not any(
         isinstance(fact, NewMessage)
-        for fact in settle_interrupted(scene.state, RecoveryEvidence(leftover=stale))
+        for fact in settle_interrupted(scene.state, RecoveryEvidence(draft=stale))
     )
 
 

@@ -6,7 +6,7 @@ child session, wherever that stood.
 
 Planning is a turn of this session with the planner's model, tools that change nothing, and the plan as the structured result that it hands
 in.  Each step is a child session of its own, with the step as all it knows.  When the child is done the step's check runs, here, behind the
-gate; if either fails, the planner is told and plans the rest anew, a bounded number of times.
+gate; if either fails, the planner reads why and plans the rest anew, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ class ArchitectRun(SessionWork):
         self,
         environment: TurnEnvironment,
         turn_id: TurnId,
-        home: AgentHost,
+        host: AgentHost,
         editor: StepEditor,
         checks: ToolCallEnvironment,
     ) -> None:
         """`environment` is the planner's: its model, its tools, and `submit` for the plan.  `checks` is
         what the checks of steps pass, with the session's shell if it has one."""
         self._env = msgspec.structs.replace(environment, submitted=self._proposed)
-        self._home = home
+        self._host = host
         self._editor = editor
         self._checks = checks
-        self._notebook = PendingFacts(environment.journal)
+        self._pending = PendingFacts(environment.journal)
         """What checks have noted, for the commit that ends their step."""
         self.turn_id = turn_id
         self.scope = anyio.CancelScope()
@@ -131,7 +131,7 @@ class ArchitectRun(SessionWork):
             if coming.do == "plan":
                 await self._make_plan()
             elif coming.do == "wait":
-                await self._wait_for_word()
+                await self._wait_for_approval()
             elif coming.do == "step":
                 await self._do_step(coming.index)
             else:
@@ -147,7 +147,7 @@ class ArchitectRun(SessionWork):
             self._planner.abort_reason = self.abort_reason
             return self._planner.settled(state)
         reason = self.abort_reason or "the turn was stopped"
-        stop_check = stopped(self._checks, self._notebook, self._is_check)
+        stop_check = stopped(self._checks, self._pending, self._is_check)
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             return [
@@ -156,7 +156,7 @@ class ArchitectRun(SessionWork):
                 self._finished(state, "aborted", self.abort_reason),
             ]
 
-        return self._notebook.take(state, more, drop_draft=True)
+        return self._pending.take(state, more, drop_draft=True)
 
     def _is_check(self, call_uid: CallUid) -> bool:
         # The shell line of a Markdown command may run beside the plan; it is not ours to settle.
@@ -172,20 +172,20 @@ class ArchitectRun(SessionWork):
         self._planner = None  # not when it was stopped: `settled` asks it for what it had
 
     def _proposed(self, state: SessionState, value: Any) -> Sequence[Fact]:
-        """The facts of a plan that was handed in, and the word on it where nobody has to be asked."""
+        """The facts of a plan that was handed in, and the decision on it where the user need not be asked."""
         # In the append that ends the planning: a crash leaves a plan that waits for approval, or
         # none.
         plan_id = new_id("pln", self._env.models.clock.now())
         proposed = ArchitectPlan(plan_id=plan_id, plan=value, turn_id=self.turn_id)
-        word = self._word(value)
-        if word is None:
+        automatic = self._automatic_decision(value)
+        if automatic is None:
             return (proposed,)
-        approved, reason = word
+        approved, reason = automatic
         decided = PlanDecided(plan_id=plan_id, approved=approved, reason=reason, by="weft")
         return (proposed, decided)
 
-    def _word(self, value: Any) -> tuple[bool, str] | None:
-        """What is said to a plan by itself; None when a person has to."""
+    def _automatic_decision(self, value: Any) -> tuple[bool, str] | None:
+        """The decision that needs no user: approved or not, and why; None when the user has to decide."""
         if not value.get("steps"):
             return True, "there is nothing to do"
         gate = self._env.calls.gate
@@ -196,7 +196,7 @@ class ArchitectRun(SessionWork):
             return False, "a plan needs approval, and there is no user to approve it"
         return None
 
-    async def _wait_for_word(self) -> None:
+    async def _wait_for_approval(self) -> None:
         self._phase("awaiting_approval")
         self._env.journal.status("awaiting_permission")
         await self._env.journal.until(lambda state: not state.plan.is_waiting)
@@ -207,7 +207,7 @@ class ArchitectRun(SessionWork):
     async def _do_step(self, index: int) -> None:
         try:
             plan = as_plan(self._plan.plan)
-        except UsageError as error:  # a person's edit that came past the API's own check
+        except UsageError as error:  # an edit by the user that came past the API's own check
             await self._finish("halted", str(error))
             return
         self._phase("executing", index)
@@ -255,14 +255,14 @@ class ArchitectRun(SessionWork):
         if about is not None and not about.is_open:
             return None
         self._env.journal.status("executing_tool")
-        errand = ChildRun(
-            self._home,
+        child_run = ChildRun(
+            self._host,
             self._wanted(plan, index, child),
             (Text(text=step_prompt(plan, index)),),
             label=f"step {index + 1}",
             goes_on=True,
         )
-        return await errand.run()
+        return await child_run.run()
 
     def _wanted(self, plan: WorkPlan, index: int, child: SessionId) -> ChildRequest:
         step = plan.steps[index]
@@ -279,15 +279,15 @@ class ArchitectRun(SessionWork):
             bounded = (bound,)
         return ChildRequest(
             child=child,
-            origin=CallOrigin(session_id=self._home.session_id, node=tip_after(self._state, ())),
+            origin=CallOrigin(session_id=self._host.session_id, node=tip_after(self._state, ())),
             title=step.title,
             model=self._editor.model,
             tools=tuple(name for name in step.tools if name in self._editor.tools),
-            permission_mode=self._home.mode,
+            permission_mode=self._host.mode,
             depth=depth_of(self._state) + 1,
             append_system_prompt=EDITOR,
             max_turns=self._editor.max_turns,
-            facts=self._home.inherited(),
+            facts=self._host.inherited(),
             first=bounded,
         )
 
@@ -301,7 +301,7 @@ class ArchitectRun(SessionWork):
         # Derived and not random: after a crash the check is the same call, so that its intent is
         # settled and its permission found again.
         call_uid = CallUid(f"{self._plan.plan_id}.{index}")
-        check = StepCheck(self._checks, self._notebook, step.check, call_uid, node)
+        check = StepCheck(self._checks, self._pending, step.check, call_uid, node)
         verdict = await check.run()
         if verdict.passed:
             return verdict
@@ -328,8 +328,8 @@ class ArchitectRun(SessionWork):
             return
         # The report and the status of the step are one append: the planner never plans anew without
         # having read why.
-        told = self._said("user", failure_report(plan, index, why), {"architect": "replan"})
-        await self._commit(*facts, self._step(index, "replanned", why), told)
+        report_back = self._said("user", failure_report(plan, index, why), {"architect": "replan"})
+        await self._commit(*facts, self._step(index, "replanned", why), report_back)
 
     # -- ending
 
@@ -356,7 +356,7 @@ class ArchitectRun(SessionWork):
             said = self._said("assistant", text, {"architect": "report"})
             settled = settle_open_calls(state, (), by="weft", reason=detail or reason)
             ended = self._finished(state, reason, detail, result)
-            return self._notebook.take(state, lambda *_: [*settled, said, ended], drop_draft=True)
+            return self._pending.take(state, lambda *_: [*settled, said, ended], drop_draft=True)
 
         self._phase("done")
         await self._env.journal.commit(build)
@@ -391,8 +391,8 @@ class ArchitectRun(SessionWork):
     async def _commit(self, *facts: Fact) -> None:
         # What a check has noted goes along, so that a step and the result of its check are on record
         # together or not at all.
-        self._notebook.note(*facts)
-        await self._env.journal.commit(lambda state: self._notebook.take(state, drop_draft=False))
+        self._pending.note(*facts)
+        await self._env.journal.commit(lambda state: self._pending.take(state, drop_draft=False))
 
     def _closing(self, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
         return finished(self._state, child, end)

@@ -1,6 +1,6 @@
-"""One child session at work for another: set to work, followed to its end, its requests brought to the person and the answers back.
+"""One child session at work for another: set to work, followed to its end, its requests brought to the user and the answers back.
 
-The child's own log is what counts.  An errand that is begun again, after a crash on either side, finds the child where it stands: not begun,
+The child's own log is what counts.  A run that is begun again, after a crash on either side, finds the child where it stands: not begun,
 in the middle of a turn, or done; and takes it from there.  A request of the child is put on the parent's record under the same id,
 so an answer needs no table to find its way, and a request that was open before a crash is the same request after it.
 
@@ -46,7 +46,7 @@ from weft.session import (
 from weft.state import SessionState
 
 STOP_SECONDS: Final = 3.0
-"""How long stopping a child may take before nobody waits for it."""
+"""How long stopping a child may take; after that it is not waited for."""
 LONGEST_TEXT: Final = 2_000
 """Characters of a child's answer that the parent's record keeps; the whole is in the child's own."""
 
@@ -72,7 +72,7 @@ class ChildRun:
 
     def __init__(
         self,
-        home: AgentHost,
+        host: AgentHost,
         wanted: ChildRequest,
         prompt: tuple[Part, ...],
         *,
@@ -82,7 +82,7 @@ class ChildRun:
         emit: Callable[[str], None] = lambda chunk: None,
     ) -> None:
         """`goes_on`: a child that was stopped goes on, instead of being done."""
-        self._home = home
+        self._host = host
         self._wanted = wanted
         self._prompt = prompt
         self._label = label
@@ -107,20 +107,20 @@ class ChildRun:
         Raises:
             WeftError: the child cannot be opened, or not be set to work.
         """
-        home = self._home
-        home.family.enter(home.session_id, self._wanted.origin.call_uid, self.child)
+        host = self._host
+        host.family.enter(host.session_id, self._wanted.origin.call_uid, self.child)
         try:
             # Shielded: a cancel between the opening of the child and its first task would leave a
             # session that no one drives.
             with anyio.CancelScope(shield=True):
-                handle = await home.open_child(self._wanted)
+                handle = await host.open_child(self._wanted)
                 self._begun = (handle, await self._set_to_work(handle))
         except WeftError:
-            home.family.exit(self.child)
+            host.family.exit(self.child)
             raise
 
     async def run(self) -> ChildEnd:
-        """Follow the child to the end of its turn.  Whatever stops it is told in the end, not raised."""
+        """Follow the child to the end of its turn.  Whatever stops it is part of the end, not raised."""
         try:
             if self._begun is None:
                 await self.begin()
@@ -129,8 +129,8 @@ class ChildRun:
         except WeftError as error:
             return ChildEnd(reason="halted", detail=str(error))
         finally:
-            self._home.family.exit(self.child)
-        await self._home.close_child(self.child)
+            self._host.family.exit(self.child)
+        await self._host.close_child(self.child)
         return end
 
     async def _follow(self, handle: SessionPort, turn_id: TurnId | None) -> ChildEnd:
@@ -142,7 +142,7 @@ class ChildRun:
         except anyio.get_cancelled_exc_class():
             # Only an abort stops the child. When the whole process closes, both stay open in their
             # logs, to go on together.
-            if self._home.is_aborting:
+            if self._host.is_aborting:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(STOP_SECONDS):
                     await self._stop(handle)
             raise
@@ -152,9 +152,9 @@ class ChildRun:
         try:
             await handle.abort(AbortTurn(reason="the session it works for was stopped"))
             end = self._end(handle, handle.state.turn.last_reason or "aborted", "it was stopped")
-            await self._home.append(lambda state: Commit(facts=finished(state, self.child, end)))
+            await self._host.append(lambda state: Commit(facts=finished(state, self.child, end)))
         except WeftError:
-            return  # one of the two is gone, and with it whoever would want to know
+            return  # one of the two sessions is gone, and with it the record to write to
 
     # -- setting to work
 
@@ -236,7 +236,7 @@ class ChildRun:
             detail=detail,
             text=self._text,
             used=state.ledger.by_model(),
-            descendants=self._home.family.descendants(self.child),
+            descendants=self._host.family.descendants(self.child),
             files=() if self._wanted.project_path else _net(self._files, self._wanted),
         )
 
@@ -245,8 +245,8 @@ class ChildRun:
     async def _forward(self, request: _Request, handle: SessionPort) -> None:
         """Put a request of the child on the parent's record, and hand the answer on."""
         try:
-            await self._home.append(lambda state: Commit(facts=self._reissued(state, request)))
-            answer = await self._home.resolution(request.request_id)
+            await self._host.append(lambda state: Commit(facts=self._reissued(state, request)))
+            answer = await self._host.resolution(request.request_id)
             await handle.call(_handed_on(answer))
         except NoPendingRequest:
             pass  # the child was answered, or stopped, meanwhile
@@ -257,8 +257,8 @@ class ChildRun:
         known = state.turn.requests.keys() | {
             answered.request.request_id for answered in state.turn.answers.values()
         }
-        is_for_nobody = state.turn.open is None and not self._outlives_turn
-        if request.request_id in known or is_for_nobody:
+        has_no_reader = state.turn.open is None and not self._outlives_turn
+        if request.request_id in known or has_no_reader:
             return ()
         # Without the marks of the child's log: the parent's stamps its own.
         copied = msgspec.structs.replace(
@@ -291,8 +291,8 @@ class ChildRun:
                 plain = msgspec.structs.replace(plain, pattern="", rules=())
             return Commit(facts=(plain,))
 
-        if answer.request_id in self._home.state.turn.requests:
-            await self._home.append(build)
+        if answer.request_id in self._host.state.turn.requests:
+            await self._host.append(build)
 
 
 def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:

@@ -12,8 +12,8 @@ from weft.agents.tool import AgentTool
 
 def describe() -> bytes:
     """What the file must hold."""
-    told = {"description": AgentTool.description, "schema": AgentTool.schema}
-    return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
+    described = {"description": AgentTool.description, "schema": AgentTool.schema}
+    return msgspec.json.format(msgspec.json.encode(described), indent=1) + b"\n"
 
 
 if __name__ == "__main__":

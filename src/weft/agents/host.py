@@ -76,7 +76,7 @@ class AgentHost(Protocol):
 
     @property
     def is_aborting(self) -> bool:
-        """Its work was told to stop; false when its process is going, and the work will go on in another."""
+        """Its work was asked to stop; false when its process is going, and the work will go on in another."""
         ...
 
     def now(self) -> float:
@@ -120,5 +120,5 @@ class AgentHost(Protocol):
         ...
 
     def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """Let something go on beside the turns."""
+        """Run a task in the background of the turns."""
         ...

@@ -1,4 +1,4 @@
-"""`agent` as it stands among a session's tools: told to models from `agent.json`; its code is loaded by its first call.
+"""`agent` as it stands among a session's tools: described to models from `agent.json`; its code is loaded by its first call.
 
 Every session has the tool and few use it, and loading all that it needs would take a noticeable part of the start.  `python -m
 weft.agents.describe` writes the file from the code, and a test holds the two together.
@@ -32,11 +32,11 @@ class AgentEntry(DelegateTool):
     effect: Effect = "unknown"
     timeout_seconds = math.inf
 
-    def __init__(self, home: AgentHost) -> None:
+    def __init__(self, host: AgentHost) -> None:
         described = _described()
         self.description: str = described["description"]
         self.schema: dict[str, Any] = described["schema"]
-        self._home = home
+        self._host = host
         self._loaded: AgentTool | None = None
 
     @property
@@ -45,7 +45,7 @@ class AgentEntry(DelegateTool):
         if self._loaded is None:
             from weft.agents.tool import AgentTool
 
-            self._loaded = AgentTool(self._home)
+            self._loaded = AgentTool(self._host)
         return self._loaded
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:

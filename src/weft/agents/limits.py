@@ -1,6 +1,6 @@
-"""A root session and all that work for it, near and far: how many, how deep, and what they may spend.
+"""Limits of a tree of agents, a root session and all that work for it: how many, how deep, at what cost.
 
-Nothing is counted twice and nothing is kept that the logs do not have: what a family has spent is the root's ledger, which holds every
+Nothing is counted twice and nothing is kept that the logs do not have: what the tree has spent is the root's ledger, which holds every
 finished child, and the ledgers of the children that are still at work.  What a running turn is about to use is set aside here until
 it is on record, so that eight children cannot each spend the last dollar.
 """
@@ -18,7 +18,7 @@ from weft.state import ChildSession, SessionState
 
 
 class AgentLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a family may be."""
+    """How large a tree of agents may be."""
 
     depth: int = 2
     """Agents of agents: 1 lets a session have agents that have none."""
@@ -33,7 +33,7 @@ class AgentTree(SharedBudget):
     def __init__(
         self, root: SessionId, bounds: Callable[[], AgentLimits], limits: Callable[[], TurnLimits]
     ) -> None:
-        """`limits` tells what the root may spend."""
+        """`limits` gives what the root may spend."""
         self.root = root
         self._bounds = bounds
         self._limits = limits
@@ -45,7 +45,7 @@ class AgentTree(SharedBudget):
         """What sessions had spent that are closed, as long as no record of their parents has it."""
 
     def join(self, session_id: SessionId, state: Callable[[], SessionState]) -> None:
-        """A session of the family is open; `state` gives its present state."""
+        """A session of the tree is open; `state` gives its present state."""
         self._members[session_id] = state
         self._last.pop(session_id, None)
 
@@ -99,11 +99,11 @@ class AgentTree(SharedBudget):
         self._at_work.add(child)
 
     def exit(self, child: SessionId) -> None:
-        """It has ended, or nobody waits for it here any more."""
+        """It has ended, or this process does not wait for it any more."""
         self._at_work.discard(child)
 
     def is_at_work(self, child: SessionId) -> bool:
-        """True while somebody here sees it to its end."""
+        """True while this process follows it to its end."""
         return child in self._at_work
 
     def count(self) -> int:
@@ -139,7 +139,7 @@ class AgentTree(SharedBudget):
         return limits.max_budget_usd is not None or limits.max_tokens is not None
 
     def spent(self) -> Usage:
-        """What the whole family has on record."""
+        """What the whole tree has on record."""
         return self._spent(self.root)
 
     def _spent(self, session_id: SessionId) -> Usage:

@@ -1,4 +1,4 @@
-"""The plan of architect mode as a typed value, what comes next in it, and the words that planner, editor and person read.  Pure."""
+"""The plan of architect mode as a typed value, what comes next in it, and the texts that planner, editor and user read.  Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """What whoever does it may use, as far as the session has it."""
+        """What the editor of the step may use, as far as the session has it."""
         return CHANGING_TOOLS if self.action in ("create", "edit") else RUNNING_TOOLS
 
 
@@ -82,7 +82,7 @@ class WorkPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_plan(given: Any) -> WorkPlan:
-    """A plan from what a person or the log has.
+    """A plan from what the user or the log has.
 
     Raises:
         UsageError: it is none; the message says where.
@@ -112,7 +112,7 @@ def plain(plan: WorkPlan) -> dict[str, Any]:
 
 
 class NextAction(msgspec.Struct, frozen=True):
-    """What there is to do: plan, wait for a word, do a step, or end."""
+    """What there is to do: plan, wait for approval, do a step, or end."""
 
     do: Literal["plan", "wait", "step", "end"]
     index: int = 0
@@ -135,11 +135,11 @@ def next_of(state: PlanState) -> NextAction:
     return NextAction("end")
 
 
-# --- words -----------------------------------------------------------------------------
+# --- texts -----------------------------------------------------------------------------
 
 
 def step_prompt(plan: WorkPlan, index: int) -> str:
-    """What the editor is told."""
+    """The prompt of the editor."""
     step = plan.steps[index]
     lines = [f"The plan: {plan.summary}", "", f"Your step: {step.title}"]
     if step.file:
@@ -155,7 +155,7 @@ def step_prompt(plan: WorkPlan, index: int) -> str:
 
 
 def failure_report(plan: WorkPlan, index: int, why: str) -> str:
-    """What the planner is told when a step failed."""
+    """The message to the planner after a step has failed."""
     done = [f"{number + 1}. {step.title}" for number, step in enumerate(plan.steps[:index])]
     return "\n".join(
         [
@@ -173,7 +173,7 @@ def failure_report(plan: WorkPlan, index: int, why: str) -> str:
 
 
 def report(state: PlanState, plan: WorkPlan) -> str:
-    """What was done, for the person and for the model's next turn."""
+    """What was done, for the user and for the model's next turn."""
     if not plan.steps and not state.done:
         return plan.summary
     rows = [f"{'✓'} {_title(done.step)}" + _shown(done.detail) for done in state.done]
@@ -189,7 +189,7 @@ def report(state: PlanState, plan: WorkPlan) -> str:
 
 
 def shown(plan: WorkPlan) -> str:
-    """The plan as Markdown, for a person."""
+    """The plan as Markdown, for the user."""
     lines = ["## Plan", "", plan.summary, ""]
     for number, step in enumerate(plan.steps, start=1):
         lines.append(

@@ -35,15 +35,15 @@ class StepCheck:
     def __init__(
         self,
         environment: ToolCallEnvironment,
-        notebook: PendingFacts,
+        pending: PendingFacts,
         command: str,
         call_uid: CallUid,
         node: NodeId,
     ) -> None:
-        """`environment.tools` has the session's shell; `notebook` takes the result, for the commit
+        """`environment.tools` has the session's shell; `pending` takes the result, for the commit
         that ends the step."""
         self._env = environment
-        self._notebook = notebook
+        self._pending = pending
         self._command = command
         self._call_uid = call_uid
         self._node = node
@@ -53,7 +53,7 @@ class StepCheck:
         args = {"command": self._command, "timeout_seconds": SECONDS}
         call = ToolCall(call_uid=self._call_uid, name=SHELL, args=args)
         driver = DriverCall(record_as=NAME, intent_note=self._note)
-        end = await run_one(self._env, call, self._node, driver, self._notebook)
+        end = await run_one(self._env, call, self._node, driver, self._pending)
         return CheckVerdict(not end.result.is_error, self._text(end), end.halted)
 
     def _text(self, end: ToolCallEnd) -> str:

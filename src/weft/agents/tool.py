@@ -82,14 +82,14 @@ class AgentTool(DelegateTool):
     timeout_seconds = math.inf
     """The agent has limits of its own."""
 
-    def __init__(self, home: AgentHost) -> None:
-        self._home = home
+    def __init__(self, host: AgentHost) -> None:
+        self._host = host
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(AgentArguments, args)
         definition = self._definition(given.agent)
         # Called again after a crash, the call finds the child that its intent has named.
-        child = self._home.state.children.for_call(context.call_uid)
+        child = self._host.state.children.for_call(context.call_uid)
         facts: tuple[Fact, ...] = ()
         if child is None:
             child = self._new_child(context)
@@ -120,20 +120,20 @@ class AgentTool(DelegateTool):
     # -- what is asked for
 
     def _definition(self, name: str) -> AgentDefinition:
-        known = self._home.definitions()
+        known = self._host.definitions()
         if name in known.found:
             return known.found[name]
         why = "".join(f" ({problem})" for problem in known.problems if name in problem)
         raise FinalToolError(f"there is no agent {name!r}{why}; there are {', '.join(known.found)}")
 
     def _new_child(self, context: ToolContext) -> SessionId:
-        home = self._home
-        why = home.family.refuses_place(
-            home.session_id, depth_of(home.state), context.node, context.call_uid
+        host = self._host
+        why = host.family.refuses_place(
+            host.session_id, depth_of(host.state), context.node, context.call_uid
         )
         if why is not None:
             raise FinalToolError(why)
-        return new_session_id(home.now())
+        return new_session_id(host.now())
 
     def _wanted(
         self,
@@ -142,34 +142,34 @@ class AgentTool(DelegateTool):
         definition: AgentDefinition,
         context: ToolContext,
     ) -> ChildRequest:
-        home = self._home
+        host = self._host
         return ChildRequest(
             child=child,
             origin=CallOrigin(
-                session_id=home.session_id, node=context.node, call_uid=context.call_uid
+                session_id=host.session_id, node=context.node, call_uid=context.call_uid
             ),
             title=given.description or _title(given.prompt),
             model=self._model(given.model, definition),
-            tools=definition.choose(home.tools),
+            tools=definition.choose(host.tools),
             # Never more than the session itself has, whatever the definition asks for.
             permission_mode=min(
-                definition.permission_mode or home.mode, home.mode, key=MODES.index
+                definition.permission_mode or host.mode, host.mode, key=MODES.index
             ),
-            depth=depth_of(home.state) + 1,
+            depth=depth_of(host.state) + 1,
             system_prompt=definition.prompt or None,
             append_system_prompt=ABOUT_CHILDREN,
             max_turns=definition.max_turns,
-            facts=home.inherited(),
+            facts=host.inherited(),
         )
 
     def _model(self, given: str, definition: AgentDefinition) -> ModelName:
         """The named model; without an effort of its own it thinks as hard as the turn that asks."""
-        own = self._home.model
+        own = self._host.model
         named = given or definition.model
         if not named:
             return own
         try:
-            found = self._home.model_named(named)
+            found = self._host.model_named(named)
         except UsageError as error:
             raise FinalToolError(str(error)) from error
         return found._replace(effort=found.effort or own.effort)
@@ -179,26 +179,28 @@ class AgentTool(DelegateTool):
     async def _run(
         self, wanted: ChildRequest, prompt: str, definition: AgentDefinition, context: ToolContext
     ) -> ToolOutcome:
-        home, child = self._home, wanted.child
-        about = home.state.children.known.get(child)
-        is_beside = about is not None and about.background
-        emit = context.emit if not is_beside else lambda chunk: None
+        host, child = self._host, wanted.child
+        about = host.state.children.known.get(child)
+        in_background = about is not None and about.background
+        emit = context.emit if not in_background else lambda chunk: None
         try:
             place, wanted = await self._placed(wanted, definition)
         except WeftError as error:
             return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), None)
-        errand = ChildRun(home, wanted, _said(prompt), outlives_turn=is_beside, emit=emit)
-        if is_beside:
-            return await self._set_beside(errand, wanted, place)
-        end = await errand.run()
+        child_run = ChildRun(
+            host, wanted, _text_parts(prompt), outlives_turn=in_background, emit=emit
+        )
+        if in_background:
+            return await self._start_in_background(child_run, wanted, place)
+        end = await child_run.run()
         return self._outcome(child, end, await self._cleared(place))
 
     def _outcome(self, child: SessionId, end: ChildEnd, place: AgentWorktree | None) -> ToolOutcome:
         return ToolOutcome(
-            text=_told(end, place),
+            text=_end_text(end, place),
             is_error=end.reason != "stop",
             data={"child": child, "reason": end.reason},
-            facts=finished(self._home.state, child, end),
+            facts=finished(self._host.state, child, end),
         )
 
     async def _placed(
@@ -209,50 +211,50 @@ class AgentTool(DelegateTool):
         Trust comes before everything that reads the repository: git's settings are of a kind with
         hooks, and a definition of the project could have it called without the user's knowing.
         """
-        home = self._home
-        if definition.isolation != "worktree" or home.mode == "plan":
+        host = self._host
+        if definition.isolation != "worktree" or host.mode == "plan":
             return None, wanted
-        if not await home.is_trusted():
+        if not await host.is_trusted():
             raise FinalToolError(
                 f"the agent {definition.name!r} works in a git worktree, and no worktree is made "
                 "of a folder that the user does not trust; they can say so with /trust in the chat"
             )
-        project = home.state.about.project_path
-        place = await add_worktree(home.runner, project, home.worktrees / wanted.child)
+        project = host.state.about.project_path
+        place = await add_worktree(host.runner, project, host.worktrees / wanted.child)
         return place, msgspec.structs.replace(wanted, project_path=place.project)
 
     async def _cleared(self, place: AgentWorktree | None) -> AgentWorktree | None:
         """The copy, if it is kept because something was changed in it."""
-        if place is None or await remove_if_unchanged(self._home.runner, place):
+        if place is None or await remove_if_unchanged(self._host.runner, place):
             return None
         return place
 
-    # -- beside the turns
+    # -- in the background
 
-    async def _set_beside(
-        self, errand: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+    async def _start_in_background(
+        self, child_run: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
     ) -> ToolOutcome:
         """Have a background agent at work and return; its task is on its own record by then."""
         child = wanted.child
         # A call that is run again after a crash may find its agent resumed.
-        if not self._home.family.is_at_work(child):
+        if not self._host.family.is_at_work(child):
             try:
-                await errand.begin()
+                await child_run.begin()
             except WeftError as error:
                 return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), place)
-            self._home.start(lambda: self._see_to_end(errand, wanted, place), f"agent {child}")
+            self._host.start(lambda: self._see_to_end(child_run, wanted, place), f"agent {child}")
         return ToolOutcome(
             text=f"Started in the background as {child}. You will be told when it has ended; go on meanwhile.",
             data={"child": child},
         )
 
     async def _see_to_end(
-        self, errand: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+        self, child_run: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
     ) -> None:
-        """Follow a background agent, and tell the session of its end."""
-        home, child = self._home, wanted.child
-        end = await errand.run()
-        told = _told(end, await self._cleared(place))
+        """Follow a background agent, and put its end on the record of the session."""
+        host, child = self._host, wanted.child
+        end = await child_run.run()
+        text = _end_text(end, await self._cleared(place))
 
         def build(state: SessionState) -> Commit:
             facts = finished(state, child, end)
@@ -260,39 +262,41 @@ class AgentTool(DelegateTool):
             if not facts:
                 return Commit(facts=())
             note = InputQueued(
-                entry_id=EntryId(new_id("ent", home.now())),
+                entry_id=EntryId(new_id("ent", host.now())),
                 delivery="steering",
-                parts=_said(f"[The background agent {child} ({wanted.title}) has ended.]\n{told}"),
+                parts=_text_parts(
+                    f"[The background agent {child} ({wanted.title}) has ended.]\n{text}"
+                ),
             )
             return Commit(facts=(*facts, note))
 
         # What the user has stopped starts no turn.
-        await home.append(build, wake=end.reason != "aborted")
+        await host.append(build, wake=end.reason != "aborted")
 
     def resume(self, child: SessionId) -> None:
         """Go on with a background agent that another process left at work."""
-        home = self._home
-        home.family.enter(home.session_id, None, child)
-        home.start(lambda: self._go_on(child), f"agent {child}")
+        host = self._host
+        host.family.enter(host.session_id, None, child)
+        host.start(lambda: self._go_on(child), f"agent {child}")
 
     async def _go_on(self, child: SessionId) -> None:
-        home = self._home
-        about = home.state.children.known[child]
-        definition = home.definitions().found.get(about.name) or AgentDefinition(name=about.name)
+        host = self._host
+        about = host.state.children.known[child]
+        definition = host.definitions().found.get(about.name) or AgentDefinition(name=about.name)
         wanted = ChildRequest(
             child=child,
-            origin=CallOrigin(session_id=home.session_id, node=about.node, call_uid=about.call_uid),
+            origin=CallOrigin(session_id=host.session_id, node=about.node, call_uid=about.call_uid),
             title=about.name,
-            model=home.model,
-            tools=definition.choose(home.tools),
-            permission_mode=home.mode,
-            depth=depth_of(home.state) + 1,
+            model=host.model,
+            tools=definition.choose(host.tools),
+            permission_mode=host.mode,
+            depth=depth_of(host.state) + 1,
         )
         try:
             place, wanted = await self._placed(wanted, definition)
         except WeftError:
             place = None  # its copy cannot be found any more; it will say so itself
-        await self._see_to_end(ChildRun(home, wanted, (), outlives_turn=True), wanted, place)
+        await self._see_to_end(ChildRun(host, wanted, (), outlives_turn=True), wanted, place)
 
 
 def depth_of(state: SessionState) -> int:
@@ -301,7 +305,7 @@ def depth_of(state: SessionState) -> int:
     return depth if isinstance(depth, int) else 0
 
 
-def _said(text: str) -> tuple[Text, ...]:
+def _text_parts(text: str) -> tuple[Text, ...]:
     return (Text(text=text),)
 
 
@@ -310,7 +314,7 @@ def _title(prompt: str) -> str:
     return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1] + "…"
 
 
-def _told(end: ChildEnd, place: AgentWorktree | None) -> str:
+def _end_text(end: ChildEnd, place: AgentWorktree | None) -> str:
     """What the model reads of an agent's end."""
     text = end.text.strip()
     if end.reason == "stop":

@@ -1,4 +1,4 @@
-"""From the pieces of a stream to the parts of a node.  Pure: no waiting, no clock."""
+"""The answer of a model, built from the pieces of its stream.  Pure: no waiting, no clock."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ class AnswerBuilder:
 
     @property
     def is_endless(self) -> bool:
-        """It is longer than any answer can be.  Arguments do not count: they have a limit of their own, and the model is told."""
+        """It is longer than any answer can be.  Arguments do not count: they have a limit of their own, which the model
+        reads of."""
         length = self.text_length + self.thinking_length
         # Parts count too: a server that sends empty ones for ever would otherwise never reach the
         # limit.

@@ -114,7 +114,7 @@ class TurnJournal(CallJournal, Protocol):
 
 
 class PermissionGate(Protocol):
-    """Who says whether an action may happen."""
+    """The policy: whether an action may happen."""
 
     def decide(self, action: ToolAction) -> PolicyDecision:
         """Judge one action by mode, rules and grants."""
@@ -122,7 +122,8 @@ class PermissionGate(Protocol):
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
-        """What to do with an ask: wait for a person, take yes for the answer, or no (nobody is there)."""
+        """What to do with an ask: wait for the user, take yes for the answer, or take no (there is no
+        one to ask)."""
         ...
 
 
@@ -159,7 +160,7 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: int = 3
     """Answers in a row that cannot be acted on."""
     repeats: int = 3
-    """The same calls with the same results in a row, before the model is told; as many again and the turn ends."""
+    """The same calls with the same results in a row, before the model is warned; as many again and the turn ends."""
     retries: Annotated[int, Meta(ge=0)] = 6
     """How often one model call is made again."""
     retry_seconds: float = 300.0
@@ -171,11 +172,11 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     repairs: int = 2
     """How often a structured result may be handed in again after one that did not fit."""
     ask_seconds: float | None = None
-    """How long a request for leave stays open; then it counts as denied.  None: until it is answered."""
+    """How long a request for permission stays open; then it counts as denied.  None: until it is answered."""
 
 
 class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a tool call passes on its way, whoever makes it."""
+    """Everything a tool call passes on its way, the model's and any other."""
 
     journal: CallJournal
     tools: Mapping[str, Tool]

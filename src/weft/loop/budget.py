@@ -1,7 +1,7 @@
-"""Keeping to a budget: when no further model call may be made, and when to say that one is near.  Pure.
+"""Budget limits: when no further model call may be made, and when to say that one is near.  Pure.
 
-The hard limit refuses before a call, so the last call may go a little beyond it.  The soft one is told once for each budget that was set:
-which one was told is a setting of the session, and so outlives the process.
+The hard limit refuses before a call, so the last call may go a little beyond it.  The soft one is a warning, once for each budget that was set:
+which one was warned of is a setting of the session, and so outlives the process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from weft.messages import Usage
 from weft.state import SessionState
 
 SOFT_SHARE: Final = 0.8
-"""How much of a budget may be used before the person is told."""
-TOLD: Final = "budget_told"
-"""The setting that holds which budgets the person was told of."""
+"""How much of a budget may be used before the user is warned."""
+WARNED: Final = "budget_told"
+"""The setting that holds which budgets the user was warned of."""
 
 
 def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) -> str | None:
@@ -40,16 +40,16 @@ def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) ->
 def warnings(
     limits: TurnLimits, total: Usage, state: SessionState, noted: Sequence[Fact]
 ) -> list[Fact]:
-    """The facts that tell the person, once, that most of a budget is used; none when there is nothing to tell."""
-    told = _told(state, noted)
+    """The facts that warn the user, once, that most of a budget is used; none when there is nothing new."""
+    warned = _warned(state, noted)
     sentences: list[str] = []
-    now = dict(told)
+    now = dict(warned)
     for name, limit, used, shown in (
         ("max_budget_usd", limits.max_budget_usd, total.cost_usd, _money),
         ("max_tokens", limits.max_tokens, total.total_tokens, _tokens),
     ):
         # Compared with the amount and not with a flag: a budget that is raised is news again.
-        if limit is None or used is None or used < limit * SOFT_SHARE or told.get(name) == limit:
+        if limit is None or used is None or used < limit * SOFT_SHARE or warned.get(name) == limit:
             continue
         now[name] = limit
         sentences.append(f"{used / limit:.0%} of the budget is used: {shown(used, limit)}.")
@@ -57,15 +57,15 @@ def warnings(
         return []
     return [
         SystemNote(text=" ".join(sentences), level="warning"),
-        SettingChanged(name=TOLD, value=now),
+        SettingChanged(name=WARNED, value=now),
     ]
 
 
-def _told(state: SessionState, noted: Sequence[Fact]) -> dict[str, Any]:
+def _warned(state: SessionState, noted: Sequence[Fact]) -> dict[str, Any]:
     for fact in reversed(noted):
-        if isinstance(fact, SettingChanged) and fact.name == TOLD:
+        if isinstance(fact, SettingChanged) and fact.name == WARNED:
             return dict(fact.value)
-    return dict(state.settings.get(TOLD) or {})
+    return dict(state.settings.get(WARNED) or {})
 
 
 def _money(used: float, limit: float) -> str:

@@ -1,4 +1,4 @@
-"""Compacting: the older part of a line is told to the model as a summary from now on.
+"""Compaction: the older part of a line is given to the model as a summary from now on.
 
 The log is untouched: a compaction is one more fact about a line, and can be undone.  It happens on demand, by itself before a request
 would not fit, and once after a vendor said that it did not.  It is never made twice for the same content: the cut must lie beyond
@@ -44,16 +44,17 @@ from weft.state import SessionState
 _COMPACT = FailPointPair("loop.compact")
 
 
-Need: TypeAlias = Literal["full", "overflow", "wish", "all"]
-"""Why there is to be a compaction: it would soon not fit, it did not, somebody wants it, and even of what would fit."""
+Need: TypeAlias = Literal["full", "overflow", "request", "all"]
+"""Why there is to be a compaction: it would soon not fit, it did not, the user asks for it,
+and asks for it though all of it would fit."""
 
 LEAST_GAIN_SHARE: Final = 0.1
 LEAST_GAIN: Final = 50
-"""Tokens (and the share of the room) that must go for a compaction that nobody asked for; less is not worth a model call."""
+"""Tokens (and the share of the room) that must go for an automatic compaction; less is not worth a model call."""
 
 
 UNANSWERED: Final = ModelAnswer(parts=(), usage=NOTHING_USED, stop=None)
-"""What comes of a call that brought nothing: it used nothing that anybody has told us of, and is over."""
+"""What comes of a call that brought nothing: it is over, and no usage of it was reported."""
 
 
 class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +90,7 @@ def _cut(entries: Sequence[LineEntry], space: int, need: Need) -> int:
         return len(entries)
     keep = int(space * KEPT_SHARE)
     if need == "overflow":
-        # The vendor counts otherwise than we do, or its window is smaller: only the line itself tells what there is to gain.
+        # The vendor counts otherwise than we do, or its window is smaller: only the line itself shows what there is to gain.
         keep = min(keep, int(_tokens(entries[:-1]) * KEPT_SHARE))
     return choose_cut(entries, keep)
 
@@ -108,10 +109,10 @@ def window_left(environment: ModelEnvironment) -> int:
     return max(1, environment.model.info.context_window - prefix)
 
 
-async def agreed(
+async def ask_hooks(
     hooks: TurnHooks | None, trigger: Trigger, focus: str = ""
 ) -> tuple[str, Sequence[Fact]]:
-    """Ask the hooks: why there is to be no compaction (empty when there may be one), and what they want on record."""
+    """Ask the hooks before a compaction: why there is to be no compaction (empty when there may be one), and what they want on record."""
     if hooks is None:
         return "", ()
     ruling = await hooks.before_compaction(trigger, focus)
@@ -143,9 +144,9 @@ async def summarise(
     space = room(info.context_window, info.max_output_tokens) // 2
     notes = notes_for_model(environment.journal.state.tree)
     while True:
-        told = transcript(wanted.entries, space, wanted.before, notes)
+        conversation = transcript(wanted.entries, space, wanted.before, notes)
         try:
-            answer = await _ask(environment, told, focus, turn_id, note, begin)
+            answer = await _ask(environment, conversation, focus, turn_id, note, begin)
             break
         except BrokenAnswer as broken:
             # Our estimate is not the vendor's tokenizer, so the transcript itself may not fit. It
@@ -161,7 +162,7 @@ async def summarise(
         upto=wanted.upto,
         summary=text,
         carried=blocks,
-        tokens_before=estimate_text(len(told)),
+        tokens_before=estimate_text(len(conversation)),
         tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
     )
     # An automatic one that gains nothing would be tried again before every call. One that the user
@@ -173,7 +174,7 @@ async def summarise(
 
 async def _ask(
     environment: ModelEnvironment,
-    told: str,
+    conversation: str,
     focus: str,
     turn_id: TurnId | None,
     note: Callable[[Fact], None],
@@ -185,7 +186,7 @@ async def _ask(
         node=new_node_id(environment.clock.now()),
         model=environment.model_name,
         purpose="compaction",
-        input_tokens=estimate_text(len(told)),
+        input_tokens=estimate_text(len(conversation)),
     )
     # On record before it is sent: if the process dies now, recovery can count what the call may
     # have used.
@@ -194,7 +195,7 @@ async def _ask(
     request = ModelCallAttempts(environment, started.node, is_quiet=True)
     answer: ModelAnswer | None = None
     try:
-        answer = await request.answer(_model_request(environment, told, focus))
+        answer = await request.answer(_model_request(environment, conversation, focus))
         return answer
     finally:
         # Also after a cancel: the vendor bills a summary that no one will read.
@@ -237,7 +238,7 @@ def _said(answer: ModelAnswer) -> str:
     return "".join(part.text for part in answer.parts if isinstance(part, Text))
 
 
-def _model_request(environment: ModelEnvironment, told: str, focus: str) -> ModelRequest:
+def _model_request(environment: ModelEnvironment, conversation: str, focus: str) -> ModelRequest:
     asked = "Write the handover of this conversation."
     if focus:
         asked += f" Pay special attention to: {focus}"
@@ -247,7 +248,7 @@ def _model_request(environment: ModelEnvironment, told: str, focus: str) -> Mode
         messages=(
             ChatMessage(
                 role="user",
-                parts=(Text(text=f"<conversation>\n{told}\n</conversation>\n\n{asked}"),),
+                parts=(Text(text=f"<conversation>\n{conversation}\n</conversation>\n\n{asked}"),),
             ),
         ),
         # A summary needs no thought of its own; a model that cannot do without has its least.
@@ -257,18 +258,18 @@ def _model_request(environment: ModelEnvironment, told: str, focus: str) -> Mode
 
 
 class CompactionWork:
-    """A compaction that a person asked for; runs where a turn would."""
+    """A compaction that the user asked for; runs where a turn would."""
 
     def __init__(self, environment: ModelEnvironment, focus: str) -> None:
         self._env = environment
         self._focus = focus
-        self._notebook = PendingFacts(environment.journal)
+        self._pending = PendingFacts(environment.journal)
         self.turn_id = TurnId(new_id("cmp", environment.clock.now()))
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
 
     async def run(self) -> None:
-        """Write the summary and commit it; whatever happens ends in one append, so that nobody waits in vain."""
+        """Write the summary and commit it; whatever happens ends in an append, for which the command waits."""
         facts: Sequence[Fact] = ()
         with self.scope:
             facts = await self._work()
@@ -276,28 +277,28 @@ class CompactionWork:
             facts = [ErrorRaised(message="it was stopped", where="compaction")]
         # An append in every case, also after a cancel: the command that asked for the compaction
         # is answered with it.
-        self._notebook.note(*facts)
-        await self._notebook.commit(_COMPACT)
+        self._pending.note(*facts)
+        await self._pending.commit(_COMPACT)
 
     def settled(self, state: SessionState) -> Commit:
         """What ends it when the model does not let go."""
         stopped = ErrorRaised(message="it was stopped", where="compaction")
-        return self._notebook.take(state, lambda state, noted: [stopped], drop_draft=False)
+        return self._pending.take(state, lambda state, noted: [stopped], drop_draft=False)
 
     async def _work(self) -> list[Fact]:
         window, output = window_left(self._env), self._env.model.info.max_output_tokens
         line = await self._env.journal.line()
         # The user's request is carried out even where the usual cut would leave nothing to
         # summarise.
-        wanted = plan(line, window, output, "wish") or plan(line, window, output, "all")
+        wanted = plan(line, window, output, "request") or plan(line, window, output, "all")
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]
         if why := self._beyond_budget():
             return [ErrorRaised(message=why, where="compaction")]
         self._env.journal.status("thinking")
-        refused, told = await agreed(self._env.hooks, "manual", self._focus)
+        refused, noted = await ask_hooks(self._env.hooks, "manual", self._focus)
         if refused:
-            return [*told, ErrorRaised(message=refused, where="compaction")]
+            return [*noted, ErrorRaised(message=refused, where="compaction")]
         try:
             facts = await summarise(
                 self._env,
@@ -305,12 +306,12 @@ class CompactionWork:
                 self._focus,
                 None,
                 trigger="manual",
-                note=self._notebook.note,
-                begin=lambda: self._notebook.commit(_COMPACT),
+                note=self._pending.note,
+                begin=lambda: self._pending.commit(_COMPACT),
             )
         except NotSummarised as failure:
             facts = [ErrorRaised(message=str(failure), where="compaction")]
-        return [*told, *facts]
+        return [*noted, *facts]
 
     def _beyond_budget(self) -> str | None:
         """Why there is no money or tokens left for a summary; it is a model call like any other."""

@@ -1,7 +1,7 @@
-"""Where a person's own programs may speak in a turn: what they are told, and what their word may come to.
+"""Hooks in a turn: when the user's own programs are asked, and what their rulings may change.
 
-Whoever satisfies `TurnHooks` runs them, bounds them and decides what a failing one means; here their word is only taken.  A turn without
-hooks has none of this (`TurnEnvironment.hooks` is None) and pays nothing for it.
+An implementation of `TurnHooks` runs them, bounds them and decides what a failing one means; here their rulings are only taken.  A turn without
+hooks has none of this (`hooks` is None in its environments) and pays nothing for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HookRuling(msgspec.Struct, frozen=True, kw_only=True):
     """What hooks say at one moment; nothing at all by default."""
 
     verdict: Verdict | None = None
-    """`deny` also stands for "not now", where no leave is asked for: do not stop, do not compact."""
+    """`deny` also stands for "not now", where no permission is asked for: do not stop, do not compact."""
     reason: str = ""
     args: dict[str, Any] | None = None
     """Other arguments for the call."""
@@ -30,7 +30,7 @@ class HookRuling(msgspec.Struct, frozen=True, kw_only=True):
     halts: bool = False
     """The turn is to end here; `reason` says why."""
     facts: tuple[Fact, ...] = ()
-    """What is to be on record: hooks that failed, words for the person."""
+    """What is to be on record: hooks that failed, notes for the user."""
 
 
 class TurnHooks(Protocol):
@@ -41,7 +41,7 @@ class TurnHooks(Protocol):
         ...
 
     async def before_asking(self, call: ToolCall, reason: str) -> HookRuling:
-        """A person is about to be asked; `reason` is why."""
+        """The user is about to be asked; `reason` is why."""
         ...
 
     def wants_result(self, call: ToolCall) -> bool:

@@ -1,4 +1,4 @@
-"""Noticing that a turn goes round in circles.  Pure."""
+"""Loop detection: a turn that makes the same calls with the same results.  Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProgressWatch:
     def should_nudge(
         self, calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]
     ) -> bool:
-        """Take one more round in; True when it is time to tell the model."""
+        """Take one more round in; True when it is time to warn the model."""
         # Results count as much as calls: asking for the state of a build again and again is
         # progress as long as the answer changes.
         seen = _fingerprint(calls, results)

@@ -1,6 +1,7 @@
-"""Asking the model: room is made, the call goes on record, the answer comes and is noted.
+"""Model calls: room is made, the call goes on record, the answer comes and is noted.
 
-What cannot be had ends the turn here; what was said by then is kept, and what was used is counted.
+An answer that cannot be had comes out as the reason to stop; what was said by then is kept, and what
+was used is counted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
-from weft.loop.compaction import Need, NotSummarised, agreed, plan, summarise, window_left
+from weft.loop.compaction import Need, NotSummarised, ask_hooks, plan, summarise, window_left
 from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
@@ -52,7 +53,7 @@ class ModelCaller:
         self,
         turn_id: TurnId,
         environment: ModelEnvironment,
-        notebook: PendingFacts,
+        pending: PendingFacts,
         line: TurnLine,
         renew: Callable[[], None] = lambda: None,
     ) -> None:
@@ -61,10 +62,10 @@ class ModelCaller:
         self._turn_id = turn_id
         self.environment = environment
         """What the next call uses."""
-        self._notebook = notebook
+        self._pending = pending
         self._line = line
         self._renew = renew
-        self.usage = UsageTracker(turn_id, lambda: self.environment, notebook, line)
+        self.usage = UsageTracker(turn_id, lambda: self.environment, pending, line)
         self.retries = 0
         """Calls that were made again."""
         self._request: ModelCallAttempts | None = None
@@ -89,7 +90,7 @@ class ModelCaller:
         if environment.prefix.id != before.prefix.id:
             prefix = environment.prefix
             frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
-            self._notebook.note(frozen, blobs={prefix.id: prefix.data})
+            self._pending.note(frozen, blobs={prefix.id: prefix.data})
 
     def _renew_if_possible(self) -> None:
         """Take the settings of now; where that fails, the next round of the turn says what is wrong."""
@@ -152,12 +153,12 @@ class ModelCaller:
         if wanted is None or self._may_not_compact:
             return False
         self._env.journal.status("thinking")
-        refused, told = await agreed(self._env.hooks, "auto")
-        self._notebook.note(*told)
+        refused, noted = await ask_hooks(self._env.hooks, "auto")
+        self._pending.note(*noted)
         if refused:
             # Asked once a turn: a hook that refuses now would be run before every model call.
             self._may_not_compact = True
-            self._notebook.note(ErrorRaised(message=refused, where="compaction"))
+            self._pending.note(ErrorRaised(message=refused, where="compaction"))
             return False
         try:
             facts = await summarise(
@@ -166,16 +167,16 @@ class ModelCaller:
                 "",
                 self._turn_id,
                 trigger="auto",
-                note=self._notebook.note,
-                begin=lambda: self._notebook.commit(_COMPACT),
+                note=self._pending.note,
+                begin=lambda: self._pending.commit(_COMPACT),
             )
         except NotSummarised as failure:
             self._could_not_compact = True
-            self._notebook.note(ErrorRaised(message=str(failure), where="compaction"))
+            self._pending.note(ErrorRaised(message=str(failure), where="compaction"))
             return False
-        self._notebook.note(*facts)
+        self._pending.note(*facts)
         self.usage.warn_of_budget()
-        await self._notebook.commit(_COMPACT)
+        await self._pending.commit(_COMPACT)
         # The summary counts from its append on. The line is read back, so that this turn sees what
         # every later one will.
         await self._line.load()
@@ -193,7 +194,7 @@ class ModelCaller:
         # would cost the first answer a second wait for the disk.
         if open_call is not None and not is_steered:
             self._renew_if_possible()
-            if open_call.model == self._env.model_name and not self._notebook.facts:
+            if open_call.model == self._env.model_name and not self._pending.facts:
                 return open_call.node
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
@@ -203,7 +204,7 @@ class ModelCaller:
             started = call_started(self._turn_id, self._env.model_name, self._env.prefix.id, now)
             return [*promote(state, noted, now), started]
 
-        stored = await self._notebook.commit(_CALL, more, drop_draft=True)
+        stored = await self._pending.commit(_CALL, more, drop_draft=True)
         await self._line.take_promoted(stored)
         return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
 
@@ -224,7 +225,7 @@ class ModelCaller:
         )
 
     def _specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as providers are told of them: the same object for every call, so that they encode it once."""
+        """The tools as providers describe them: the same object for every call, so that they encode it once."""
         prefix = self._env.prefix.prefix
         if self._specs_of is None or self._specs_of[0] is not prefix:
             specs = tuple(
@@ -241,7 +242,7 @@ class ModelCaller:
         added = answer_node(
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
-        self._notebook.note(added)
+        self._pending.note(added)
         self._line.add(added.node)
         self.usage.note_usage(node, answer, composed)
 

@@ -87,12 +87,12 @@ class PermissionAsk(PermissionApprover):
     def __init__(
         self,
         environment: ToolCallEnvironment,
-        notebook: PendingFacts,
+        pending: PendingFacts,
         node: NodeId,
         record_as: str = "",
     ) -> None:
         self._env = environment
-        self._notebook = notebook
+        self._pending = pending
         self._node = node
         self._record_as = record_as
 
@@ -116,7 +116,7 @@ class PermissionAsk(PermissionApprover):
         request_id = self._open_request(ready, shown)
         if request_id is None:
             request_id = RequestId(new_id("req", self._env.clock.now()))
-            self._notebook.note(
+            self._pending.note(
                 PermissionRequest(
                     request_id=request_id,
                     call_uid=ready.call.call_uid,
@@ -130,7 +130,7 @@ class PermissionAsk(PermissionApprover):
                     args=ready.call.args if ready.shows_input else None,
                 )
             )
-            await self._notebook.commit(_ASK)
+            await self._pending.commit(_ASK)
         journal.status("awaiting_permission")
         try:
             return await self._answer(request_id)
@@ -158,7 +158,7 @@ class PermissionAsk(PermissionApprover):
 
         # The user's answer may have arrived while the time ran out: the actor decides the order, and
         # the resolution that is on record first is the one that counts.
-        await self._notebook.commit(_ASK, expired)
+        await self._pending.commit(_ASK, expired)
         return await self._env.journal.resolution(request_id)
 
     def _open_request(self, ready: ReadyCall, shown: str) -> RequestId | None:
@@ -173,7 +173,7 @@ class PermissionAsk(PermissionApprover):
                 return request.request_id
             # An open request for this call that showed something else: a file has changed since,
             # and an answer to what was shown then must not count for what is shown now.
-            self._notebook.note(
+            self._pending.note(
                 PermissionResolved(
                     request_id=request.request_id,
                     action="deny",

@@ -1,15 +1,15 @@
-"""Coming back: what an interrupted turn left open, and the facts that settle it.
+"""Crash recovery: what an interrupted turn left open, and the facts that settle it.
 
 A turn stands open in the log when its process died.  Several things can be open, and each has one answer:
 
 - A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to the model, reasoning and half
   arguments are dropped, the cost is estimated and marked.  One that room was still made for was never sent, and costs nothing.
 - An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had not begun may run again.  Anything else
-  is settled as interrupted, effect unknown, and both the model and the person are told.  It is never run again silently.
+  is settled as interrupted, effect unknown, and both the model and the user read of it.  It is never run again silently.
 - A call that a session of its own works on.  It stays open: the turn attaches to that session again, which itself comes back by
   these same rules.  When the turn does not go on, what the child had used is counted all the same.
-- A request to a person.  It stays open under its id; the turn offers it again when it gets there.
-- A command in the background.  It ended with the program; what is left of it is killed, and both the model and the person are told.
+- A request to the user.  It stays open under its id; the turn offers it again when it gets there.
+- A command in the background.  It ended with the program; what is left of it is killed, and both the model and the user read of it.
 
 Nothing here waits or reads a disk: the hashes that files have now are handed in.
 """
@@ -61,7 +61,7 @@ class RecoveredCall(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one call that ran in the sandbox."""
 
     text: str
-    """A sentence or two, for the model and for people."""
+    """A sentence or two, for the model and for the user."""
     touched: tuple[FileTouched, ...] = ()
     """What it has changed in the project."""
     blobs: Mapping[BlobId, bytes] = {}
@@ -71,7 +71,7 @@ class RecoveredCall(msgspec.Struct, frozen=True, kw_only=True):
 class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the work of a dead process."""
 
-    leftover: PartialDraft | None = None
+    draft: PartialDraft | None = None
     hashes: Mapping[str, str] = {}
     """The hash that each file of `hashes_wanted` has now."""
     cost: Callable[[str, Usage], float | None] = lambda model, usage: None
@@ -140,7 +140,7 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
         return "unknown"
     if all(hashes.get(path) == digest for path, digest in intent.post_hashes.items()):
         return "done"
-    # Each file that it would have written must be known to be as before: one that is not told of may have been written.
+    # Each file that it would have written must be known to be as before: one that is not known of may have been written.
     if all(hashes.get(path, "?") == intent.pre_hashes.get(path) for path in intent.post_hashes):
         return "not_begun"
     return "unknown"
@@ -201,7 +201,7 @@ def count_lost(
 def command_ends(
     state: SessionState, left: Mapping[str, BackgroundCommand], now: float
 ) -> list[Fact]:
-    """The ends of background commands that died with their program, for the person and for the model."""
+    """The ends of background commands that died with their program, for the user and for the model."""
     facts: list[Fact] = []
     node = tip_after(state, ())
     for name, about in left.items():
@@ -254,8 +254,8 @@ def _keep_draft(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
     # A call that is held was never sent: room was made for it first, and nothing was used.
     if turn is None or turn.call is None or turn.call.is_held:
         return []
-    call, leftover = turn.call, found.leftover
-    text = clean_text(leftover.text) if leftover is not None and leftover.node == call.node else ""
+    call, draft = turn.call, found.draft
+    text = clean_text(draft.text) if draft is not None and draft.node == call.node else ""
     facts: list[Fact] = []
     if text.strip():
         partial = ModelAnswer(parts=(Text(text=text),), usage=None, stop=None)

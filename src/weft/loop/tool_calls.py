@@ -76,7 +76,7 @@ class ReplacedInput(msgspec.Struct, frozen=True, kw_only=True):
 
     args: dict[str, Any]
     by: str
-    """Who wants it, as the model is told."""
+    """Who changed it, as the model reads it."""
     is_permitted: bool = False
     """It comes from the user, who can also allow it: it is judged, but not asked about."""
 
@@ -108,20 +108,20 @@ class ToolCallBatch:
     def __init__(
         self,
         environment: ToolCallEnvironment,
-        notebook: PendingFacts,
+        pending: PendingFacts,
         node: NodeId | None,
         driver: DriverCall | None = None,
     ) -> None:
         """`driver` is given for a call of a driver's own; `node` may then be None, in a session in
         which nothing has been said yet."""
         self._env = environment
-        self._notebook = notebook
+        self._pending = pending
         # The log's format has a node for every call.  The empty id is no node: folds pass it over.
         self._node = node or NodeId("")
         self._driver = driver
         self._own = driver or DriverCall()
         self._permission = self._own.approver or PermissionAsk(
-            environment, notebook, self._node, self._own.record_as
+            environment, pending, self._node, self._own.record_as
         )
         self._gave_outcome: set[CallUid] = set()
         self.invalid = 0
@@ -142,7 +142,7 @@ class ToolCallBatch:
         )
 
     async def run(self, calls: tuple[ToolCall, ...]) -> None:
-        """Settle every call; the results are in the notebook afterwards."""
+        """Settle every call; the results are pending afterwards."""
         allowed, beyond = calls[: self._env.limits.calls], calls[self._env.limits.calls :]
         # Only neighbours form a group: a read that stands behind a write may be there to see what
         # was written, so the model's order holds between groups.
@@ -184,15 +184,15 @@ class ToolCallBatch:
     async def _intend(self, *ready: ReadyCall) -> None:
         """Make the intents durable, together with all that is noted."""
         # The append must be over before anything runs: an effect without an intent on record could
-        # not be told from a call that never started, and recovery would run it a second time.
+        # not be distinguished from a call that never started, and recovery would run it a second time.
         for each in ready:
             self._note_intent(each)
-        await self._notebook.commit(_INTENT)
+        await self._pending.commit(_INTENT)
 
     def _note_intent(self, ready: ReadyCall) -> None:
         if text := self._own.intent_note(ready.prepared.action.target):
-            self._notebook.note(SystemNote(text=clean_text(text), node=self._node or None))
-        self._notebook.note(
+            self._pending.note(SystemNote(text=clean_text(text), node=self._node or None))
+        self._pending.note(
             ToolExecuting(
                 call_uid=ready.call.call_uid,
                 node=self._node,
@@ -438,7 +438,7 @@ class ToolCallBatch:
 
     async def _open_question(self, call: ToolCall, question: UserQuestion) -> RequestId:
         request_id = RequestId(new_id("req", self._env.clock.now()))
-        self._notebook.note(
+        self._pending.note(
             QuestionAsked(
                 request_id=request_id,
                 call_uid=call.call_uid,
@@ -447,7 +447,7 @@ class ToolCallBatch:
                 options=question.options,
             )
         )
-        await self._notebook.commit(_QUESTION)
+        await self._pending.commit(_QUESTION)
         return request_id
 
     # -- hooks
@@ -460,7 +460,7 @@ class ToolCallBatch:
         shown = [each for each in ready if hooks.wants_result(each.call)]
         if any(each.tool.effect != "pure" for each in shown):
             # What took effect is on record before a program runs that may take its time.
-            await self._notebook.commit(_INTENT)
+            await self._pending.commit(_INTENT)
         for each in shown:
             result = self.results.get(each.call.call_uid)
             if result is not None:
@@ -474,7 +474,7 @@ class ToolCallBatch:
 
     def _taken(self, ruling: HookRuling) -> HookRuling:
         """What a hook wants on record or said is noted, and whether the turn is to end; the ruling is handed on."""
-        self._notebook.note(*ruling.facts)
+        self._pending.note(*ruling.facts)
         if ruling.context:
             self._say(ruling.context)
         if ruling.halts:
@@ -484,7 +484,7 @@ class ToolCallBatch:
     def _say(self, text: str) -> None:
         """Note something for the model, behind the results of this answer, and for the user."""
         node = self._node or None
-        self._notebook.note(SystemNote(text=clean_text(text), to_model=True, node=node))
+        self._pending.note(SystemNote(text=clean_text(text), to_model=True, node=node))
 
     # -- running and recording
 
@@ -542,7 +542,7 @@ class ToolCallBatch:
         self._settle([refused(call.call_uid, self._node, text, status=status)])
 
     def _settle(self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None) -> None:
-        self._notebook.note(*facts, blobs=blobs)
+        self._pending.note(*facts, blobs=blobs)
         for fact in facts:
             if isinstance(fact, ToolComplete):
                 self.results[fact.call_uid] = fact.result
@@ -562,20 +562,20 @@ async def run_one(
     call: ToolCall,
     node: NodeId | None,
     driver: DriverCall,
-    notebook: PendingFacts,
+    pending: PendingFacts,
 ) -> ToolCallEnd:
     """Run a call that a driver makes itself, and say what it came to.
 
     The result is noted and not yet committed, so that it can go on record together with what the
     driver makes of it.  Cancelled, the driver commits with `stopped`.
     """
-    batch = ToolCallBatch(environment, notebook, node, driver)
+    batch = ToolCallBatch(environment, pending, node, driver)
     await batch.run((call,))
     return batch.end_of(call.call_uid)
 
 
 def stopped(
-    environment: ToolCallEnvironment, notebook: PendingFacts, calls: Callable[[CallUid], bool]
+    environment: ToolCallEnvironment, pending: PendingFacts, calls: Callable[[CallUid], bool]
 ) -> More:
     """What a cancelled call leaves behind: the files that it had changed are noted at once, and the
     commit that takes the notes settles the call as aborted."""
@@ -583,7 +583,7 @@ def stopped(
     intents = environment.journal.state.turn.intents
     last = next((uid for uid in reversed(intents) if calls(uid)), None)
     changed = touched_facts(environment.unreported_changes(), last, blobs)
-    notebook.note(*changed, blobs=blobs)
+    pending.note(*changed, blobs=blobs)
 
     def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
         # Decided inside the commit: an append of the intent whose wait was cancelled is carried out

@@ -18,9 +18,9 @@ NO_PROGRESS = (
 class ToolRounds:
     """The calls of one answer after the other."""
 
-    def __init__(self, notebook: PendingFacts, line: TurnLine, repeats: int) -> None:
+    def __init__(self, pending: PendingFacts, line: TurnLine, repeats: int) -> None:
         """`repeats` is `TurnLimits.repeats`."""
-        self._notebook = notebook
+        self._pending = pending
         self._line = line
         self._watch = ProgressWatch(repeats)
         self.mistakes = 0
@@ -30,23 +30,23 @@ class ToolRounds:
 
     @property
     def is_stuck(self) -> bool:
-        """The model goes round in circles, and being told did not help."""
+        """The model goes round in circles, and a warning did not help."""
         return self._watch.is_stuck
 
     async def run(
         self, environment: ToolCallEnvironment, node: Node, calls: tuple[ToolCall, ...]
     ) -> None:
         """Settle calls of an answer; the results are noted, and in the line."""
-        batch = ToolCallBatch(environment, self._notebook, node.id)
+        batch = ToolCallBatch(environment, self._pending, node.id)
         await batch.run(calls)
         self._line.take_results(node, batch.results)
         self.mistakes = 0 if batch.ran else self.mistakes + 1
         # The first reason stays: a later round is only there to settle what was open.
         self.halted = self.halted or batch.halted
         if self._watch.should_nudge(calls, batch.results):
-            self._notebook.nudge(NO_PROGRESS)
+            self._pending.nudge(NO_PROGRESS)
 
     def count_mistake(self, nudge: str) -> None:
         """An answer without calls could not be acted on; `nudge` says to the model what to do."""
         self.mistakes += 1
-        self._notebook.nudge(nudge)
+        self._pending.nudge(nudge)

@@ -4,10 +4,10 @@ The turn has no memory that matters: where it stands is in the log.  An open mod
 or settled, and otherwise the model is asked.  So a turn that starts fresh, goes on after a crash, or is continued by the user
 enters the same loop at the place that the state names.
 
-Each step ends in one append.  The answer waits in the notebook until an intent, a request for permission, the next model call or the end of
+Each step ends in one append.  The answer waits among the pending facts until an intent, a request for permission, the next model call or the end of
 the turn takes it along; so a round with pure tools costs one append, and one with an effect two.
 
-Here the parts are joined (`weft.loop` lists them).  They share two things: the notebook of pending
+Here the parts are joined (`weft.loop` lists them).  They share two things: the pending
 facts, whose order is the order in the log, and the line, which runs ahead of the log by what is noted.
 """
 
@@ -56,15 +56,15 @@ class Turn:
         """Cancelling it aborts the turn."""
         self.abort_reason = ""
         models = environment.models
-        self._notebook = PendingFacts(models.journal)
+        self._pending = PendingFacts(models.journal)
         self._line = TurnLine(models.journal, models.model.info)
-        self._model = ModelCaller(turn_id, models, self._notebook, self._line, self._renew)
-        self._calls = ToolRounds(self._notebook, self._line, models.limits.repeats)
+        self._model = ModelCaller(turn_id, models, self._pending, self._line, self._renew)
+        self._calls = ToolRounds(self._pending, self._line, models.limits.repeats)
         self._output = StructuredOutput()
         self._end = TurnEnding(
             turn_id,
             lambda: self._model.environment,
-            self._notebook,
+            self._pending,
             self._line,
             retries=lambda: self._model.retries,
             submitted=environment.submitted,
@@ -161,7 +161,7 @@ class Turn:
         if await self._ends_with(verdict, answer.detail):
             return True
         if not verdict.fits:
-            self._notebook.nudge(verdict.problem)
+            self._pending.nudge(verdict.problem)
         return False
 
     async def _finish_unless_steered(
@@ -187,7 +187,7 @@ class Turn:
             return TurnStop("mistakes", f"{calls.mistakes} answers in a row could not be acted on")
         if calls.is_stuck:
             return TurnStop("no_progress", "the same calls with the same results, again and again")
-        if answers_given(state, self._notebook.facts) >= limits.max_turns:
+        if answers_given(state, self._pending.facts) >= limits.max_turns:
             reached = f"the limit of {limits.max_turns} answers in one turn is reached"
             return TurnStop("max_turns", reached)
         # Last, because it sets money aside for the call that follows.
@@ -214,7 +214,7 @@ class Turn:
             )
             return [*settled, self._end.fact(state, noted, "aborted", self.abort_reason)]
 
-        return self._notebook.take(state, more, drop_draft=True)
+        return self._pending.take(state, more, drop_draft=True)
 
     def _note_unreported_changes(self, state: SessionState) -> None:
         """What a command changed before it was stopped can be taken back like anything else."""
@@ -222,4 +222,4 @@ class Turn:
         # Effects run one at a time, so the call that was stopped is the one intended last.
         call_uid = next(reversed(state.turn.intents), None)
         facts = touched_facts(self._env.calls.unreported_changes(), call_uid, blobs)
-        self._notebook.note(*facts, blobs=blobs)
+        self._pending.note(*facts, blobs=blobs)

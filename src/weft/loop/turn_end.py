@@ -27,7 +27,7 @@ class TurnEnding:
         self,
         turn_id: TurnId,
         models: Callable[[], ModelEnvironment],
-        notebook: PendingFacts,
+        pending: PendingFacts,
         line: TurnLine,
         *,
         retries: Callable[[], int],
@@ -37,7 +37,7 @@ class TurnEnding:
         made again; `submitted` is `TurnEnvironment`'s."""
         self._turn_id = turn_id
         self._models = models
-        self._notebook = notebook
+        self._pending = pending
         self._line = line
         self._submitted = submitted
         self._retries = retries
@@ -50,7 +50,7 @@ class TurnEnding:
             settled = settle_open_calls(state, noted, by="weft", reason=detail or reason)
             return [*settled, self.fact(state, noted, reason, detail)]
 
-        await self._notebook.commit(_FINISH, more, drop_draft=True)
+        await self._pending.commit(_FINISH, more, drop_draft=True)
 
     async def finish_unless_steered(
         self,
@@ -80,7 +80,7 @@ class TurnEnding:
             started = call_started(self._turn_id, models.model_name, models.prefix.id, now)
             return [*steering, started]
 
-        stored = await self._notebook.commit(_FINISH, more, drop_draft=True)
+        stored = await self._pending.commit(_FINISH, more, drop_draft=True)
         await self._line.take_promoted(stored)
         return is_over
 
@@ -93,16 +93,16 @@ class TurnEnding:
         if models.journal.state.queue.waiting("steering"):
             return False
         # The answer is on record before the hooks run: they may read the log, and may take long.
-        await self._notebook.commit(_FINISH, drop_draft=True)
+        await self._pending.commit(_FINISH, drop_draft=True)
         ruling = await hooks.before_stop(self._line.last.text, held_back=self._held_back)
-        self._notebook.note(*ruling.facts)
+        self._pending.note(*ruling.facts)
         if ruling.halts or (ruling.verdict != "deny" and not ruling.context):
             return False
         self._held_back += 1
         if ruling.context:
-            self._notebook.nudge(ruling.context)
+            self._pending.nudge(ruling.context)
         if ruling.verdict == "deny":
-            self._notebook.nudge(f"A hook does not let you stop here: {ruling.reason}")
+            self._pending.nudge(f"A hook does not let you stop here: {ruling.reason}")
         return True
 
     def fact(

@@ -125,8 +125,8 @@ def settle_open_calls(
         if (denied := _denial_on_record(state, call_uid)) is not None:
             facts.append(refused(call_uid, node, denial(denied), status="denied"))
             continue
-        # What was intended may have taken effect; what was not, certainly has not. The model is
-        # told which, because only the second can be repeated without a look.
+        # What was intended may have taken effect; what was not, certainly has not. The model reads
+        # which, because only the second can be repeated without a look.
         running = call_uid in state.turn.intents
         text = STOPPED_WHILE_RUNNING if running else NOT_RUN
         facts.append(refused(call_uid, node, text, status="aborted"))
@@ -162,7 +162,7 @@ def answer_at_tip(state: SessionState) -> NodeId | None:
     """The answer that the turn stands on, if there is one that was made here.
 
     Only its calls are the turn's to run or to settle.  What hangs open further up, or was made elsewhere (in the log that a fork
-    shares, in a conversation that was brought along), is told to the model as unknown and never run.
+    shares, in a conversation that was brought along), is given to the model as unknown and never run.
     """
     tip = tip_after(state, ())
     if tip is None:

@@ -31,13 +31,13 @@ class UsageTracker:
         self,
         turn_id: TurnId,
         environment: Callable[[], ModelEnvironment],
-        notebook: PendingFacts,
+        pending: PendingFacts,
         line: TurnLine,
     ) -> None:
         """`environment` gives what the next call uses: model and limits may change during a turn."""
         self._turn_id = turn_id
         self._environment = environment
-        self._notebook = notebook
+        self._pending = pending
         self._line = line
         self._expected = NOTHING_USED
         """What the call that is made now will use, as far as one can tell."""
@@ -51,7 +51,7 @@ class UsageTracker:
     def note_usage(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         """Count what an answer used, and warn where a budget is nearly used up."""
         usage, estimated = self.cost(answer, composed)
-        self._notebook.note(
+        self._pending.note(
             usage_recorded(
                 usage,
                 turn_id=self._turn_id,
@@ -88,10 +88,10 @@ class UsageTracker:
         """What a request with these messages reads, estimated."""
         return composed.tokens + estimate_text(len(self._env.prefix.data))
 
-    def _pending(self) -> Usage:
+    def _uncommitted(self) -> Usage:
         """What calls used that is not on record yet."""
         # The ledger has it only after the next append; without it a turn would go one call too far.
-        noted = (fact.usage for fact in self._notebook.facts if isinstance(fact, UsageRecorded))
+        noted = (fact.usage for fact in self._pending.facts if isinstance(fact, UsageRecorded))
         return sum(noted, NOTHING_USED)
 
     def call_is_over(self) -> None:
@@ -107,21 +107,21 @@ class UsageTracker:
 
     def budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
         """Why no further model call may be made; None when one may."""
-        pending = self._pending()
+        uncommitted = self._uncommitted()
         why = refusal(
             self._env.limits,
-            state.ledger.total + pending,
+            state.ledger.total + uncommitted,
             model=self._env.model_name,
             is_priced=self._is_priced,
         )
-        return ("max_budget", why) if why is not None else self._shared_budget_reached(pending)
+        return ("max_budget", why) if why is not None else self._shared_budget_reached(uncommitted)
 
-    def _shared_budget_reached(self, pending: Usage) -> tuple[FinishReason, str] | None:
+    def _shared_budget_reached(self, uncommitted: Usage) -> tuple[FinishReason, str] | None:
         """Ask for the next call's share of what the agents of a session have left together."""
         budget = self._env.shared_budget
         if budget is None or not budget.is_limited:
             return None
-        why = budget.refuses(self._turn_id, pending, is_priced=self._is_priced)
+        why = budget.refuses(self._turn_id, uncommitted, is_priced=self._is_priced)
         if why is None:
             # Without a wait in between: two turns that both look before either sets its share aside
             # would spend the same money twice.
@@ -140,9 +140,9 @@ class UsageTracker:
             output_tokens=min(LIKELY_OUTPUT, info.max_output_tokens),
         )
         self._expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
-        # A function and not a number: what is pending changes with every note, and the budget asks
-        # at the moment it decides.
-        budget.hold(self._turn_id, lambda: self._expected + self._pending())
+        # A function and not a number: what is uncommitted changes with every note, and the budget
+        # asks at the moment it decides.
+        budget.hold(self._turn_id, lambda: self._expected + self._uncommitted())
 
     @property
     def _is_priced(self) -> bool:
@@ -150,6 +150,6 @@ class UsageTracker:
 
     def warn_of_budget(self) -> None:
         """Note for the user, once, that most of the budget is used."""
-        state, noted = self._env.journal.state, self._notebook.facts
-        total = state.ledger.total + self._pending()
-        self._notebook.note(*warnings(self._env.limits, total, state, noted))
+        state, noted = self._env.journal.state, self._pending.facts
+        total = state.ledger.total + self._uncommitted()
+        self._pending.note(*warnings(self._env.limits, total, state, noted))

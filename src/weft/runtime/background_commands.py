@@ -1,9 +1,9 @@
-"""The commands of one session that go on beside its turns: servers, watchers, long builds.
+"""Background commands of one session, which go on while its turns come and go: servers, watchers, long builds.
 
-Each runs in a task of the application, not of the turn that started it, so it outlives turns and aborts; it ends by itself, because somebody
-stops it, or with the session.  What it changed is found out when it ends, and is never taken for certain: it ran for long, and the person was
-at work meanwhile.  The log names it in the result of the call that started it, and its end in a note; so after a crash whoever goes on with
-the session knows what there was.
+Each runs in a task of the application, not of the turn that started it, so it outlives turns and aborts; it ends by itself, because it
+is stopped, or with the session.  What it changed is found out when it ends, and is never taken for certain: it ran for long, and the user was
+at work meanwhile.  The log names it in the result of the call that started it, and its end in a note; so after a crash the process that goes on
+with the session knows what there was.
 
 What it prints is masked as it comes, and held until the model looks: head and tail of it, however much it is.
 """
@@ -38,7 +38,7 @@ STOP_SECONDS: Final = 5.0
 REMEMBERED: Final = 8
 """Commands that have ended and can still be looked at."""
 
-By: TypeAlias = Literal["", "model", "person", "session"]
+By: TypeAlias = Literal["", "model", "user", "session"]
 
 
 class CommandHost(Protocol):
@@ -50,7 +50,7 @@ class CommandHost(Protocol):
     def now(self) -> float: ...
 
     def start(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run a task beside the turns."""
+        """Run a task in the background of the turns."""
         ...
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
@@ -71,12 +71,12 @@ class BackgroundShells(BackgroundCommands):
 
     def __init__(
         self,
-        home: CommandHost,
+        host: CommandHost,
         redact: Redactor,
         changed: Callable[[CallUid, ToolOutcome | None], Commit],
     ) -> None:
         """`changed` makes the facts of what a command has changed."""
-        self._home = home
+        self._host = host
         self._redact = redact
         self._changed = changed
         self._known: dict[str, _Shell] = {}
@@ -86,7 +86,7 @@ class BackgroundShells(BackgroundCommands):
     @property
     def is_running(self) -> bool:
         """True while one runs, or its end is not on record yet."""
-        untold = self._home.state.background.running
+        untold = self._host.state.background.running
         return any(self.has(name) or name in untold for name in self._known)
 
     def has(self, name: str) -> bool:
@@ -108,10 +108,10 @@ class BackgroundShells(BackgroundCommands):
     async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
         self.refuse_more()
         # Counted on from the log: after a restart, an old name must not mean a new command.
-        self._last = max(self._last, self._home.state.background.started) + 1
+        self._last = max(self._last, self._host.state.background.started) + 1
         shell = _Shell(f"bg_{self._last}", title, command, self._redact)
         self._known[shell.name] = shell
-        self._home.start(lambda: self._run(shell, runner), f"background command {shell.name}")
+        self._host.start(lambda: self._run(shell, runner), f"background command {shell.name}")
         try:
             with anyio.move_on_after(SETTLE_SECONDS):
                 await shell.ended.wait()
@@ -147,16 +147,16 @@ class BackgroundShells(BackgroundCommands):
         if name in self._known:
             return self._known[name]
         known = ", ".join(self._known) or "none"
-        if name in self._home.state.background.known:
+        if name in self._host.state.background.known:
             raise FinalToolError(f"{name} has ended, and what it printed is not kept any more")
         raise FinalToolError(f"there is no background command {name!r}; there are: {known}")
 
     # -- what others ask
 
     def stop_soon(self, name: str) -> None:
-        """A person wants one to end; its end is put on record when it has."""
+        """The user wants one to end; its end is put on record when it has."""
         if name in self._known:
-            self._known[name].ask_to_end("person")
+            self._known[name].ask_to_end("user")
 
     async def aclose(self) -> None:
         """End all of them with the session, and wait until their ends are on record; bounded."""
@@ -193,25 +193,25 @@ class BackgroundShells(BackgroundCommands):
             shell.is_over.set()
 
     async def _guard(self, shell: _Shell) -> None:
-        """End it when nobody would know of it: its call was settled without it, or the session has gone to another process."""
+        """End it when the log does not lead to it any more: its call was settled without it, or the session has gone to another process."""
         await shell.announced.wait()
         with suppress(WeftError):  # the session is gone: that is what is waited for
             await self._settled(shell)
-            if shell.name in self._home.state.background.known:
-                await self._home.ended()
+            if shell.name in self._host.state.background.known:
+                await self._host.ended()
         shell.ask_to_end("session")
 
     async def _settled(self, shell: _Shell) -> None:
         """Wait until the call that started it is settled in the log: its end must not stand before its beginning."""
-        await self._home.until(lambda state: shell.command.label not in state.turn.intents)
+        await self._host.until(lambda state: shell.command.label not in state.turn.intents)
 
     async def _tell(self, shell: _Shell) -> None:
-        """Put its end on record, with what it changed; the model is told, unless it has ended it itself."""
+        """Put its end on record, with what it changed; the model gets a message, unless it has ended it itself."""
         try:
             await self._settled(shell)
-            await self._home.append(lambda state: self._end_of(shell, state), wake=not shell.by)
+            await self._host.append(lambda state: self._end_of(shell, state), wake=not shell.by)
         except WeftError:
-            return  # the session is gone from here; whoever goes on with it finds it without an end
+            return  # the session is gone from here; the process that goes on with it finds no end
         self._forget_old()
 
     def _end_of(self, shell: _Shell, state: SessionState) -> Commit:
@@ -237,12 +237,12 @@ class BackgroundShells(BackgroundCommands):
         # twice.
         if shell.by == "model":
             return msgspec.structs.replace(changed, facts=(*changed.facts, note))
-        told = InputQueued(
-            entry_id=EntryId(new_id("ent", self._home.now())),
+        message = InputQueued(
+            entry_id=EntryId(new_id("ent", self._host.now())),
             delivery="steering",
             parts=(Text(text=clean_text(shell.news_of_end(text))),),
         )
-        return msgspec.structs.replace(changed, facts=(*changed.facts, note, told))
+        return msgspec.structs.replace(changed, facts=(*changed.facts, note, message))
 
     def _forget_old(self) -> None:
         over = [name for name, shell in self._known.items() if shell.ended.is_set()]
@@ -253,7 +253,7 @@ class BackgroundShells(BackgroundCommands):
 
 
 def _uncertain(changed: Commit) -> Commit:
-    """The changes as nobody's for certain: the person was at work, too, while it ran."""
+    """The changes, none of them certain: the user was at work, too, while it ran."""
     facts = tuple(
         msgspec.structs.replace(fact, is_certain=False) if isinstance(fact, FileTouched) else fact
         for fact in changed.facts
@@ -269,7 +269,7 @@ class _Shell:
         self.title = " ".join(title.split())[:80]
         self.call_uid = CallUid(command.label)
         self.by: By = ""
-        """Who ended it; nobody, if it ended by itself."""
+        """Who ended it; empty if it ended by itself."""
         self.result: RunResult | None = None
         self.error: ToolError | None = None
         self.announced = anyio.Event()
@@ -335,7 +335,7 @@ class _Shell:
         )
 
     def outcome(self) -> ToolOutcome | None:
-        """What it has come to, for the log; None when it was killed before it could tell."""
+        """What it has come to, for the log; None when it was killed before it could report."""
         if self.result is None:
             return None
         return outcome_of(self.result, self.command.timeout_seconds)
@@ -346,7 +346,8 @@ class _Shell:
         return self.result is not None and self.result.exit_code == 0
 
     def news_of_end(self, text: str) -> str:
-        """What the model is told of its end: in the person's place, so that nothing it printed may be in it."""
+        """The message about its end.  The model reads it in the user's place, so nothing that the command printed
+        may be in it."""
         hint = "`shell_output` shows what it printed last." if self._unseen.total else ""
         remarks = () if self.result is None else self.result.remarks
         return "\n".join(part for part in (f"[{text}]", hint, *remarks) if part)

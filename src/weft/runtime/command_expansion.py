@@ -14,7 +14,7 @@ from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.session import AddNote, SessionPort
 
-if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.project.markdown_commands import (
         Ask,
         ExpandedCommand,

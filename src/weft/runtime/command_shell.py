@@ -151,28 +151,28 @@ class CommandShell:
         self._check_client()
         uid = new_call_uid(self._env.clock.now())
         call = ToolCall(call_uid=uid, name=SHELL, args={"command": command})
-        notebook = PendingFacts(self._env.journal)
+        pending = PendingFacts(self._env.journal)
         node = tip_after(self._env.journal.state, ())
         try:
-            end = await run_one(self._env, call, node, self._driver, notebook)
+            end = await run_one(self._env, call, node, self._driver, pending)
         except BaseException:
-            await self._record_stopped(uid, notebook)
+            await self._record_stopped(uid, pending)
             raise
-        await self._commit(notebook)
+        await self._commit(pending)
         return self._text(command, end)
 
-    async def _record_stopped(self, uid: CallUid, notebook: PendingFacts) -> None:
+    async def _record_stopped(self, uid: CallUid, pending: PendingFacts) -> None:
         # Shielded, because the command has taken effect, whatever became of the caller; and bounded,
         # because a store that does not answer must not hold a cancelled task for ever.
-        more = stopped(self._env, notebook, lambda call_uid: call_uid == uid)
+        more = stopped(self._env, pending, lambda call_uid: call_uid == uid)
         # A session that has stopped meanwhile takes nothing more: recovery will find the intent.
         record = anyio.move_on_after(RECORD_SECONDS, shield=True)
         with suppress(SessionStopped), record:
-            await self._commit(notebook, more)
+            await self._commit(pending, more)
 
-    async def _commit(self, notebook: PendingFacts, more: More | None = None) -> None:
+    async def _commit(self, pending: PendingFacts, more: More | None = None) -> None:
         journal = self._env.journal
-        await journal.commit(lambda state: notebook.take(state, more, drop_draft=False))
+        await journal.commit(lambda state: pending.take(state, more, drop_draft=False))
 
     def _text(self, command: str, end: ToolCallEnd) -> str:
         about = f"/{self._name}: `{command}`"

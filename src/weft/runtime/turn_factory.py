@@ -70,8 +70,8 @@ class SessionTurnFactory(TurnFactory):
         if self._system is None:
             has_tools = self._settings.can_call_tools(state, options)
             system = self._services.prompter.system(state, has_tools=has_tools)
-            told = self._host.told(state) if "agent" in tools else ""
-            self._system = f"{system}\n\n{told}".strip()
+            agents = self._host.told(state) if "agent" in tools else ""
+            self._system = f"{system}\n\n{agents}".strip()
         if is_planned(options):
             from weft.agents.plan import PLANNER  # as above
 
@@ -101,14 +101,14 @@ class SessionTurnFactory(TurnFactory):
             model=name,
             prefix=rendered.id,
         )
-        told = self._told_of_level(model, state, started)
+        notes = self._level_notes(model, state, started)
         # A prefix is stored once, by its hash; a turn with the same one only names it.
         if rendered.id == state.prefix:
-            return Commit(facts=(*told, call))
+            return Commit(facts=(*notes, call))
         frozen = PrefixFrozen(prefix=rendered.id, reason="first call" if not state.prefix else "")
-        return Commit(facts=(*told, frozen, call), blobs={rendered.id: rendered.data})
+        return Commit(facts=(*notes, frozen, call), blobs={rendered.id: rendered.data})
 
-    def _told_of_level(
+    def _level_notes(
         self, model: ModelName, state: SessionState, started: TurnStarted
     ) -> tuple[Fact, ...]:
         """A note where the model of this one turn lacks the level that is asked for.

@@ -152,7 +152,7 @@ class SessionRecovery:
             found += each.touched
             blobs |= each.blobs
         return RecoveryEvidence(
-            leftover=PartialDraft(node=draft.node, text=draft.text) if draft is not None else None,
+            draft=PartialDraft(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.probe.file_hashes(wanted),
             cost=self._env.prices.cost,
             children=await self._env.probe.children_used(children_wanted(state)),
