@@ -259,7 +259,7 @@ async def test_a_plan_waits_for_approval_and_can_be_edited_before_it(world: Worl
         assert await facts(session, ArchitectStep) == []
         other = PlanStep(action="create", file="3.txt", description="make file 3", details="3")
         await session.edit_plan(WorkPlan(summary="Only one.", steps=(other,)))
-        with pytest.raises(UsageError, match="that is no plan"):
+        with pytest.raises(UsageError, match="invalid plan"):
             await session.edit_plan({"steps": []})
         await session.approve_plan()
         await until_idle(session)

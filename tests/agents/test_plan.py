@@ -138,7 +138,7 @@ def test_a_plan_that_was_put_away_goes_on_the_same(facts: list[Fact], data: st.D
     ],
 )
 def test_what_is_no_plan_is_refused_with_the_place(change: dict[str, Any], problem: str) -> None:
-    with pytest.raises(UsageError, match="that is no plan") as raised:
+    with pytest.raises(UsageError, match="invalid plan") as raised:
         as_plan({"summary": "x", "steps": [{**STEP, **change}]})
     assert problem in str(raised.value)
 

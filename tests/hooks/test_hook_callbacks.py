@@ -340,7 +340,7 @@ def test_a_matcher_of_a_callback_means_what_it_means_where_it_comes_from(
     [
         ({"Notification": []}, "there is no hook event 'Notification'"),
         ({"PreToolUse": [{"matcher": "("}]}, "hooks.PreToolUse is not right"),
-        ({"PreToolUse": [{"matcher": "(", "hookCallbackIds": ["a"]}]}, "no regular expression"),
+        ({"PreToolUse": [{"matcher": "(", "hookCallbackIds": ["a"]}]}, "not a regular expression"),
         ({"PreToolUse": [{"hookCallbackIds": ["a"], "timeout": 0}]}, "hooks.PreToolUse"),
         ({"PreToolUse": [{"hookCallbackIds": ["a"], "onFailure": "shrug"}]}, "onFailure"),
         ({"PreToolUse": [{"hookCallbackIds": ["a"], "if": "x"}]}, "`if`"),
