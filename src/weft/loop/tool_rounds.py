@@ -1,18 +1,53 @@
-"""The rounds of tool calls in a turn: each answer's calls are run, and circles and mistakes are counted."""
+"""Rounds of tool calls, with loop detection: the calls of each answer are run, and a model that goes round
+in circles or makes mistakes is noticed."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from weft.ids import CallUid
 from weft.loop.base import ToolCallEnvironment
-from weft.loop.loop_detection import ProgressWatch
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.tool_calls import ToolCallBatch
 from weft.loop.turn_line import TurnLine
-from weft.messages import Node, ToolCall
+from weft.messages import Node, ToolCall, ToolResult
 
 NO_PROGRESS = (
     "You have made the same calls with the same results several times. "
     "Do something else, or say what keeps you from going on."
 )
+
+
+class ProgressWatch:
+    """Notices the same calls with the same results, again and again."""
+
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
+        self._last = b""
+        self._times = 0
+        self._nudged = False
+        self.is_stuck = False
+
+    def should_nudge(
+        self, calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]
+    ) -> bool:
+        """Take one more round in; True when it is time to warn the model."""
+        # Results count as much as calls: asking for the state of a build again and again is
+        # progress as long as the answer changes.
+        seen = _fingerprint(calls, results)
+        if seen != self._last:
+            self._last, self._times, self._nudged = seen, 0, False
+        self._times += 1
+        if self._times < self._repeats:
+            return False
+        # Counted from zero after the nudge, so that the model has as many rounds again to do
+        # something else.
+        self._times = 0
+        self.is_stuck, self._nudged = self._nudged, True
+        return not self.is_stuck
 
 
 class ToolRounds:
@@ -50,3 +85,13 @@ class ToolRounds:
         """An answer without calls could not be acted on; `nudge` says to the model what to do."""
         self.mistakes += 1
         self._pending.nudge(nudge)
+
+
+def _fingerprint(calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult]) -> bytes:
+    # Without ids and durations, which differ in every round.
+    round_ = [
+        (call.name, call.args, results[call.call_uid].text)
+        for call in calls
+        if call.call_uid in results
+    ]
+    return hashlib.sha256(msgspec.json.encode(round_)).digest()
