@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
+import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from tests.source import SRC
 from weft.app import App, open_app
+from weft.cli import main
 
 
 class Weft:
@@ -79,6 +83,22 @@ class Weft:
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
+    def call(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """As `run`, but in this process: for what `main()` decides, a start of Python is too dear."""
+        environment = {**self.environment, **(env or {})}
+        with in_process(environment, cwd or self.project, stdin) as (output, error):
+            code = main(list(arguments))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            said = [os.pread(file.fileno(), 1 << 24, 0).decode() for file in (output, error)]
+        return subprocess.CompletedProcess(arguments, code, *said)
+
     def start(
         self, *arguments: str, env: Mapping[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[bytes]:
@@ -112,6 +132,49 @@ class Weft:
         """What `session list` knows of this project."""
         listed: list[dict[str, Any]] = json.loads(self.run("session", "list", "--json").stdout)
         return listed
+
+
+@contextlib.contextmanager
+def in_process(
+    environment: Mapping[str, str], cwd: Path, stdin: bytes
+) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The world of a program, for code of ours that runs here; puts everything back afterwards.
+
+    Standard streams are real files, because the program looks at their numbers, too.
+    """
+    streams, root = (sys.stdin, sys.stdout, sys.stderr), logging.getLogger()
+    before, folder, piped = dict(os.environ), os.getcwd(), os.dup(0)
+    handlers, level = root.handlers[:], root.level
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as error,
+    ):
+        given.write(stdin)
+        given.seek(0)
+        os.dup2(given.fileno(), 0)
+        try:
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(cwd)
+            sys.stdin = open(given.fileno(), encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stdout = open(output.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stderr = open(error.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            yield output, error
+        finally:
+            for stream in (sys.stdin, sys.stdout, sys.stderr):
+                stream.close()
+            sys.stdin, sys.stdout, sys.stderr = streams
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(before)
+            os.dup2(piped, 0)
+            os.close(piped)
+            root.handlers[:] = handlers
+            root.setLevel(level)
+            # `main` starts without garbage collection and freezes what it has made.
+            gc.unfreeze()
+            gc.enable()
 
 
 @pytest.fixture

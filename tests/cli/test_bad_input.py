@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import Weft, text
 
 
-def refused(weft: Weft, *arguments: str, stdin: str | bytes = b"", **env: str) -> tuple[int, str]:
+def refused(weft: Weft, *arguments: str, stdin: bytes = b"", **env: str) -> tuple[int, str]:
     """Exit code and the one sentence; whatever else it says is an error of the test."""
-    done = weft.run(*arguments, stdin=stdin, env=env)
+    done = weft.call(*arguments, stdin=stdin, env=env)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     first, *more = done.stderr.splitlines()
@@ -71,7 +71,28 @@ def test_a_wrong_command_line_is_one_sentence(
     found, sentence = refused(weft, *arguments)
     assert told in sentence
     assert found == code
-    assert weft.sessions() == [], "nothing is left behind"
+    assert weft.call("session", "list", "--json").stdout == "[]\n", "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "--modle", "x"],
+        ["-p", "-m", "nope:x", "hi"],
+        ["session", "show", "ses_nope"],
+        ["help", "nonsense"],
+        ["session", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_the_program_says_what_its_main_function_says(weft: Weft, arguments: list[str]) -> None:
+    """The tests that call `main()` in their own process stand for the program itself."""
+    called, ran = weft.call(*arguments), weft.run(*arguments)
+    assert (called.returncode, called.stdout, called.stderr) == (
+        ran.returncode,
+        ran.stdout,
+        ran.stderr,
+    )
 
 
 @pytest.mark.parametrize(

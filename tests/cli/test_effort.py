@@ -59,7 +59,7 @@ def test_the_configured_effort_is_that_of_new_sessions(weft: Weft) -> None:
     assert newest(weft) == (model, "high")
     assert weft.run("-p", *effort, "-m", f"{model}:off", "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, "off")
-    refused = weft.run("-p", "--set", "model.effort=wild", "-m", model, "hi")
+    refused = weft.call("-p", "--set", "model.effort=wild", "-m", model, "hi")
     assert refused.returncode == 2
     assert "model.effort" in refused.stderr
     assert "there are default, off, minimal, low" in refused.stderr

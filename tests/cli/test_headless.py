@@ -144,7 +144,7 @@ def test_tools_can_be_chosen_and_taken_away(weft: Weft) -> None:
 
 @pytest.mark.parametrize("rule", ["Bash(rm:*)", "shell(rm *)"])
 def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: Weft, rule: str) -> None:
-    done = weft.run("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
+    done = weft.call("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
     assert done.returncode == 2
     assert f"the rule {rule!r} cannot be enforced" in done.stderr
 

@@ -167,7 +167,7 @@ def test_a_wrong_word_is_one_clear_sentence_and_changes_nothing(
     weft: Weft, words: tuple[str, ...], told: str
 ) -> None:
     session = made(weft)
-    done = weft.run("session", *(session if word == "ID" else word for word in words))
+    done = weft.call("session", *(session if word == "ID" else word for word in words))
     assert done.returncode == 2, done.stderr
     assert told in done.stderr
     assert done.stderr.startswith("weft: ")

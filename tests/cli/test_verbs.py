@@ -88,7 +88,7 @@ def test_config_shows_each_value_with_its_source(weft: Weft) -> None:
     (weft.config / "config.toml").write_text("[session]\nmax_turns = 7\n[model]\ndefault = 'a:b'\n")
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[model]\ndefault = 'c:d'\n")
-    shown = json.loads(weft.run("config", "--json", env={"WEFT_PERMISSIONS_MODE": "plan"}).stdout)
+    shown = json.loads(weft.call("config", "--json", env={"WEFT_PERMISSIONS_MODE": "plan"}).stdout)
     assert shown["session.max_turns"]["value"] == 7
     assert shown["session.max_turns"]["source"].endswith("config.toml")
     assert (shown["model.default"]["value"], ".weft" in shown["model.default"]["source"]) == (
@@ -97,17 +97,17 @@ def test_config_shows_each_value_with_its_source(weft: Weft) -> None:
     )
     assert shown["permissions.mode"]["source"] == "WEFT_PERMISSIONS_MODE"
     assert shown["session.idle_unload"]["source"] == "default"
-    line = weft.run("config", "session.max_turns", "--set", "session.max_turns=3").stdout
+    line = weft.call("config", "session.max_turns", "--set", "session.max_turns=3").stdout
     assert "caller" in line
 
 
 def test_models_are_listed_with_window_and_price(weft: Weft) -> None:
-    listed = weft.run("models").stdout
+    listed = weft.call("models").stdout
     assert "anthropic:claude-sonnet-4-6" in listed
-    found = json.loads(weft.run("models", "list", "sonnet", "--json").stdout)
+    found = json.loads(weft.call("models", "list", "sonnet", "--json").stdout)
     assert found
     assert all("sonnet" in model["name"] for model in found)
-    assert "smollm2" in weft.run("models", "pull").stdout, (
+    assert "smollm2" in weft.call("models", "pull").stdout, (
         "without a name it says what could be fetched"
     )
 
@@ -117,35 +117,35 @@ def test_models_are_listed_with_window_and_price(weft: Weft) -> None:
 
 def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: Weft) -> None:
     secret = "sk-ant-planted-0123456789"
-    done = weft.run("auth", "login", "anthropic", stdin=f"{secret}\n")
+    done = weft.call("auth", "login", "anthropic", stdin=f"{secret}\n".encode())
     path = weft.config / "auth.json"
     assert done.returncode == 0
     assert path.stat().st_mode & 0o777 == 0o600
     assert secret in path.read_text()
     everything = [
-        weft.run("auth", "list"),
-        weft.run("auth", "list", "--json"),
+        weft.call("auth", "list"),
+        weft.call("auth", "list", "--json"),
         weft.run("doctor"),
-        weft.run("config"),
+        weft.call("config"),
         done,
     ]
     assert all(secret not in each.stdout + each.stderr for each in everything)
     assert "anthropic" in everything[0].stdout
-    assert weft.run("auth", "logout", "anthropic").returncode == 0
+    assert weft.call("auth", "logout", "anthropic").returncode == 0
     assert secret not in path.read_text()
 
 
 def test_a_key_in_the_environment_counts_first_and_that_is_said(weft: Weft) -> None:
     env = {"ANTHROPIC_API_KEY": "from-env"}
-    told = weft.run("auth", "login", "anthropic", stdin="kept\n", env=env).stderr
+    told = weft.call("auth", "login", "anthropic", stdin=b"kept\n", env=env).stderr
     assert "ANTHROPIC_API_KEY is set" in told
-    listed = json.loads(weft.run("auth", "list", "--json", env=env).stdout)
+    listed = json.loads(weft.call("auth", "list", "--json", env=env).stdout)
     assert listed["anthropic"] == "ANTHROPIC_API_KEY"
 
 
 @pytest.mark.parametrize("key", ["", "two words", "caf\u00e9", "a\x1b[31m", "x" * 9000])
 def test_what_is_no_key_is_not_kept(weft: Weft, key: str) -> None:
-    done = weft.run("auth", "login", "anthropic", stdin=f"{key}\n")
+    done = weft.call("auth", "login", "anthropic", stdin=f"{key}\n".encode())
     assert done.returncode == 2
     assert not (weft.config / "auth.json").exists()
 
@@ -153,7 +153,7 @@ def test_what_is_no_key_is_not_kept(weft: Weft, key: str) -> None:
 def test_a_damaged_key_file_is_said_without_its_content(weft: Weft) -> None:
     weft.config.mkdir(parents=True)
     (weft.config / "auth.json").write_text('{"anthropic": {"key": "sk-secret"')
-    done = weft.run("auth", "list")
+    done = weft.call("auth", "list")
     assert done.returncode == 2
     assert "damaged" in done.stderr
     assert "sk-secret" not in done.stderr
@@ -250,7 +250,7 @@ def test_doctor_fails_when_something_is_wrong(weft: Weft, tmp_path: Path) -> Non
     ],
 )
 def test_bash_completes(weft: Weft, words: list[str], expected: str) -> None:
-    script = weft.run("completion", "bash").stdout
+    script = weft.call("completion", "bash").stdout
     shell = f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weft; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(
         ["bash", "--norc", "-c", shell, "bash", *words], capture_output=True, text=True, check=True
@@ -262,17 +262,17 @@ def test_bash_completes(weft: Weft, words: list[str], expected: str) -> None:
 def test_the_other_scripts_name_every_command_and_parse_where_the_shell_is(
     weft: Weft, shell: str
 ) -> None:
-    script = weft.run("completion", shell).stdout
+    script = weft.call("completion", shell).stdout
     assert all(verb.name in script for verb in VERBS)
     if shutil.which(shell) is not None:
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
 def test_version_and_help_go_to_standard_output(weft: Weft) -> None:
-    assert weft.run("--version").stdout.startswith("weft ")
-    assert weft.run("-V").stdout == weft.run("-v").stdout
+    assert weft.call("--version").stdout.startswith("weft ")
+    assert weft.call("-V").stdout == weft.call("-v").stdout
     for flags in (["--help"], ["-h"], ["help"], ["session", "--help"], ["session", "list", "-h"]):
-        done = weft.run(*flags)
+        done = weft.call(*flags)
         assert (done.returncode, done.stderr) == (0, "")
         assert "weft" in done.stdout
 
