@@ -231,3 +231,23 @@ def test_a_stored_conversation_becomes_blocks() -> None:
     ]
     assert isinstance(blocks[2], ToolCard)
     assert (blocks[2].name, blocks[2].args) == ("read", {"path": "a"})
+
+
+def test_a_request_of_a_background_agent_stays_open_when_the_turn_ends() -> None:
+    view = SessionView()
+    told(
+        view,
+        TurnStarted(turn_id=TURN),
+        PermissionRequest(
+            request_id=RequestId("turns"), call_uid=CALL, node=NODE, tool_name="shell"
+        ),
+        PermissionRequest(
+            request_id=RequestId("agents"),
+            call_uid=CALL,
+            node=NODE,
+            tool_name="reviewer ▸ shell",
+            outlives_turn=True,
+        ),
+        TurnFinished(turn_id=TURN, reason="stop"),
+    )
+    assert list(view.live.requests) == ["agents"]

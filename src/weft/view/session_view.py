@@ -229,7 +229,12 @@ class SessionView:
         live.retry, live.preparing = None, ""
         if isinstance(event, TurnStarted):
             return []
-        live.requests.clear()
+        # A background agent goes on after the turn, and so does what it asks; all else ends here.
+        live.requests = {
+            request_id: request
+            for request_id, request in live.requests.items()
+            if not isinstance(request, PlanRequest) and request.outlives_turn
+        }
         live.phase = ""
         live.tasks = {task: row for task, row in live.tasks.items() if row.background}
         if event.reason in SUCCESSFUL:
