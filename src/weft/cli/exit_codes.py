@@ -47,6 +47,7 @@ def code_of(error: BaseException) -> int:
     match error:
         case CommandExit(code=code):
             return code
+        # An id or title comes from the command line, so a wrong one is a usage error.
         case UsageError() | SessionNotFound() | AmbiguousId():
             return USAGE
         case BrokenPipeError():
@@ -83,6 +84,7 @@ def _ended(sentence: str, known: str, advice: str) -> str:
 
 def first_of(error: BaseException) -> BaseException:
     """The error that matters of a group."""
+    # Task groups wrap every error; the first one is the cause, the others are mostly its echoes.
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

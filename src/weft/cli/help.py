@@ -104,6 +104,7 @@ def _shown(option: CommandOption) -> str:
 
 def _rows(rows: list[tuple[str, str]], width: int) -> list[str]:
     """Two columns; where the left one is long or the window narrow, the right one comes below."""
+    # A longer name gets a line of its own instead of pushing every sentence to the right.
     left = min(max(len(name) for name, _ in rows), 26)
     lines: list[str] = []
     for name, about in rows:
@@ -133,6 +134,7 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
 def _width() -> int:
     """Of the terminal; `shutil` would know, but loads three decompressors first."""
     try:
+        # `COLUMNS` goes first, as in other programs.
         columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(1).columns
     except (OSError, ValueError):
         columns = 100

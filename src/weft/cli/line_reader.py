@@ -9,7 +9,7 @@ import anyio
 from weft.errors import UsageError
 
 MAX_LINE = 16 * 1024 * 1024
-"""A longer line is refused: nobody means it."""
+"""A longer line is refused; without a limit one line could fill the memory."""
 
 
 class LineReader:
@@ -34,6 +34,8 @@ class LineReader:
                 return self._cut(place)
             if self._at_end:
                 return self._cut(len(self._buffer)) if self._buffer else None
+            # The search goes on where it ended: from the start for each piece, a long line would
+            # take quadratic time.
             self._searched = len(self._buffer)
             if self._searched > MAX_LINE:
                 raise UsageError(f"a line of the input is longer than {MAX_LINE // 2**20} MB")
@@ -48,10 +50,14 @@ class LineReader:
     async def _read_more(self) -> None:
         if self._waits:
             try:
+                # No thread: a blocked `read` in a thread cannot be cancelled, and the program would
+                # wait for the next line before it ends.
                 await anyio.wait_readable(self._fd)
             except PermissionError:  # a file or /dev/null: always ready, and epoll will not have it
                 self._waits = False
         try:
+            # Nothing is awaited between the read and the buffer, so a cancelled wait never loses
+            # what was read.
             data = os.read(self._fd, 1 << 16)
         except BlockingIOError:
             return

@@ -1,4 +1,4 @@
-"""The embedded model: used where nobody has a key, said so in one line, fetched when it is first needed."""
+"""The embedded model: used where there is no API key, announced in one line, downloaded when it is first needed."""
 
 from __future__ import annotations
 

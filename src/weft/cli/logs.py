@@ -1,4 +1,4 @@
-"""What programmers need to know goes to a file, never to the person's screen.
+"""What programmers need to know goes to a file, never to the user's screen.
 
 The file is made when there is something to write: `weft.log` beside the data, private, and begun anew when it grows too large.
 """
@@ -32,12 +32,12 @@ def log_to_file() -> None:
 
 
 def log_crash(error: BaseException) -> str:
-    """Write an error down with all there is to know; returns where, for the person."""
+    """Write an error down with all there is to know; returns where, for the user."""
     try:
         log_to_file()
         logging.getLogger("weft").error("crashed", exc_info=error)
         return f"{log_path()} says more"
-    except Exception:  # not even that: the sentence must still reach the person
+    except Exception:  # not even that: the sentence must still reach the user
         return "it could not be logged"
 
 
@@ -54,8 +54,11 @@ class _LazyFile(logging.Handler):
             line = self.format(record)
             path = log_path()
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # One old file is kept; a log must never fill the disk.
             if path.exists() and path.stat().st_size > MAX_BYTES:
                 path.replace(path.with_suffix(".log.1"))
+            # Opened for each record: several processes share the file, another one may have moved
+            # it aside, and O_APPEND keeps their lines whole.
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 os.write(fd, f"{line}\n".encode("utf-8", "replace"))

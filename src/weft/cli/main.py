@@ -35,6 +35,7 @@ _MODULES = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    # First of all: every import below makes objects that would be searched.
     wait_with_garbage()
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
@@ -43,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         return code
     except (WeftError, CommandExit, OSError, KeyboardInterrupt) as error:
         return _failed(error)
-    except Exception as error:  # the last handler there is: no traceback ever reaches the person
+    except Exception as error:  # the last handler there is: no traceback ever reaches the user
         from weft.cli.logs import log_crash
 
         cause = sentence_of(first_of(error))
@@ -52,6 +53,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _failed(error: BaseException) -> int:
+    # As `head` does it: the reader has enough. Nothing is said, and Python must not complain about
+    # its own flush at exit either.
     if isinstance(error, BrokenPipeError):
         from weft.cli.stdio import forget_output
 
@@ -74,6 +77,8 @@ def _complain(sentence: str) -> None:
 
 def _run(argv: list[str]) -> int:
     arguments = parse(argv)
+    # Help and version before the streams, the log and the settings: they must work when everything
+    # else is broken.
     if arguments.flag("help") or arguments.verb == "help":
         return _help(arguments)
     if arguments.flag("version"):
@@ -116,12 +121,13 @@ def _say(text: str) -> int:
 def _command(arguments: ParsedArguments) -> int:
     from importlib import import_module
 
+    # Loaded by name, so that no command pays for the imports of the others.
     code: int = import_module(_MODULES[arguments.verb.split()[0]]).run(arguments)
     return code
 
 
 def _has_terminal() -> bool:
-    """A chat needs somebody who types and sees."""
+    """A chat needs a terminal on both sides."""
     return all(
         stream is not None and not stream.closed and stream.isatty()
         for stream in (sys.stdin, sys.stdout)

@@ -50,12 +50,16 @@ def parse(argv: list[str]) -> ParsedArguments:
     verb: CommandSpec | None = None
     named: list[str] = []
     while (word := reader.next_word()) is not None:
+        # A command is only a command as the first word, and never after `-p` or `--`: `weft -p
+        # session` asks about sessions.
         if not reader.words and not reader.is_literal and not reader.values.get("print"):
             candidates = verb.verbs if verb is not None else None
             found = find_verb(word, candidates) if candidates is not None else find_verb(word)
             if found is not None and (verb is None or verb.verbs):
                 verb = found
                 named.append(found.name)
+                # From here on only the command's own options are known; `_check_values` looks at
+                # those that stood before it.
                 reader.options = options_of(found)
                 continue
         reader.words.append(word)
@@ -88,6 +92,7 @@ class _Reader:
     """Takes words off the command line; options go into `values`."""
 
     def __init__(self, argv: list[str], options: tuple[CommandOption, ...]) -> None:
+        # Reversed, because `pop` from the end is cheap and `_value` may look at the next word.
         self._left = list(reversed(argv))
         self.options = options
         self.words: list[str] = []
@@ -99,6 +104,7 @@ class _Reader:
         """The next word that is no option; None at the end."""
         while self._left:
             word = self._left.pop()
+            # A lone `-` is a word: programs use it as the name of standard input.
             if self.is_literal or word == "-" or not word.startswith("-"):
                 return word
             if word == "--":
@@ -155,7 +161,10 @@ class _Reader:
     def _value(self, option: CommandOption, name: str) -> str:
         follows = self._left[-1] if self._left else None
         if option.kind == "maybe":
+            # `-r` without an id picks from a list, so an option behind it is not its value.
             return "" if follows is None or follows.startswith("-") else self._left.pop()
+        # A long option in the place of a value is a forgotten value. A single dash may be one: a
+        # negative number, or a prompt that begins with a dash.
         if follows is None or (follows.startswith("--") and len(follows) > 2):
             raise UsageError(f"{name} needs a value: {name} {option.metavar}")
         return self._left.pop()
@@ -167,6 +176,7 @@ def _converted(option: CommandOption, name: str, value: str) -> Any:
     try:
         number = int(value) if option.kind == "whole" else float(value)
     except ValueError:
+        # Zero is refused below with the same sentence; so is `nan`, which compares false.
         number = 0
     if not 0 < number < float("inf"):
         wanted = "a whole number" if option.kind == "whole" else "a number"

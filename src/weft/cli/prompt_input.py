@@ -36,6 +36,7 @@ def read_piped(has_prompt: bool) -> str:
     source = sys.stdin
     if source is None or source.closed or source.isatty():
         return ""
+    # The descriptor and not `sys.stdin.read()`: the limit must hold before the data is in memory.
     fd = source.fileno()
     if has_prompt:
         _say_what_we_wait_for(fd)
@@ -52,6 +53,7 @@ def read_piped(has_prompt: bool) -> str:
 
 def _say_what_we_wait_for(fd: int) -> None:
     """A pipe that its writer keeps open would hold us up for ever without a word."""
+    # A file or `/dev/null` has an end; only a pipe can stay open without a word.
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return
     import select  # only for pipes
@@ -82,6 +84,8 @@ async def attached(
     Raises:
         UsageError: one may not be read, or cannot be attached.
     """
+    # Most prompts name no file, and finding files loads the project's modules: a quick look first
+    # keeps the start fast.
     naming = [word for word in words if "@" in word]
     picked = list(map(_absolute, images))
     files = await app.attach_files(naming, ask=ask) if naming else ()
@@ -94,6 +98,8 @@ def _absolute(path: str) -> str:
 
 def _checked(word: str) -> str:
     try:
+        # Python passes bytes that are not UTF-8 as lone surrogates. They cannot be stored as JSON,
+        # so they are refused here, with a sentence, and not later by the encoder.
         word.encode()
     except UnicodeEncodeError as error:
         raise UsageError(
@@ -105,6 +111,8 @@ def _checked(word: str) -> str:
 
 def _as_text(data: bytes) -> str:
     try:
+        # Windows programs begin their output with a byte order mark; the model would see it as
+        # text.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(

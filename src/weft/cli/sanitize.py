@@ -11,7 +11,7 @@ anywhere, and gives back text of which a terminal makes exactly what it reads:
 An escape sequence never reaches beyond its line, nor beyond 4,096 characters: what follows an unfinished one is shown, not swallowed.
 Lines may therefore be cleaned one by one, with the same result.
 
-`visible` is for what a person is about to allow: there nothing is dropped, everything unprintable is shown by its number, and long runs of
+`visible` is for what a user is about to allow: there nothing is dropped, everything unprintable is shown by its number, and long runs of
 spaces or empty lines, which could push something out of sight, are counted instead of shown.
 """
 
@@ -24,6 +24,8 @@ _STRINGS = "\x90\x98\x9d\x9e\x9f"
 """Device control, start of string, operating system command, privacy message, application command: they run to a terminator."""
 _STRING_LETTERS = "PX]^_"
 """The same, behind an ESC."""
+# Limits: without one, an unfinished sequence would swallow everything after it, and a tool could
+# hide its output from the user by printing a few bytes.
 _MAX_STRING = 4096
 _MAX_SEQUENCE = 256
 
@@ -54,6 +56,8 @@ class TerminalSanitizer:
         at, end = 0, len(text)
         while at < end:
             if self._state == "text":
+                # Runs of plain text are taken whole: almost all text is plain, and one step for
+                # each character is slow.
                 plain = _plain.match(text, at)
                 assert plain is not None
                 if plain.end() > at:
@@ -68,6 +72,8 @@ class TerminalSanitizer:
 
     def _without_doubled_newline(self, plain: str) -> str:
         """A newline right behind a carriage return has been shown already."""
+        # CR LF may be cut between two pieces, so that it was the last character before is
+        # remembered.
         if self._after_return and plain.startswith("\n"):
             plain = plain[1:]
         self._after_return = False
@@ -79,6 +85,7 @@ class TerminalSanitizer:
         self._length = 0
         if character == _ESC:
             self._state = "escape"
+        # The one-character form of `ESC [`; some terminals obey it in UTF-8 text as well.
         elif character == "\x9b":
             self._state = "control"
         elif character in _STRINGS:
@@ -89,6 +96,8 @@ class TerminalSanitizer:
         elif _hidden.match(character):
             return shown(character)
         elif "\ud800" <= character <= "\udfff":
+            # A lone surrogate cannot be encoded; written to the terminal it would raise instead of
+            # being shown.
             return "\ufffd"
         return ""
 
@@ -96,6 +105,8 @@ class TerminalSanitizer:
         """One character inside a sequence: True when it belongs to it, False when it must be looked at again as text."""
         self._length += 1
         limit = _MAX_STRING if self._state.startswith("string") else _MAX_SEQUENCE
+        # A line end closes any sequence, unlike in a real terminal: that makes lines independent of
+        # each other, and what follows an unfinished sequence is shown rather than lost.
         if character in "\n\r" or self._length > limit:
             self._state = "text"
             return False
@@ -107,6 +118,8 @@ class TerminalSanitizer:
             case "string":
                 if character == _ESC:
                     self._state = "string escape"
+                # CAN and SUB abort a string. BEL ends one in most terminals, and programs rely on
+                # that.
                 elif character in (_BEL, _ST, "\x18", "\x1a"):
                     self._state = "text"
                 return True
@@ -144,7 +157,8 @@ def clean_line(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Foreign text in which nothing can hide, for somebody who is asked to allow it.  Newlines stay."""
+    """Foreign text in which nothing can hide, for a user who is asked to allow it.  Newlines stay."""
+    # A tab is shown by name: it can push text out of sight, and in a diff it looks like spaces.
     text = text.replace("\r\n", "\n").replace("\t", "<TAB>")
     text = _unprintable.sub(lambda found: shown(found.group()), text)
     text = _many_spaces.sub(lambda found: f"<{len(found.group())} spaces>", text)

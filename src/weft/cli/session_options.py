@@ -38,6 +38,8 @@ def project_folder(arguments: ParsedArguments) -> str:
     """
     given = arguments.text("cd")
     try:
+        # Fails when the folder was removed under the shell; that is the user's mistake and gets a
+        # sentence.
         here = os.getcwd()
     except FileNotFoundError as error:
         raise UsageError("the folder you are in is gone; cd to another one") from error
@@ -65,6 +67,8 @@ def make_app(arguments: ParsedArguments, hooks: HookBook | None = None) -> App:
     }
     more = {name: found for name, found in rules.items() if found}
     if more:
+        # Opened once to read the configured rules: a setting given on the command line replaces the
+        # configured list, and flags are meant to add to it.
         config = open_app(folder, store, given).config
         given |= {name: [*config.get(name), *found] for name, found in more.items()}
     added = [_added(each) for each in arguments.many("add_dir")]
@@ -120,6 +124,8 @@ def session_options_of(arguments: ParsedArguments, *, headless: bool) -> Session
     if arguments.flag("dangerously_skip_permissions"):
         mode = "bypass"
     if arguments.flag("plan"):
+        # `--plan` with another mode is a mistake either way; guessing could allow what the user
+        # meant to forbid.
         if mode not in (None, "plan"):
             raise UsageError(f"--plan and the permission mode {mode} contradict each other")
         mode = "plan"

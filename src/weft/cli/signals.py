@@ -20,7 +20,7 @@ _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SI
 
 
 class StopSignal:
-    """Whether somebody wants us gone, and what is done about it."""
+    """A signal that ends the program, and the orderly way out."""
 
     def __init__(self) -> None:
         self.signal: int = 0
@@ -56,15 +56,20 @@ class StopSignal:
 
         def receive(number: int, frame: FrameType | None) -> None:
             # Runs between two instructions of the main thread, so that a second signal counts while the loop is stuck.
+            # A second signal: the user does not want to wait any longer.
             if self.signal:
                 self._end(number, frame)
             elif number == signal.SIGINT and interrupt is not None:
                 loop.call_soon_threadsafe(interrupt)
             else:
                 self.signal = number
+                # The kernel's alarm works even when the event loop is stuck; a timeout of the loop
+                # would be stuck with it.
                 signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)
                 loop.call_soon_threadsafe(came.set)
 
+        # Not loop.add_signal_handler: its callbacks run only when the loop is free, which is the
+        # case that needs no help.
         signal.signal(signal.SIGALRM, self._end)
         before = {number: signal.signal(number, receive) for number in SIGNALS}
         try:
@@ -81,4 +86,6 @@ class StopSignal:
     def _end(self, number: int, frame: FrameType | None) -> None:
         for call in self._before_the_end:
             call()
+        # No `sys.exit`: it would run `finally` blocks and wait for threads, one of which may be
+        # what hangs.
         os._exit(self.code or 128 + number)

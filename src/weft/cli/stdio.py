@@ -24,10 +24,11 @@ def write(text: str) -> None:
     """Write to standard output, now.  On a terminal only what is fit for one.
 
     Raises:
-        BrokenPipeError: nobody reads any more.
+        BrokenPipeError: the reader has closed the output.
         Exit: it cannot be written.
     """
     if sys.stdout is not None and sys.stdout.isatty():
+        # Only for a terminal: a pipe gets exactly what the model wrote.
         text = clean(text)
     _write(sys.stdout, text.encode("utf-8", "replace"))
 
@@ -52,7 +53,7 @@ def write_pretty(value: Any) -> None:
 
 
 def complain(text: str) -> None:
-    """Say something on standard error, where it hurts nobody if that is gone."""
+    """Write a complaint to standard error; it does not matter if that is closed."""
     if not text or sys.stderr is None:
         return
     try:
@@ -81,7 +82,7 @@ def take_standard_streams() -> None:
 
 
 def check_output(has_file: bool) -> None:
-    """Refuse to work for nobody.
+    """Refuse to work where no output can be read.
 
     Raises:
         Exit: standard output was closed from the start and no file takes the answer.
@@ -95,6 +96,8 @@ def check_output(has_file: bool) -> None:
 def forget_output() -> None:
     """Nothing can be written any more: let Python's own flush at the end go nowhere, quietly."""
     devnull = os.open(os.devnull, os.O_WRONLY)
+    # Python flushes standard output once more at exit; on a closed pipe that would print a
+    # traceback.
     os.dup2(devnull, 1)
     os.close(devnull)
 
@@ -104,6 +107,8 @@ def _write(stream: Any, data: bytes) -> None:
         return
     try:
         stream.flush()
+        # Through the buffer, because the stream's own encoding may be ASCII; flushed before, so
+        # that the order with `print` stays.
         stream.buffer.write(data)
         stream.flush()
     except BrokenPipeError:

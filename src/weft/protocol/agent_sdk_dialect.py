@@ -2,7 +2,7 @@
 
 A guard that was written for the SDK tests `tool_name == "Bash"` and `input["file_path"]`; under any
 other name it never matches, and what it should have stopped goes through.  So in the SDK's dialect
-a call is told as the SDK would tell it: its name, the names of its arguments, absolute paths,
+a call is sent as the SDK would send it: its name, the names of its arguments, absolute paths,
 milliseconds.  What comes back is read the same way.  The model knows nothing of this.
 """
 
@@ -15,15 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from weft.errors import UsageError
 from weft.permissions import claude_tool_name
+from weft.protocol.session_options import PERMISSION_MODES
 
 CLAUDE: Final = "claude"
 WEFT: Final = "weft"
-_MODES: Final = {"accept_edits": "acceptEdits", "bypass": "bypassPermissions"}
-OUR_MODES: Final = {
-    **{theirs: ours for ours, theirs in _MODES.items()},
-    "dontAsk": "default",
-}
-"""The SDK's names of permission modes → ours."""
+_MODES: Final = {ours: theirs for theirs, ours in PERMISSION_MODES.items() if theirs != "dontAsk"}
 _SAME_AS: Final = {"check": "shell"}
 """What we ask about under a name of its own is to a guard this tool."""
 OF_CHILD: Final = " ▸ "
@@ -31,7 +27,7 @@ OF_CHILD: Final = " ▸ "
 
 
 class ToolDialect:
-    """Our own names: everything is told as it is."""
+    """Our own names: everything is sent as it is."""
 
     def tool(self, name: str) -> str:
         """The name of a tool, as the other side has it; of one that an agent uses, what is asked
@@ -67,11 +63,11 @@ class ToolDialect:
 
 
 class _Field(NamedTuple):
-    """One argument: its names, and how its value is told and read."""
+    """One argument: its names, and how its value is written and read."""
 
     ours: str
     theirs: str
-    told: Callable[[Any], Any] = lambda value: value
+    write: Callable[[Any], Any] = lambda value: value
     read: Callable[[Any], Any] = lambda value: value
 
 
@@ -99,23 +95,26 @@ class ClaudeDialect(ToolDialect):
         # An argument that only has the other's name is not the one that will be used, and must not
         # hide it.
         taken = {fields[key].theirs for key in args if key in fields}
-        told: dict[str, Any] = {}
+        sent_args: dict[str, Any] = {}
         for key, value in args.items():
             if key in fields:
-                told[fields[key].theirs] = fields[key].told(value)
+                sent_args[fields[key].theirs] = fields[key].write(value)
             elif key not in taken:
-                told[key] = value
-        if plain == "shell" and _is_elsewhere(args) and isinstance(told.get("command"), str):
+                sent_args[key] = value
+        if plain == "shell" and _is_elsewhere(args) and isinstance(sent_args.get("command"), str):
             # There a command has no folder of its own, so a guard would not look for one.
-            told["command"] = f"cd {shlex.quote(told.pop('cwd'))} && {told['command']}"
+            sent_args["command"] = (
+                f"cd {shlex.quote(sent_args.pop('cwd'))} && {sent_args['command']}"
+            )
         if plain == "ask":
             return _asked(args)
-        return told
+        return sent_args
 
     def args(self, name: str, args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         plain = _plain(name)
         if plain == "ask":
             return _asking(args, given)
+        # What we sent is computed again and compared: it tells which values the other side changed.
         sent = self.input(name, args)
         fields = {field.theirs: field for field in self._fields.get(plain, ())}
         found: dict[str, Any] = {}
@@ -125,10 +124,13 @@ class ClaudeDialect(ToolDialect):
             if ours in found:
                 raise UsageError(f"the input has {ours!r} twice, under two names; give it once")
             if key in sent and value == sent[key]:
-                # As it was told, so it means what the model gave: translated twice it might not.
+                # As it was sent, so it means what the model gave: translated twice it might not.
                 found |= {ours: args[ours]} if ours in args else {}
+            # Names that we do not know are kept: to drop them would ignore what a guard has set.
             elif key not in _ONLY_SHOWN.get(plain, ()):
                 found[ours] = value if field is None else field.read(value)
+        # The folder was folded into the command line on the way out. An unchanged command gets it
+        # back; a changed one is taken as it is, with its own `cd`.
         if plain == "shell" and _is_elsewhere(args) and given.get("command") == sent.get("command"):
             found.setdefault("cwd", args["cwd"])
         return found
@@ -136,13 +138,14 @@ class ClaudeDialect(ToolDialect):
     def response(
         self, name: str, args: Mapping[str, Any], response: Mapping[str, Any]
     ) -> dict[str, Any]:
-        told = dict(response)
+        sent_args = dict(response)
         if _plain(name) == "shell":
             stopped = response.get("status") != "done"
-            told |= {"stdout": response.get("text", ""), "stderr": "", "interrupted": stopped}
+            # Our shell has one output for both streams; readers expect two fields.
+            sent_args |= {"stdout": response.get("text", ""), "stderr": "", "interrupted": stopped}
         if (path := self.input(name, args).get("file_path")) is not None:
-            told["filePath"] = path
-        return told
+            sent_args["filePath"] = path
+        return sent_args
 
     def _table(self) -> dict[str, tuple[_Field, ...]]:
         file = _Field("path", "file_path", self._absolute)
@@ -168,7 +171,7 @@ class ClaudeDialect(ToolDialect):
             ),
             "shell_output": (_Field("id", "bash_id"),),
             "shell_stop": (_Field("id", "shell_id"),),
-            "todo": (_Field("todos", "todos", _todos_told, _todos_read),),
+            "todo": (_Field("todos", "todos", _todos_written, _todos_read),),
             "agent": (
                 _Field("agent", "subagent_type"),
                 _Field("background", "run_in_background"),
@@ -194,7 +197,7 @@ def dialect_of(name: str, root: str) -> ToolDialect:
 
 
 def _plain(name: str) -> str:
-    """The tool that is meant, whoever uses it."""
+    """The tool that is meant, without the name of the agent that uses it."""
     tool = name.rpartition(OF_CHILD)[2]
     return _SAME_AS.get(tool, tool)
 
@@ -205,6 +208,7 @@ def _is_elsewhere(args: Mapping[str, Any]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    # `True` is an int in Python, and would be taken for a number of seconds.
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -228,16 +232,17 @@ def _files_only(output_mode: Any) -> bool:
     return bool(output_mode == "files_with_matches")
 
 
+# The SDK has no cancelled task. On the way back `completed` is `done`.
 _STATUSES: Final = {"done": "completed", "cancelled": "completed"}
 
 
-def _todos_told(todos: Any) -> Any:
+def _todos_written(todos: Any) -> Any:
     if not isinstance(todos, list):
         return todos
-    return [_todo_told(each) if isinstance(each, dict) else each for each in todos]
+    return [_todo_written(each) if isinstance(each, dict) else each for each in todos]
 
 
-def _todo_told(todo: dict[str, Any]) -> dict[str, Any]:
+def _todo_written(todo: dict[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in todo.items() if key not in ("text", "status")}
     status = todo.get("status", "pending")
     text = todo.get("text", "")

@@ -44,6 +44,7 @@ def split_rules(text: str) -> list[str]:
     """Cut at commas and spaces outside of brackets."""
     rules, rule, depth = [], "", 0
     for letter in text:
+        # A pattern may hold spaces and commas itself, as in `shell(git log)`.
         depth += (letter == "(") - (letter == ")")
         if depth <= 0 and (letter == "," or letter.isspace()):
             rules.append(rule)
@@ -79,6 +80,8 @@ async def open_session(
         session = await manager.fork_session(existing, title=options.title)
         await apply_settings(session, options)
         return session
+    # The system prompt is part of the prefix that a session has frozen: another one would make the
+    # cached conversation void.
     if existing is not None and (options.system_prompt or options.append_system_prompt):
         raise UsageError("a system prompt can be given to a new session only")
     session = await manager.start_session(
@@ -97,6 +100,7 @@ async def open_session(
         if options.architect:
             await session.set_mode("architect")
         if options.title:
+            # A stored session keeps its title unless one is given.
             await manager.rename_session(existing, options.title)
     return session
 

@@ -185,8 +185,8 @@ class StreamJsonEncoder:
                 return {"type": "thinking", "thinking": text, "signature": signature}
             case ToolCall(call_uid=call_uid, name=name, args=args):
                 dialect = self._dialect
-                told = {"name": dialect.tool(name), "input": dialect.input(name, args)}
-                return {"type": "tool_use", "id": call_uid, **told}
+                translated = {"name": dialect.tool(name), "input": dialect.input(name, args)}
+                return {"type": "tool_use", "id": call_uid, **translated}
             case Image() | File():
                 return None
 
@@ -205,7 +205,9 @@ class StreamJsonEncoder:
             lines.append(self._event({"type": "message_start", "message": message}))
         name, opening, delta = _delta(event)
         if isinstance(event, ToolArgsDelta) and not self._dialect.is_ours:
+            # Pieces of JSON cannot be translated; they are collected until the block ends.
             opening, delta = {**opening, "name": self._dialect.tool(event.tool_name)}, {}
+        # A block ends where the next one begins; there is no event of our own for it.
         if not self._blocks or self._blocks[-1] != name:
             lines += self._end_block()
             self._blocks.append(name)
@@ -217,6 +219,8 @@ class StreamJsonEncoder:
         return lines
 
     def _end_of_blocks(self, node: Node) -> list[dict[str, Any]]:
+        # A message whose pieces were never sent has no blocks to end; a stop without a start would
+        # break readers that keep count.
         if not self._partials or self._node != node.id:
             return []
         ended = [*self._end_block()]
@@ -269,6 +273,7 @@ class StreamJsonEncoder:
             line["structured_output"] = result.deliverable
         if is_error:
             line["error"] = result.detail or result.finish_reason
+            # Readers know one of the two fields, or the other.
             line["errors"] = [line["error"]]
         return line
 
@@ -296,8 +301,8 @@ class StreamJsonEncoder:
         return self._system("error", content=sentence, where="input")
 
     def args_of(self, request: PermissionRequest) -> dict[str, Any] | None:
-        """The input that a request is about; None when it is not known, so that nobody can judge
-        it."""
+        """The input that a request is about; None when it is not known, so that it cannot be
+        judged."""
         if request.args is not None:
             return request.args
         call = self._calls.get(request.call_uid)
@@ -306,7 +311,7 @@ class StreamJsonEncoder:
     def ask(
         self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Ask the program on the other side for leave."""
+        """Ask the program on the other side for permission."""
         asked = {
             "subtype": "can_use_tool",
             "tool_name": self._dialect.tool(request.tool_name),
@@ -334,7 +339,7 @@ class StreamJsonEncoder:
         return {"type": "control_request", "request_id": event.request_id, "request": asked}
 
     def ask_plan(self, event: ArchitectPlan) -> dict[str, Any]:
-        """The request for a word on a plan, in the same form: the plan is the input."""
+        """The request to approve a plan, in the same form: the plan is the input."""
         asked = {
             "subtype": "can_use_tool",
             "tool_name": PLAN_TOOL,
@@ -383,6 +388,7 @@ def _translated(name: str, text: str, dialect: ToolDialect) -> str:
 
 
 def _usage(usage: Usage | None) -> dict[str, int]:
+    # Zeros instead of null: readers add these numbers up.
     usage = usage or Usage()
     return {
         "input_tokens": usage.input_tokens,
@@ -410,6 +416,7 @@ class IncomingLine(msgspec.Struct):
     response: dict[str, Any] = {}
 
 
+# Unknown fields are ignored on purpose: newer SDKs add some to every line.
 _incoming = msgspec.json.Decoder(IncomingLine)
 
 

@@ -31,6 +31,7 @@ class RunningTool(msgspec.Struct, kw_only=True, omit_defaults=True):
     def take(self, chunk: str) -> None:
         """More output."""
         output = self.output + chunk
+        # Cut here and not when drawn: a command may print gigabytes while it runs.
         if len(output) > KEPT_OUTPUT:
             output = output[-KEPT_OUTPUT:]
             # From a whole line on: no escape sequence reaches beyond its line, so a screen that

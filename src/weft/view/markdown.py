@@ -21,6 +21,8 @@ def finished_length(text: str) -> int:
     fence = ""
     in_list = after_empty = False
     for line in text.splitlines(keepends=True):
+        # The last line may still grow: what it is can only be decided when it cannot change any
+        # more.
         is_whole = line.endswith("\n")
         stripped = line.rstrip()
         opening = _fence.match(line)
@@ -30,6 +32,7 @@ def finished_length(text: str) -> int:
                 fence = ""
                 # A fence inside a list item ends the fence, not the item.
                 cut = cut if in_list else at + len(line)
+        # An empty line ends nothing by itself: a list or quote may go on after it.
         elif not stripped:
             after_empty = True
         else:
@@ -47,4 +50,5 @@ def finished_length(text: str) -> int:
 
 def _could_be_item(line: str) -> bool:
     """True while a line that has only begun may still turn out to be an item of a list."""
+    # A list number has at most nine digits in CommonMark, so a longer line is not one.
     return len(line) < 12 and line.strip(" \t0123456789.-*+)") == ""

@@ -30,10 +30,10 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
     """One sentence about a turn that did not end well."""
     plain = _REASONS.get(reason, reason)
     if reason == "auth_error":
-        told = detail or plain
+        sentence = detail or plain
         advice = "set it in the environment, or save it with `weft auth login PROVIDER`"
         # The provider's own sentence often says so already, and twice is no help.
-        return told if "weft auth" in told else f"{told}; {advice}"
+        return sentence if "weft auth" in sentence else f"{sentence}; {advice}"
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
 

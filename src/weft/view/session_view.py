@@ -131,6 +131,8 @@ class SessionView:
         live = self.live
         live.retry = None
         if isinstance(event, AnswerRestarted):
+            # Text that was handed out stays on the screen, so the user has to be shown that it is
+            # void.
             void = bool(self._taken or live.text)
             self._begin(event.node_id)
             return [NoteBlock(text="the answer starts over", level="quiet")] if void else []
@@ -175,7 +177,7 @@ class SessionView:
         if node.id != self._node:
             self._begin(node.id)
         # What the log has counts, whatever was seen of it in flight: a reader that joined late or
-        # lost a piece shows the same text as everybody else.
+        # lost a piece shows the same text as all others.
         self.live.text = node.text[self._taken :]
         blocks += self._hand_out(len(self.live.text))
         self._begin("")
@@ -225,7 +227,10 @@ class SessionView:
 
     def _turn(self, event: TurnStarted | TurnFinished) -> list[AnyBlock]:
         live = self.live
+        # Cleared at both ends: after a crash the end of the last turn was never an event, and its
+        # tools would seem to run for ever.
         live.running.clear()
+        # Signals have no end event; a turn boundary is the last chance to drop what they left.
         live.retry, live.preparing = None, ""
         if isinstance(event, TurnStarted):
             return []
@@ -274,6 +279,7 @@ class SessionView:
                 title=str(call.args.get("description") or "") if call is not None else "",
             )
             return []
+        # Unknown when it was started before we joined.
         row = tasks.pop(event.child, None) or TaskRow(name="agent")
         if row.purpose == "step":
             return []  # the plan says how a step ended
@@ -316,6 +322,8 @@ class SessionView:
                 self._shown.add(event.call_uid)
                 return []
             case PermissionResolved(request_id=request_id):
+                # A request that we never saw was made before we joined; the grant is on record, but
+                # what it was about is not known here.
                 request = requests.pop(request_id, None)
                 return _resolved(event, request) if request is not None else []
             case QuestionAnswered(request_id=request_id, answer=answer):

@@ -84,12 +84,14 @@ class ControlRequests:
         session, subtype = self._session, str(request.get("subtype", ""))
         if subtype not in TAKES:
             raise UsageError(f"there is no control request {subtype!r}")
+        # `initialize` checks its own fields, so that a refusal is remembered there.
         if subtype != "initialize":
             _check_fields(request)
         match subtype:
             case "initialize":
                 return await self._initialize(request)
             case "interrupt":
+                # The queue first: the abort lets the next waiting message start.
                 if request.get("cancel_queued"):
                     self._drop_waiting()
                 await session.abort("interrupted by the program that drives the session")
@@ -113,6 +115,8 @@ class ControlRequests:
         try:
             answer = await self._initialized(request)
         except WeftError as error:
+            # A program that goes on after a refused `initialize` believes in guards that are not
+            # there; until it is answered well, no message is sent.
             self.refusal = str(error)
             raise
         self._is_initialized, self.refusal = True, ""
@@ -145,6 +149,7 @@ class ControlRequests:
         if not isinstance(table, Mapping):
             raise UsageError("initialize: hooks are an object, from events to lists of matchers")
         try:
+            # Hooks are called in the process that owns the session.
             await self._app.host.local_port(self._session.id)
         except SessionNotFound as error:
             raise UsageError(
@@ -167,8 +172,8 @@ class ControlRequests:
     # -- files
 
     async def _rewind_files(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Files go back to what they were when a message was said; with `dry_run` it is only
-        told."""
+        """Files go back to what they were when a message was said; with `dry_run` nothing
+        changes."""
         plan = await self._session.rewind(
             str(request.get("user_message_id", "")),
             conversation=False,
@@ -186,6 +191,7 @@ def _check_fields(request: Mapping[str, Any]) -> None:
     subtype = request["subtype"]
     known = {"subtype", *TAKES[subtype], *IGNORED.get(subtype, ())}
     for name, value in request.items():
+        # A field that is empty or false asks for nothing, and SDKs may send such fields.
         if value and name not in known:
             raise UsageError(f"{subtype}: {name!r} is not supported here; leave it out")
 

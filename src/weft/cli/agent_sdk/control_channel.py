@@ -1,8 +1,8 @@
 """Control requests of ours to the program that drives us, and its answers.
 
-Each waits for its answer alone.  One that nobody waits for any more is withdrawn, so that the
-program can give it up as well; when the program hangs up, all that wait are told at once, and so is
-whoever asks later.
+Each waits for its answer alone.  One whose wait was cancelled is withdrawn, so that the program can give
+it up as well; when the program hangs up, all waits end at once with an error, and so do later
+requests.
 """
 
 from __future__ import annotations
@@ -47,12 +47,16 @@ class ControlChannel:
         """
         if self._has_hung_up:
             raise NoAnswer(HUNG_UP)
+        # Random, because the program answers requests of ours and of the session in the same way:
+        # two counters would meet.
         request_id = str(uuid.uuid4())
         wait = self._waiting[request_id] = _Wait()
         try:
             _write({"type": "control_request", "request_id": request_id, "request": request})
             await wait.answered.wait()
         finally:
+            # Still there means unanswered: the wait was cancelled, and the program may stop working
+            # on it.
             if self._waiting.pop(request_id, None) is not None:
                 withdraw(request_id)
         if wait.error:
@@ -60,7 +64,7 @@ class ControlChannel:
         return wait.answer
 
     def take(self, response: Mapping[str, Any]) -> bool:
-        """Take an answer; False when nobody waits for it here."""
+        """Take an answer; False when it answers no request of this channel."""
         wait = self._waiting.pop(str(response.get("request_id", "")), None)
         if wait is None:
             return False

@@ -27,38 +27,38 @@ class HookChannel:
         """
         return read_callbacks(table, "initialize", self._call)
 
-    async def _call(self, callback_id: str, told: Mapping[str, Any]) -> Any:
+    async def _call(self, callback_id: str, event_data: Mapping[str, Any]) -> Any:
         answer = await self._channel.ask(
             subtype="hook_callback",
             callback_id=callback_id,
-            input=self._told(told),
-            tool_use_id=told.get("tool_use_id"),
+            input=self._translated(event_data),
+            tool_use_id=event_data.get("tool_use_id"),
         )
-        return self._understood(answer, told)
+        return self._understood(answer, event_data)
 
-    def _told(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """What a hook is told, in the other side's names."""
-        dialect, event = self._dialect, told["hook_event_name"]
+    def _translated(self, event_data: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of a hook, in the other side's names."""
+        dialect, event = self._dialect, event_data["hook_event_name"]
         sent = {
-            **told,
-            # One session is driven, whoever works for it: `agent_id` tells them apart.
+            **event_data,
+            # One session is driven, also where an agent works for it: `agent_id` tells them apart.
             "session_id": self._session_id,
             # There is no file with the conversation; readers expect the field.
             "transcript_path": "",
-            "permission_mode": dialect.mode(told["permission_mode"]),
+            "permission_mode": dialect.mode(event_data["permission_mode"]),
         }
-        if "tool_name" in told:
-            name, args = told["tool_name"], told["tool_input"]
+        if "tool_name" in event_data:
+            name, args = event_data["tool_name"], event_data["tool_input"]
             sent |= {"tool_name": dialect.tool(name), "tool_input": dialect.input(name, args)}
-            if "tool_response" in told:
-                sent["tool_response"] = dialect.response(name, args, told["tool_response"])
+            if "tool_response" in event_data:
+                sent["tool_response"] = dialect.response(name, args, event_data["tool_response"])
         if event == "PreCompact":
-            sent["custom_instructions"] = told["custom_instructions"] or None
+            sent["custom_instructions"] = event_data["custom_instructions"] or None
         if event == "SubagentStop":
             sent["agent_transcript_path"] = ""
         return sent
 
-    def _understood(self, answer: Any, told: Mapping[str, Any]) -> Any:
+    def _understood(self, answer: Any, event_data: Mapping[str, Any]) -> Any:
         """The answer with inputs in our own names; what is no answer is left for the reader to say
         so.
 
@@ -66,16 +66,18 @@ class HookChannel:
             UsageError: an input cannot be understood.
         """
         specific = answer.get("hookSpecificOutput") if isinstance(answer, dict) else None
-        if not isinstance(specific, dict) or "tool_name" not in told:
+        if not isinstance(specific, dict) or "tool_name" not in event_data:
             return answer
-        read = self._with_our_names(specific, told)
+        read = self._with_our_names(specific, event_data)
         if isinstance(read.get("decision"), dict):
-            read["decision"] = self._with_our_names(read["decision"], told)
+            read["decision"] = self._with_our_names(read["decision"], event_data)
         return {**answer, "hookSpecificOutput": read}
 
-    def _with_our_names(self, part: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_our_names(
+        self, part: dict[str, Any], event_data: Mapping[str, Any]
+    ) -> dict[str, Any]:
         given = part.get("updatedInput")
         if not isinstance(given, dict):
             return dict(part)
-        args = self._dialect.args(told["tool_name"], told["tool_input"], given)
+        args = self._dialect.args(event_data["tool_name"], event_data["tool_input"], given)
         return {**part, "updatedInput": args}

@@ -22,7 +22,8 @@ from weft.permissions import (
     read_rule,
     why_unenforceable,
 )
-from weft.protocol.agent_sdk_dialect import OF_CHILD, OUR_MODES, ToolDialect
+from weft.protocol.agent_sdk_dialect import OF_CHILD, ToolDialect
+from weft.protocol.session_options import PERMISSION_MODES
 
 _ACTIONS: Final[dict[str, PermissionAction]] = {
     "allow": "allow_once",
@@ -85,6 +86,7 @@ def read_answer(
         given = msgspec.convert(response, _Response)
     except msgspec.ValidationError as error:
         raise UsageError(f"the answer to the permission request is not right: {error}") from error
+    # What is missing, misspelled or new is a no.
     action = _ACTIONS.get(given.behavior, "deny")
     if given.interrupt and action != "deny":
         raise UsageError("the answer allows the call and interrupts the turn; say one of them")
@@ -96,8 +98,11 @@ def read_answer(
     }
     if action != "deny" and given.updated_input is not None:
         args = dialect.args(asked.request.tool_name, asked.args, given.updated_input)
+        # SDKs send the input back unchanged with every yes; only a changed one has to be judged
+        # again.
         if args != asked.args:
             meta["input"] = args
+    # A grant for the turn or session is bound to what was shown; another input was shown to no one.
     if "input" in meta and action != "allow_once":
         raise UsageError(
             f"{given.behavior!r} is for what was asked about; allow another input once"
@@ -108,6 +113,7 @@ def read_answer(
 def suggestions(asked: PendingRequest, dialect: ToolDialect) -> list[dict[str, Any]]:
     """What the other side may send back to be asked less: exactly this, for the session."""
     request = asked.request
+    # A rule is for the session that asks: an agent's grant belongs to the agent's own session.
     if not request.always_pattern or request.child is not None:
         return []
     rule = {"toolName": dialect.tool(request.tool_name), "ruleContent": request.tool_path}
@@ -151,6 +157,7 @@ def _rules(
             ),
         )
     text = f"{value.tool_name}({content})" if content else value.tool_name
+    # A rule that would match less than its author means is refused, never narrowed in silence.
     if why := why_unenforceable(text):
         raise UsageError(f"updatedPermissions: {why}")
     return read_rule(verdict, text, source=SESSION, home=home)
@@ -165,4 +172,4 @@ def _mode(name: str) -> str:
 
 def mode_of(name: str) -> str:
     """Our name of a permission mode."""
-    return OUR_MODES.get(name, name)
+    return PERMISSION_MODES.get(name, name)

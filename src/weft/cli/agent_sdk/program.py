@@ -36,12 +36,14 @@ class ProgramAsker(RequestAsker):
     # -- asking
 
     async def ask(self, request: PermissionRequest) -> None:
+        # Without the input a guard would judge an empty object, and most guards allow that.
         args = self._sink.args_of(request)
         if self._has_hung_up or self._never_asks or args is None:
             why = DENIED if self._has_hung_up else NEVER_ASKED if self._never_asks else NOT_KNOWN
             await self._deny(request.request_id, why)
             return
         asked = PendingRequest(request, args)
+        # Before it is written: the answer may be read by another task as soon as the line is out.
         self._asked[request.request_id] = asked
         self._sink.ask(request, args, suggestions(asked, self._sink.dialect))
 
@@ -76,6 +78,7 @@ class ProgramAsker(RequestAsker):
         """Take the other side's answer to something it was asked; one to anything else says
         nothing."""
         request_id = str(response.get("request_id", ""))
+        # Removed first: a second answer to the same request finds nothing and does nothing.
         asked = self._asked.pop(request_id, None)
         said = response.get("response") or {}
         if response.get("subtype") == "error":
@@ -110,6 +113,8 @@ class ProgramAsker(RequestAsker):
         request_id = asked.request.request_id
         try:
             answer = read_answer(said, asked, self._sink.dialect, self._home)
+            # Set before the call is released, so that whatever the turn does next is judged under
+            # it.
             if answer.mode:
                 await self.set_mode(answer.mode)
             await self._session.respond_to_permission(
@@ -134,6 +139,8 @@ class ProgramAsker(RequestAsker):
         changed = (said.get("updatedInput") or {}).get("plan")
         try:
             if changed is not None:
+                # The edited plan is stored before it is approved, so that what is carried out is
+                # what the log shows.
                 await self._session.edit_plan(changed)
             await self._session.approve_plan()
         except UsageError as error:

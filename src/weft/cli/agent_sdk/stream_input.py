@@ -1,7 +1,7 @@
 """A program drives us: messages and control requests come in as lines, one turn after the other.
 
 What the session asks the program (hooks, permissions, plans, questions) is answered on the same
-lines, so reading them never waits for a turn.  Once the input has ended nobody can answer any more,
+lines, so reading them never waits for a turn.  Once the input has ended no request can be answered any more,
 and whatever is asked is a no.
 """
 
@@ -124,6 +124,8 @@ class StreamInputSession:
             while (line := await lines.next_line()) is not None:
                 if line.strip():
                     await self._take(line, sending)
+        # End of input: first the hooks and then the requests. A turn that waits for either is
+        # released with a denial; it would wait for ever otherwise.
         self._channel.hang_up()
         await self._asker.hang_up()
 
@@ -137,6 +139,8 @@ class StreamInputSession:
                     await self._carry_out(incoming)
                 case "control_response":
                     await self._take_response(incoming.response)
+                # A request of the program is answered before the next line is read, so there is
+                # never one left to cancel; a keep-alive asks for no answer.
                 case "control_cancel_request" | "keep_alive":
                     pass
                 case kind:
@@ -145,10 +149,12 @@ class StreamInputSession:
             self._sink.complain(str(error))
 
     async def _queue(self, said: Said, sending: MemoryObjectSendStream[Said]) -> None:
+        # Without hooks and requests nothing in the turn waits for this reader, so it may wait for
+        # room.
         if not self._asks and not self._hooks:
             await sending.send(said)
             return
-        # The turn may wait for an answer that stands behind this line: then nobody would ever make
+        # The turn may wait for an answer that stands behind this line: then there would never be
         # room.
         try:
             sending.send_nowait(said)
@@ -165,6 +171,8 @@ class StreamInputSession:
             output.write_json(answered(request_id, answer))
 
     async def _take_response(self, response: Mapping[str, Any]) -> None:
+        # Requests of the channel and of the session share the field for ids; the channel knows its
+        # own.
         if not self._channel.take(response):
             await self._asker.take(response)
 

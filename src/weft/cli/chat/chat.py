@@ -1,6 +1,6 @@
-"""The chat: a person, a screen and a session.
+"""The chat: a user, a screen and a session.
 
-One task follows the session's events and shows them, one takes what the person types, one puts the session's questions to the person.
+One task follows the session's events and shows them, one takes what the user types, one puts the session's questions to the user.
 Commands live in `commands`, questions in `questions`; this module only keeps the three in step.
 """
 
@@ -52,7 +52,7 @@ from weft.view import (
     live_of,
 )
 
-if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
+if TYPE_CHECKING:  # loaded when the user types a command that is not built in
     from weft.project.markdown_commands import MarkdownCommand
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ MODES = ("default", "accept_edits", "plan")
 
 
 class Chat:
-    """Runs until the person leaves."""
+    """Runs until the user quits."""
 
     def __init__(
         self, app: App, screen: ChatScreen, options: SessionOptions, *, new_id: str | None = None
@@ -101,9 +101,13 @@ class Chat:
         to go on with, or (`picks`) the user picks one."""
         async with anyio.create_task_group() as group:
             self._group = group
+            # The screen is up before anything else starts: what the rest shows, an error of its
+            # start included, needs a place to go.
             await group.start(self.screen.run)
             group.start_soon(self._put_questions)
             send_first = partial(self._send_first, first, words) if first else None
+            # In a task of its own, so that the input loop runs meanwhile: the trust question and
+            # the session list are answered through it.
             group.start_soon(self._safely, self._begin, send_first, resume, fork, picks)
             try:
                 await self._take_inputs()
@@ -136,6 +140,8 @@ class Chat:
             files = await attached(self._app, words, ask=self._asker.ask_read)
             await self.say((*first, *files))
         except WeftError:
+            # The words as they were typed: the composed parts no longer show which of them named a
+            # file.
             self.screen.put_back(" ".join(words))
             raise
 
@@ -145,13 +151,15 @@ class Chat:
             self.screen.show(AnswerBlock(text=self.live.text))
         self.screen.close()
 
-    # -- what the person does
+    # -- what the user does
 
     async def _take_inputs(self) -> None:
         while True:
             match await self.screen.next_input():
                 case ChatClosed():
                     return
+                # Handled here and not as a command: a command that hangs or fails must not keep the
+                # user in the chat.
                 case LineSubmitted(text="/quit" | "/exit" | "/q"):
                     return
                 case given:
@@ -211,7 +219,7 @@ class Chat:
         return (*compose([text]), *await attached(self._app, [text], ask=self._asker.ask_read))
 
     async def _safely(self, call: object, *given: object) -> None:
-        """A command that fails says so and hurts nobody."""
+        """Show the error of a command that fails; the chat goes on."""
         assert callable(call)
         try:
             await call(*given)
@@ -223,6 +231,8 @@ class Chat:
 
     async def say(self, said: Said) -> None:
         """Send a message, in a new session where there is none yet."""
+        # The first message makes the session, so a chat that was only opened and closed stores
+        # nothing.
         await self._begin_session()
         try:
             await self.conversation.say(said)
@@ -235,6 +245,8 @@ class Chat:
         if self.conversation.session is None:
             if self.conversation.stands_in:
                 await make_ready(self._app, self._note)
+            # Followed from the snapshot's `seq`: events between the snapshot and the subscription
+            # would otherwise be lost or shown twice.
             session, snapshot = await self.conversation.begin()
             await self.follow(session, live_of(snapshot), after=snapshot.seq)
         assert self.conversation.session is not None
@@ -258,7 +270,7 @@ class Chat:
             raise
 
     async def ask_trust(self, *, is_asked_for: bool = False) -> None:
-        """Ask whether the person trusts the folder, where there is something to ask."""
+        """Ask whether the user trusts the folder, where there is something to ask."""
         await ask_trust(self._app, self.screen, is_asked_for=is_asked_for)
 
     def _note(self, text: str) -> None:
@@ -274,6 +286,8 @@ class Chat:
         session = self.conversation.session
         if session is None or not self.live.is_busy:
             return
+        # An abort waits until the turn has settled its calls; without a notice the key would seem
+        # to be ignored.
         self.screen.notify("stopping…")
         await session.abort("stopped by the user")
         self.screen.notify("")
@@ -282,6 +296,8 @@ class Chat:
     def _interrupt_apart(self) -> None:
         """Stop the turn from inside one of its questions, which ends with the turn."""
         assert self._group is not None
+        # In another task: the abort resolves the question, which cancels the scope that this call
+        # runs in, and an abort awaited here would be cancelled with it.
         self._group.start_soon(self._safely, self.interrupt)
 
     async def take_back(self) -> None:
@@ -289,12 +305,16 @@ class Chat:
         session = self.conversation.session
         if session is None or not self.live.queue:
             return
+        # The session decides what is still in the queue. Our copy may be one event behind, and a
+        # message that was just delivered must not come back as well.
         steering, follow_up = await session.recall_queues()
         self.screen.put_back(session.combine_queue_entries_to_text([*steering, *follow_up]))
 
     async def set_mode(self, mode: str) -> None:
         """Change what may be done without asking."""
         await self.conversation.set_mode(mode)
+        # At once, without waiting for the event: the status line must show the mode that the next
+        # key press starts from.
         self.live.mode = mode
         self.screen.refresh()
 
@@ -343,7 +363,7 @@ class Chat:
         self.watch(SessionView(self.conversation.blank()))
 
     async def offer_to_go_on(self) -> None:
-        """Where the last turn was interrupted, or left its plan unfinished: go on with it, or leave it."""
+        """Where the last turn was interrupted, or left its plan unfinished: offer to continue it."""
         if self.live.status != "interrupted" and not self.live.has_open_plan:
             return
         question = ChoiceQuestion(
@@ -372,6 +392,8 @@ class Chat:
         """Show what happens in this session from now on."""
         assert self._group is not None
         self._stop_following()
+        # A snapshot knows no tasks: agents and background commands that were started before we
+        # joined are asked for once, later ones are announced by events.
         live.tasks = await tasks_of(session)
         self.watch(SessionView(live))
         await self._group.start(self._follow, session, self.view, after)
@@ -394,6 +416,8 @@ class Chat:
     ) -> None:
         with anyio.CancelScope() as scope:
             self._following = scope
+            # `follow` returns only when the subscription stands, so that nothing the caller does
+            # next can happen unseen.
             events = await session.subscribe(after=after)
             task_status.started()
             async with events, anyio.create_task_group() as following:
@@ -408,7 +432,9 @@ class Chat:
                         following.start_soon(self._follow_task, event.child, view.live)
                     self.screen.refresh()
                     self._wake_asker()
+                # The events end with the session; followers of its agents would wait for ever.
                 following.cancel_scope.cancel()
+        # Cancelled means that the chat shows another session now. An end by itself is news.
         if not scope.cancelled_caught:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
@@ -417,20 +443,22 @@ class Chat:
     async def _follow_task(self, child: str, live: LiveArea) -> None:
         try:
             await follow_task(self._app, child, live, self.screen.refresh)
-        except WeftError:  # how a worker stands is only for looking; its end is told by the session
+        except WeftError:  # an agent's progress is only shown; its end is an event of this session
             logger.exception("a worker could not be followed")
 
     # -- questions
 
     def _wake_asker(self) -> None:
-        """Look at the open requests again: one may have come, or gone because somebody else answered."""
+        """Look at the open requests again: one may have come, or gone because another client answered."""
+        # Another client may have answered, or the turn ended: an open question whose request is
+        # gone would send its answer to nothing.
         if self._asking is not None and self._asking[0] not in self.live.requests:
             self._asking[1].cancel()
         if self.live.requests:
             self._asked.set()
 
     def _next_question(self) -> OpenRequest | None:
-        """The next request to put.  What a turn asks that is not going on is asked when it goes on; an agent beside the turns may ask any time."""
+        """The next request to put.  What a turn asks that is not going on is asked when it goes on; a background agent may ask any time."""
         live = self.live
         for request in live.requests.values():
             if live.status != "interrupted" and (
@@ -443,6 +471,8 @@ class Chat:
         while True:
             await self._asked.wait()
             self._asked = anyio.Event()
+            # One question at a time and always the oldest: two at once would take each other's
+            # keys.
             while (request := self._next_question()) and self.conversation.session is not None:
                 with anyio.CancelScope() as scope:
                     self._asking = (request.request_id, scope)

@@ -1,4 +1,4 @@
-"""A plan of architect mode as a text that a person can edit, and back.
+"""A plan of architect mode as a text that a user can edit, and back.
 
 TOML: every word stands where it can be seen, long texts keep their lines, and what is wrong with it is said with its line.
 """

@@ -28,7 +28,7 @@ from weft.view import NoteBlock
 
 
 def run_chat(arguments: ParsedArguments) -> int:
-    """Talk with the person at the terminal; returns the exit code."""
+    """Talk with the user at the terminal; returns the exit code."""
     for option in ("output_format", "input_format", "json_schema", "output_last_message"):
         if arguments.text(option) is not None:
             raise UsageError(f"--{option.replace('_', '-')} works with -p only")

@@ -41,6 +41,7 @@ async def follow_task(app: App, child: str, live: LiveArea, changed: Callable[[]
 
     The agent's session is only read: opening it here would start it a second time.
     """
+    # The row is removed by the parent's own events, which is how this loop learns of the end.
     while child in live.tasks:
         session = await app.sessions.find_session(child)
         if session is None:  # announced before it is opened, or at work in another process

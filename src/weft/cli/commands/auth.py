@@ -54,7 +54,7 @@ def _login(keys: KeyFile, provider: str) -> int:
 def _read_key(provider: str) -> str:
     if sys.stdin is None or not sys.stdin.isatty():
         return "" if sys.stdin is None else sys.stdin.readline(LONGEST + 2).strip()
-    from getpass import getpass  # only where somebody types
+    from getpass import getpass  # only at a terminal
 
     return getpass(f"Key of {provider} (not shown): ").strip()
 

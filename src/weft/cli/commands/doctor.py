@@ -84,6 +84,7 @@ def _data(app: App) -> DoctorFinding:
         with tempfile.NamedTemporaryFile(dir=app.places.home, prefix=".doctor-") as file:
             file.write(b"x")
             file.flush()
+            # A full or failing disk is often noticed only here: a write goes to the cache first.
             os.fsync(file.fileno())
         free = shutil.disk_usage(app.places.home).free
         if free < 100 * 2**20:
@@ -101,6 +102,7 @@ def _sqlite(app: App) -> DoctorFinding:
         path = app.places.database
         if not path.exists():
             return f"SQLite {version}; no sessions yet"
+        # Read only: a check must not create, migrate or recover anything.
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             found = connection.execute("pragma quick_check(1)").fetchall()[0][0]
@@ -165,6 +167,8 @@ def _sandbox(app: App) -> DoctorFinding:
             *("--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             *("--bind", inside, inside),
         ]
+        # Inside first: where even this fails, bubblewrap does not work here at all, and the test of
+        # the wall below would pass for the wrong reason.
         done = _ran([*wall, "touch", f"{inside}/x"])
         if done is None or done.returncode:
             why = (done.stderr.strip() if done is not None else "") or "it cannot be started"
@@ -172,6 +176,7 @@ def _sandbox(app: App) -> DoctorFinding:
                 "sandbox", "missing", f"bubblewrap does not work here: {why}; {_UNCONFINED}"
             )
         _ran([*wall, "touch", f"{outside}/x"])
+        # The exit code is not asked: what counts is whether the file is there.
         if os.path.exists(f"{outside}/x"):
             return DoctorFinding("sandbox", "wrong", "bubblewrap let a write out")
     return _overlay(app)
@@ -225,7 +230,7 @@ def _local_model() -> DoctorFinding:
 
 
 def _which(name: str) -> str | None:
-    """A program as sessions find it: never one from this folder, which nobody has vouched for."""
+    """A program as sessions find it: never one from this folder, which may be untrusted."""
     here = os.path.join(os.path.realpath(os.getcwd()), "")
     folders = [
         folder

@@ -1,6 +1,6 @@
 """`weft session …`, where a session is moved in or shortened: tree, branch, switch, checkpoint, rewind, undo, compact, summarize.
 
-What puts files back is shown first and needs a yes: from the person at the terminal, or as `--yes`.
+What puts files back is shown first and needs a yes: from the user at the terminal, or as `--yes`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _place(given: str | None) -> str | int | None:
 
 
 async def _rewound(arguments: ParsedArguments, go: Callable[[bool], Awaitable[RewindPlan]]) -> int:
-    """Show what would happen; do it if somebody says so."""
+    """Show what would happen; do it if the user confirms."""
     plan = await go(True)
     if arguments.flag("json"):
         if not arguments.flag("preview"):

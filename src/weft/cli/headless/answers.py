@@ -42,6 +42,7 @@ async def whole(event: Event, app: App) -> Event:
     for part in event.node.parts:
         if isinstance(part, Text) and part.blob is not None:
             data = await app.store.blob(part.blob)
+            # A blob that is gone leaves the beginning, which is better than nothing.
             part = part if data is None else Text(text=data.decode("utf-8", "replace"))
         parts.append(part)
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Where a run without a person goes: text, one JSON object, or a stream of them."""
+"""Output formats of a run without a terminal: text, one JSON object, or a stream of them."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class OutputSink(Protocol):
 def make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
     """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
     format_ = arguments.text("output_format") or "text"
+    # With stream-json every step is a line already.
     narrator = (
         ProgressNarrator() if arguments.flag("verbose") and format_ != "stream-json" else None
     )
@@ -108,12 +109,15 @@ class TextSink(OutputSink):
         from weft.cli.sanitize import TerminalSanitizer  # only for terminals
 
         if node_id != self._written:
+            # A new answer begins on a new line; its sanitizer starts afresh, so that an unfinished
+            # escape sequence of the one before hides nothing.
             output.write("\n" if self._written else "")
             self._written, self._cleaner = node_id, TerminalSanitizer()
         output.write(self._cleaner.feed(text))
 
     def finish(self, result: Result) -> None:
         text = answer_text(result)
+        # What was shown live is not printed again; a structured result never was.
         if text and (not self._written or result.deliverable is not None):
             output.write_line(text)
         if result.finish_reason not in SUCCESSFUL:
@@ -139,6 +143,7 @@ class JsonSink(OutputSink):
     def take(self, event: Event) -> None:
         if self._narrator is not None:
             self._narrator.take(event)
+        # For its side effect: the encoder notes denials and calls that the final object names.
         self._encoder.lines(event)
 
     def finish(self, result: Result) -> None:
@@ -168,6 +173,7 @@ class StreamSink(OutputSink):
 
     def finish(self, result: Result) -> None:
         output.write_json(self._encoder.result(result))
+        # Denials are listed by turn; a program may send more messages.
         self._encoder.denials = []
 
     def fail(self, sentence: str) -> None:
@@ -185,7 +191,7 @@ class StreamSink(OutputSink):
     def ask(
         self, request: PermissionRequest, args: dict[str, Any], suggested: list[dict[str, Any]]
     ) -> None:
-        """Ask the program on the other side for leave."""
+        """Ask the program on the other side for permission."""
         output.write_json(self._encoder.ask(request, args, suggested))
 
     def ask_question(self, event: QuestionAsked) -> None:
@@ -193,7 +199,7 @@ class StreamSink(OutputSink):
         output.write_json(self._encoder.ask_question(event))
 
     def ask_plan(self, event: ArchitectPlan) -> None:
-        """Ask the program on the other side for its word on a plan."""
+        """Ask the program on the other side for approval of a plan."""
         output.write_json(self._encoder.ask_plan(event))
 
 
@@ -204,7 +210,7 @@ def _encoder(session_id: str, *, partials: bool = False, dialect: ToolDialect | 
 
 
 class ProgressNarrator:
-    """Says on standard error what is being done."""
+    """Reports progress on standard error."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""`weft -p`: one prompt (or a program's stream of them) in, an answer out, nobody asked.
+"""`weft -p`: one prompt (or a program's stream of them) in, an answer out, no questions.
 
 A call that needs approval is denied with a reason, so a run never waits for a user.
 """
@@ -49,6 +49,8 @@ def run_print(arguments: ParsedArguments) -> int:
             "there is no terminal to pick from a list: give --resume an id, or use --continue"
         )
     schema = arguments.text("json_schema")
+    # Handed to the application empty: `initialize` arrives after it is open, and hooks added later
+    # must reach sessions that exist already.
     hooks = _hooks_to_come() if streams_in else None
     app = make_app(arguments, hooks)
     run = _Run(
@@ -107,14 +109,19 @@ class _Run:
         code = FAILED
         try:
             async with anyio.create_task_group() as group:
+                # Handlers are in place before anything is stored: a Ctrl-C in between would
+                # otherwise kill the process while a session is being made.
                 await group.start(self._watch_signals, group.cancel_scope)
                 # Before the app opens: a prompt that is refused leaves nothing behind.
                 self._said += await self._attached()
                 async with self._app:
+                    # The application is open: what the start has made stays for good and is never
+                    # searched for garbage.
                     collect_garbage_again()
                     code = await self._in_app(await self._open())
                 group.cancel_scope.cancel()
         except* (WeftError, CommandExit, OSError) as errors:
+            # After a signal the errors come from the cancellation; they are not what went wrong.
             if not self._stop.signal:
                 self._fail(first_of(errors))
         return self._stop.code or code
@@ -133,6 +140,8 @@ class _Run:
 
     def _fail(self, error: BaseException) -> None:
         if not isinstance(error, BrokenPipeError):
+            # A program that reads JSON gets the failure as a result line, too: it must not have to
+            # read standard error.
             self._sink.fail(sentence_of(error))
         raise error
 
@@ -140,6 +149,7 @@ class _Run:
         self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
         async def settle() -> None:
+            # Nothing to settle yet: cancelling is enough.
             if self._session is None:
                 scope.cancel()
             else:
@@ -149,6 +159,7 @@ class _Run:
 
     async def _open(self) -> Session:
         await self._tell_what_does_not_count()
+        # Before the local model is looked for: a resumed session has a model of its own.
         existing = await chosen_id(self._app, self._arguments)
         if existing is None:
             await self._stand_in()
@@ -166,11 +177,13 @@ class _Run:
             output.complain(said)
         brought = await self._brought(session)
         self._sink.start(session.id, lambda: {**describe(self._app, snapshot), **brought})
+        # Only now: a signal from here on aborts the turn and lets it settle; before, it cancels
+        # everything.
         self._session = session
         return session
 
     async def _brought(self, session: Session) -> dict[str, Any]:
-        """What the person and the project bring along, for those who read it."""
+        """Tools, commands, skills and agents of the session, for the first line of a stream."""
         if self._arguments.text("output_format") != "stream-json":
             return {}
         skills, _ = await session.list_skills()
@@ -232,6 +245,8 @@ class _Run:
     async def _one_turn(self, session: Session, options: dict[str, Any]) -> int:
         talk = TurnDriver(self._app, session, self._sink)
         async with anyio.create_task_group() as group:
+            # Subscribed before the message is sent, or the first events of the turn would be
+            # missed.
             await group.start(talk.follow)
             try:
                 result = await talk.send(lambda: self._send(session, options))
@@ -262,6 +277,7 @@ class _Run:
 
     async def _leave_nothing_empty(self, session: Session) -> None:
         """A new session whose first message could not even be sent is no session."""
+        # `-c` would resume the empty session next time, and lists would show it.
         if self._is_new and not (await session.metadata()).message_count:
             await self._app.sessions.delete_session(session.id)
 
@@ -269,6 +285,7 @@ class _Run:
         if (path := self._arguments.text("output_last_message")) is not None:
             write_file(path, answer_text(result))
         self._sink.finish(result)
+        # The reason is the only place that tells a rejected plan from other halts.
         if result.finish_reason == "halted" and "plan was turned down" in result.detail:
             output.complain("--permission-mode bypass approves plans beforehand")
         if denied:
@@ -295,6 +312,7 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
         "cwd": app.project_path,
         "model": snapshot.model,
         "permissionMode": snapshot.permission_mode,
+        # Empty, but present: readers of the Agent SDK expect these fields.
         "mcp_servers": [],
         "plugins": [],
         "output_style": "default",

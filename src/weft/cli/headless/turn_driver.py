@@ -1,4 +1,4 @@
-"""Turns of a session that nobody sits at: send, follow, answer what is asked, wait for the end."""
+"""The driver of turns without a terminal: send, follow, answer requests, wait for the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DENIED = "there is no user to approve it in this run"
 
 
 class RequestAsker(Protocol):
-    """Puts to somebody what a session asks; the answer comes later, as a command."""
+    """Passes a session's requests on; the answer comes later, as a command."""
 
     async def ask(self, request: PermissionRequest) -> None:
         """Something needs permission."""
@@ -43,7 +43,7 @@ class RequestAsker(Protocol):
         ...
 
     async def resolved(self, request_id: str) -> None:
-        """A request was answered, by whomever."""
+        """A request was answered, here or by another client."""
         ...
 
 
@@ -53,7 +53,7 @@ class TurnDriver:
     def __init__(
         self, app: App, session: Session, sink: OutputSink, asker: RequestAsker | None = None
     ) -> None:
-        """Without an `asker` nobody is there, and the answer is no."""
+        """Without an `asker` every request is denied."""
         self._app = app
         self.session = session
         self._sink = sink
@@ -61,9 +61,9 @@ class TurnDriver:
         self._ended: set[str] = set()
         self._progress = anyio.Event()
         self.denied = 0
-        """Calls that nobody gave leave for."""
+        """Calls that were denied."""
         self.is_unread = False
-        """Whoever read our output went away."""
+        """The reader of our output has closed it."""
 
     async def follow(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Hand out events until the session stops."""
@@ -75,7 +75,10 @@ class TurnDriver:
 
     async def send(self, send: Callable[[], Awaitable[Result]]) -> Result:
         """Send something and wait until its turn is over and all its events are handed out."""
+        # The call returns when the turn is durable; its last events may still be on their way to
+        # us.
         result = with_whole_text(await send())
+        # Bounded: a follower that has ended with its session never hands that event out.
         with anyio.move_on_after(5):
             while str(result.turn_id) not in self._ended:
                 await self._progress.wait()
@@ -93,6 +96,8 @@ class TurnDriver:
             case ToolComplete(result=result) if result.status == "denied":
                 self.denied += 1
             case TurnFinished(turn_id=turn_id):
+                # Events cannot be cleared, so each end gets a new one; every waiter looks at
+                # `_ended` again.
                 self._ended.add(turn_id)
                 self._progress.set()
                 self._progress = anyio.Event()
@@ -100,7 +105,7 @@ class TurnDriver:
                 pass
 
     async def _put(self, event: PermissionRequest | QuestionAsked | ArchitectPlan) -> None:
-        """Put what is asked to whoever is there; without anybody the answer is no."""
+        """Pass a request on; without an asker the answer is no."""
         asker = self._asker
         match event:
             case PermissionRequest() if asker is not None:
@@ -113,6 +118,7 @@ class TurnDriver:
                 await self.session.answer_question(request_id, f"({DENIED})")
             case ArchitectPlan() if asker is not None:
                 await asker.ask_plan(event)
+            # The turn itself ends: where there is no user to approve it, the loop rejects the plan.
             case ArchitectPlan():
                 pass
 
@@ -120,14 +126,16 @@ class TurnDriver:
         if self.is_unread:
             return
         try:
+            # The event is handed out before it is acted on: a program sees the request before it
+            # sees that we have denied it.
             self._sink.take(event)
         except BrokenPipeError:
-            # Nobody reads any more, so the work would be for nobody.
+            # The reader is gone, so the rest of the turn would be work that no one sees.
             self.is_unread = True
             await self.session.abort("the reader of the output is gone")
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
-        """Answer a request for leave."""
+        """Answer a permission request."""
         await self.session.respond_to_permission(
             action, request_id=request_id, meta={"reason": reason} if reason else None
         )

@@ -144,7 +144,7 @@ class ChatCommands(CommandGroup):
         await self._chat.offer_to_go_on()
 
     async def pick(self, *, fork: bool = False) -> None:
-        """Have the person pick another conversation of this folder.
+        """Have the user pick another conversation of this folder.
 
         Raises:
             UsageError: there is none.

@@ -12,7 +12,7 @@ from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.view import AnyBlock, LiveArea, NoteBlock
 
-if TYPE_CHECKING:  # loaded when somebody types a command that is none of ours
+if TYPE_CHECKING:  # loaded when the user types a command that is not built in
     from weft.project.markdown_commands import MarkdownCommand
 
 Handler: TypeAlias = Callable[[str], Awaitable[None]]
@@ -71,7 +71,7 @@ class CommandChat(Protocol):
         ...
 
     async def ask_trust(self, *, is_asked_for: bool = False) -> None:
-        """Ask whether the person trusts the folder, where there is something to ask."""
+        """Ask whether the user trusts the folder, where there is something to ask."""
         ...
 
 
@@ -119,7 +119,7 @@ class CommandGroup:
     async def _pick(
         self, title: str, rows: tuple[ChoiceRow, ...], *, picked: int = 0
     ) -> int | None:
-        """Have the person pick one of many."""
+        """Have the user pick one of many."""
         return await self._chat.screen.choose(
             ChoiceQuestion(
                 title=title,

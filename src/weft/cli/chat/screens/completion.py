@@ -40,6 +40,7 @@ class ChatCompleter(Completer):
     ) -> Iterable[Completion]:
         """What could stand at the cursor."""
         before = document.text_before_cursor
+        # Only while the name itself is typed: the arguments of a command are free text.
         if before.startswith("/") and not any(letter.isspace() for letter in before):
             built_in = [
                 OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
@@ -56,6 +57,8 @@ class ChatCompleter(Completer):
         word = mention_at_end(before)
         if word is not None:
             for path in self._files.matching(word):
+                # Quoted, as the reader of mentions wants it; without quotes the path would end at
+                # its first space.
                 shown = f'"{path}"' if " " in path else path
                 yield Completion(f"@{shown} ", -len(word) - 1, display=clean_line(path))
 
@@ -84,6 +87,8 @@ class FileCommands:
                     f"/{name}", f"/{name} {each.argument_hint}".rstrip(), each.description
                 )
                 for name, each in found.items()
+                # A built-in command goes first when it is typed, so a file of the same name could
+                # never be run.
                 if f"/{name}" not in taken
             ]
             self._looked = time.monotonic()
@@ -111,6 +116,8 @@ class ProjectFileList:
             self._found = list(list_files(self._folder))
             self._looked = time.monotonic()
         wanted = word.casefold()
+        # The whole list is ranked for each key. That is fast enough for the files that a listing
+        # returns, and it runs in the completer's thread.
         ranked = [
             (rank, len(path), path)
             for path in self._found
@@ -125,5 +132,6 @@ def _rank(path: str, wanted: str) -> int | None:
         return 0
     if wanted in path:
         return 1
+    # Each `in` moves the iterator on, so this tests that the letters come in this order.
     letters = iter(path)
     return 2 if len(wanted) > 2 and all(letter in letters for letter in wanted) else None

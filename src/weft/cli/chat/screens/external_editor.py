@@ -1,4 +1,4 @@
-"""The person's own editor on a text of ours."""
+"""The user's own editor on a text of ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/vim", "/usr/bin/vi")
 
 
 def edited(text: str, suffix: str) -> str:
-    """The text as the person left it; blocks until they are done.
+    """The text as the user left it; blocks until they are done.
 
     Raises:
         UsageError: there is no editor, or it failed.

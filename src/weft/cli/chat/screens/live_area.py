@@ -24,6 +24,8 @@ _PHASES = {"planning": "planning", "replanning": "replanning", "checking": "chec
 def in_flight(live: LiveArea, *, width: int, rows: int, seconds: int) -> Fragments:
     """What is being said and done right now; every line ends with a newline."""
     drawn: Fragments = []
+    # At most half the window: the input line and the question must stay in sight. Cleaned as a
+    # whole, because an escape sequence may be spread over several pieces.
     for line in tail(clean(live.text), width, max(3, rows // 2)):
         drawn.append(("", f"{line}\n"))
     for line in tail(clean(live.thinking), width - 2, 3):
@@ -84,6 +86,7 @@ def status_line(live: LiveArea, *, width: int, notice: str = "") -> Fragments:
     short = model.partition(":")[2].rpartition("/")[2] or model
     effort = f" {live.effort}" if live.effort not in ("default", "") else ""
     parts = [model + effort, _context(live), _cost(live)]
+    # The mode is never dropped: it says what runs without asking.
     if len(f" {mode} · {' · '.join(parts)}") > width:
         parts[0] = short + effort
     while len(parts) > 1 and len(f" {mode} · {' · '.join(filter(None, parts))}") > width:
@@ -138,6 +141,7 @@ def tail(text: str, width: int, rows: int) -> list[str]:
     if not text.strip():
         return []
     lines: list[str] = []
+    # Only the last lines are wrapped: a line is measured letter by letter, for every drawing.
     for line in text.expandtabs(4).strip("\n").split("\n")[-rows:]:
         lines += wrapped(line, max(width, 8))
     return lines[-rows:]
@@ -149,6 +153,8 @@ def wrapped(line: str, width: int) -> list[str]:
 
     pieces, piece, used = [], "", 0
     for letter in line:
+        # East Asian characters and most emoji take two cells; counted as one, the line would wrap
+        # and the redrawn area would scroll.
         cells = get_cwidth(letter)
         if used + cells > width:
             pieces.append(piece)

@@ -33,7 +33,7 @@ INPUTS = 1000
 
 
 class PlainScreen(ChatScreen):
-    """A person who reads and writes lines."""
+    """A user who reads and writes lines."""
 
     def __init__(self, *, width: int, clock: Clock | None = None) -> None:
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")

@@ -63,6 +63,8 @@ class BlockRenderer:
         return f"{gap}{shown}\n" if shown else ""
 
     def _render(self, drawn: RenderableType) -> str:
+        # Rich must not interpret anything in foreign text: no markup (`[red]`), no emoji codes, no
+        # guessed highlighting.
         console = Console(
             file=io.StringIO(),
             width=self._width,
@@ -77,6 +79,7 @@ class BlockRenderer:
         )
         console.print(drawn)
         assert isinstance(console.file, io.StringIO)
+        # Rich pads lines to the full width; copied from the terminal, they would end in spaces.
         shown = "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
         return shown if self._unicode else _ascii(shown)
 
@@ -154,6 +157,7 @@ def _body(card: ToolCard) -> RenderableType | None:
         return None
     diff = result.data.get("diff")
     if isinstance(diff, str) and diff and not result.is_error:
+        # The diff stands right above, in the request that the user has just approved.
         if card.was_shown:
             return None
         return diff_text(_diff_body(clean(diff)), limit=DIFF_LINES)
@@ -191,6 +195,7 @@ def diff_text(diff: str, limit: int | None = None) -> Text:
     """A change with its colours."""
     lines = diff.expandtabs(4).split("\n")
     shown = Text()
+    # Limited by lines before they are styled: a diff may have a hundred thousand of them.
     for line in lines[:limit]:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         if line.startswith(("+++", "---")):

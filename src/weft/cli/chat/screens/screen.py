@@ -11,14 +11,14 @@ from weft.clock import Clock
 from weft.view import AnyBlock, LiveArea
 
 TWICE_SECONDS = 2.0
-"""How close two Ctrl-C must be to mean "leave", and two Esc "go back"."""
+"""How close two Ctrl-C must be to mean "quit", and two Esc "go back"."""
 LEAVE_HINT = "Ctrl-C again quits"
 BACK_HINT = "Esc again goes back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
 
 
 class LineSubmitted(msgspec.Struct, frozen=True):
-    """The person sent a line."""
+    """The user sent a line."""
 
     text: str
     later: bool = False
@@ -26,23 +26,23 @@ class LineSubmitted(msgspec.Struct, frozen=True):
 
 
 class InterruptPressed(msgspec.Struct, frozen=True):
-    """The person wants the turn to stop."""
+    """The user wants the turn to stop."""
 
 
 class NextMode(msgspec.Struct, frozen=True):
-    """The person wants the next permission mode."""
+    """The user wants the next permission mode."""
 
 
 class TakeBack(msgspec.Struct, frozen=True):
-    """The person wants back what waits to be said."""
+    """The user wants the queued messages back."""
 
 
 class GoBack(msgspec.Struct, frozen=True):
-    """The person wants to go back to an earlier message."""
+    """The user wants to go back to an earlier message."""
 
 
 class ChatClosed(msgspec.Struct, frozen=True):
-    """The person leaves."""
+    """The user quits."""
 
 
 Input: TypeAlias = LineSubmitted | InterruptPressed | NextMode | TakeBack | GoBack | ChatClosed
@@ -88,7 +88,7 @@ class DoublePress:
 
 
 class ChatScreen(Protocol):
-    """Shows a conversation to one person."""
+    """Shows a conversation to one user."""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Be there until `close`."""
@@ -123,19 +123,19 @@ class ChatScreen(Protocol):
         ...
 
     async def next_input(self) -> Input:
-        """Wait for the person."""
+        """Wait for the user."""
         ...
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
-        """Have the person choose a row; None when they dismiss it.  A cancel takes the question away."""
+        """Have the user choose a row; None when they dismiss it.  A cancel takes the question away."""
         ...
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
-        """Have the person write a line, or change `text`; None when they dismiss it."""
+        """Have the user write a line, or change `text`; None when they dismiss it."""
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """Have the person change a text in their own editor, as a file that is named with `suffix`; None when that cannot be.
+        """Have the user change a text in their own editor, as a file that is named with `suffix`; None when that cannot be.
 
         Raises:
             UsageError: there is no editor, or this screen cannot give the terminal away.

@@ -60,7 +60,7 @@ INPUTS = 1000
 
 
 class TerminalScreen(ChatScreen):
-    """A person at a terminal."""
+    """A user at a terminal."""
 
     def __init__(
         self,
@@ -88,10 +88,12 @@ class TerminalScreen(ChatScreen):
         self._answer: int | str | None = None
         self._last_key = float("-inf")
         self._twice = DoublePress(self._clock)
+        # Bounded: a stuck chat must not collect a key's auto-repeat without limit.
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self.buffer = Buffer(
             multiline=True,
             history=line_history(history),
+            # Listing a large project takes longer than a key press may.
             completer=ThreadedCompleter(ChatCompleter(folder, offered)),
             complete_while_typing=Condition(self._offers),
         )
@@ -125,6 +127,7 @@ class TerminalScreen(ChatScreen):
             except (EOFError, OSError):  # the terminal is gone
                 return
             finally:
+                # Ends `next_input`, so that the chat ends when its terminal is gone.
                 self._sending.close()
                 group.cancel_scope.cancel()
 
@@ -182,6 +185,8 @@ class TerminalScreen(ChatScreen):
 
     async def _choose(self, question: ChoiceQuestion) -> int | None:
         self._choosing = ListPicker(question)
+        # A question that comes up counts as a key press: a key that was already on its way must not
+        # answer it.
         self._last_key = max(self._last_key, self._clock.monotonic())
         try:
             answer = await self._wait_for_answer()
@@ -237,6 +242,8 @@ class TerminalScreen(ChatScreen):
         while True:
             await self._work.wait()
             self._work = anyio.Event()
+            # While an external editor has the terminal nothing may be written, or it would be drawn
+            # into the editor's screen.
             if not self._app.is_running or getattr(self._app, "_running_in_terminal", False):
                 await anyio.sleep(REDRAW_SECONDS)
                 self._work.set()
@@ -269,7 +276,12 @@ class TerminalScreen(ChatScreen):
         text = "".join(painter.paint(block) for block in blocks)
         running = self._app.is_running
         if running:
+            # Erase, write, draw again: the finished text goes where the redrawn lines were, and
+            # they come back below it. In any other order a copy of them would stay in the
+            # scrollback.
             renderer.erase()
+        # Raw: the text has its own colours, and everything foreign in it was cleaned when it was
+        # painted.
         output.write_raw(text)
         output.flush()
         if running:
@@ -317,7 +329,7 @@ class TerminalScreen(ChatScreen):
         return without_last_newline(drawn)
 
     def _is_calm(self) -> bool:
-        """What is typed now can be meant for the question: nothing else was being typed, or the person has just asked for it."""
+        """What is typed now can be meant for the question: nothing else was being typed, or the user has just asked for it."""
         if self._choosing is not None and self._choosing.question.is_searched:
             return True
         return self._clock.monotonic() - self._last_key >= CALM_SECONDS
