@@ -59,6 +59,8 @@ class KeyFile:
     def is_private(self) -> bool:
         """True when no other user can read it, or it is not there."""
         try:
+            # Only reported (by `weft auth` and `weft doctor`), not refused: to lock the user out of
+            # their own keys protects nothing that was not readable before.
             return not self.path.stat().st_mode & 0o077
         except OSError:
             return True
@@ -89,8 +91,11 @@ class KeyFile:
                 with os.fdopen(fd, "wb") as file:
                     file.write(msgspec.json.format(msgspec.json.encode(logins)) + b"\n")
                     file.flush()
+                    # Before the rename, which may reach the disk first: after a crash the file
+                    # would be empty.
                     os.fsync(file.fileno())
                 os.replace(name, self.path)
+            # An interrupt, too, must not leave a file with keys behind.
             except BaseException:
                 os.unlink(name)
                 raise

@@ -83,6 +83,7 @@ def _too_deep(name: str) -> UsageError:
 
 
 def _check_depth(found: Any, name: str) -> None:
+    # Level by level and not by recursion, which is what a deep document would break.
     level = [found]
     for _ in range(DEEPEST):
         inner = [each.values() if isinstance(each, dict) else each for each in level]

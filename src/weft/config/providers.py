@@ -140,6 +140,7 @@ def proxies_of(environ: Mapping[str, str]) -> ProxySettings:
     """The proxies that the environment names, in either spelling."""
 
     def value(name: str) -> str:
+        # Lower case first, as curl does.
         return environ.get(name) or environ.get(name.upper(), "")
 
     return ProxySettings(

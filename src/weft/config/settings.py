@@ -283,8 +283,11 @@ def load_config(
         unsure: dict[str, SettingValue] = {}
     else:
         unsure = _from_untrusted(files or {}, project, problems)
+    # Remembered before the project's values go in, so that one that proves wrong later (a model
+    # that does not exist) can be taken out again.
     replaced = {name: [*layers.get(name, ())] for name in unsure}
     _add(layers, unsure)
+    # These replace also what is joined: the user who starts the program has the last word.
     for found in (_from_environment(environ), _from_caller(given or {})):
         layers.update({name: [value] for name, value in found.items()})
         for name in found:
@@ -366,6 +369,7 @@ def _from_trusted(files: Mapping[str, bytes], project: str) -> dict[str, Setting
     if (hooks := files.get(PROJECT_HOOKS)) is not None:
         source = f"{project}/{PROJECT_HOOKS}"
         more = hooks_of_json(hooks, source)
+        # Joined, not replaced: with hooks in both files, neither may switch the other's veto off.
         both = [found["hooks"].value, more] if "hooks" in found else [more]
         found["hooks"] = SettingValue(_converted("hooks", _joined(both), source), source)
     return found

@@ -98,6 +98,8 @@ class MessageComposer:
 
     def _render(self, entry: LineEntry) -> tuple[list[Message], int]:
         known = self._rendered.get(entry.node.id)
+        # By identity: an entry that changed is a new object, and comparing them would cost as much
+        # as rendering.
         if known is None or known[0] is not entry:
             messages = render(entry, self._target)
             known = self._rendered[entry.node.id] = (entry, messages, estimate(messages))
@@ -151,6 +153,7 @@ def _render_answer(entry: LineEntry, target: ContextTarget) -> list[Message]:
     parts = tuple(part for part in node.parts if _may_be_shown(part, node, target))
     calls = tuple(part for part in parts if isinstance(part, ToolCall))
     rendered: list[Message] = []
+    # Vendors refuse an answer of nothing but thoughts; it is as if it had not been given.
     if any(not isinstance(part, Thinking) for part in parts):
         rendered.append(ChatMessage(role="assistant", parts=parts, model=node.model))
     if calls:
@@ -165,6 +168,8 @@ def _render_answer(entry: LineEntry, target: ContextTarget) -> list[Message]:
 def _may_be_shown(part: Part, node: Node, target: ContextTarget) -> bool:
     if isinstance(part, Thinking):
         signed_by_target = part.provider == target.provider and part.model == target.model
+        # A signature covers the whole thought and is checked by the model that made it: sent to
+        # another model, or after a stream that broke off, it may have the whole request refused.
         return signed_by_target and not node.is_partial and bool(part.signature or part.redacted)
     return _has_content(part)
 
@@ -184,6 +189,7 @@ def _has_content(part: Part) -> bool:
 def _result(
     call: ToolCall, results: Mapping[CallUid, ToolResult], target: ContextTarget
 ) -> CallResult:
+    # Vendors check the form of ids, each in its own way, so a foreign one is not passed on.
     provider_id = call.provider_id if call.provider == target.provider else ""
     result = results.get(call.call_uid)
     if result is None:
@@ -198,6 +204,7 @@ def _result(
         call_uid=call.call_uid,
         provider_id=provider_id,
         tool_name=call.name,
+        # Some vendors refuse an empty result.
         text=result.text or "(no output)",
         images=result.images,
         is_error=result.is_error,

@@ -49,6 +49,8 @@ HEADING: Final = "[What came before was summarised to make room. Summary:]"
 
 def room(window: int, most_output: int) -> int:
     """Tokens that a request may have as input, with place left for the answer."""
+    # Vendors count the answer into the window. A model whose limit for output is most of its window
+    # would otherwise have no room for input at all.
     return max(1, window - min(most_output, window // 4))
 
 
@@ -63,6 +65,7 @@ def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
     Prefers to cut just before something the user said.  0: there is nothing to cut, because all but the last fits.
     """
     target = ContextTarget("", "")
+    # From the end: what was said last is what the next step needs word for word.
     kept = 0
     cut = len(line) - 1
     while cut > 0:
@@ -70,10 +73,10 @@ def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
         if kept > keep_tokens:
             break
         cut -= 1
-    return _at_a_person(line, cut) if cut > 0 else 0
+    return _at_user_message(line, cut) if cut > 0 else 0
 
 
-def _at_a_person(line: Sequence[LineEntry], cut: int) -> int:
+def _at_user_message(line: Sequence[LineEntry], cut: int) -> int:
     """The next place at or after `cut` where the kept part begins with the user, if there is one before the end."""
     for place in range(cut, len(line)):
         if line[place].node.role == "user":
@@ -94,14 +97,15 @@ def transcript(
     """
     most = most_tokens * CHARACTERS_PER_TOKEN
     for kept, unique in ((RESULT_KEPT, False), (OLD_RESULT_KEPT, False), (OLD_RESULT_KEPT, True)):
-        text = _told(line, kept, unique, before, notes or {})
+        text = _rendered(line, kept, unique, before, notes or {})
         if len(text) <= most:
             return text
+    # Both ends: the beginning has the task, the end has the state of the work.
     half = max(1, (most - len(LEFT_OUT)) // 2)
     return f"{text[:half]}{LEFT_OUT}{text[-half:]}"
 
 
-def _told(
+def _rendered(
     line: Sequence[LineEntry],
     kept: int,
     unique: bool,
@@ -111,31 +115,31 @@ def _told(
     pieces = [f"EARLIER SUMMARY:\n{before}"] if before else []
     seen: set[bytes] = set()
     for entry in line:
-        pieces.append(_told_node(entry.node, kept))
+        pieces.append(_node_text(entry.node, kept))
         pieces += [
-            _told_result(call, entry.results.get(call.call_uid), kept, seen if unique else None)
+            _result_text(call, entry.results.get(call.call_uid), kept, seen if unique else None)
             for call in entry.node.calls
         ]
         pieces += [f"SYSTEM: {note}" for note in notes.get(entry.node.id, ())]
     return "\n\n".join(piece for piece in pieces if piece)
 
 
-def _told_node(node: Node, kept: int) -> str:
+def _node_text(node: Node, kept: int) -> str:
     who = {"user": "USER", "assistant": "AGENT", "system": "SYSTEM"}[node.role]
     words = [node.text] if node.text.strip() else []
-    words += [_told_attachment(part, kept) for part in node.parts if isinstance(part, File | Image)]
+    words += [_attachment_text(part, kept) for part in node.parts if isinstance(part, File | Image)]
     text = "\n".join(words)
     return f"{who}: {text}" if text else ""
 
 
-def _told_attachment(part: File | Image, kept: int) -> str:
+def _attachment_text(part: File | Image, kept: int) -> str:
     """A picture by its name; a file with its words, as long as a result may be."""
     if isinstance(part, Image):
         return f"[image: {part.name or part.media_type}]"
     return f"[file: {part.name}]\n{_cut(part.text, kept)}".rstrip()
 
 
-def _told_result(
+def _result_text(
     call: ToolCall, result: ToolResult | None, kept: int, seen: set[bytes] | None
 ) -> str:
     args = msgspec.json.encode(call.args).decode()[:kept]

@@ -39,6 +39,8 @@ class RenderedPrefix(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_prefix(prefix: PromptPrefix) -> RenderedPrefix:
     """Encode a prefix and name it by its content."""
+    # Not sorted: the order of fields and of tools is what the vendor sees, and another order would
+    # be another prefix to its cache.
     data = msgspec.json.encode(prefix)
     return RenderedPrefix(prefix=prefix, data=data, id=BlobId(hashlib.sha256(data).hexdigest()))
 

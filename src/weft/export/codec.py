@@ -84,11 +84,13 @@ def parse(data: bytes, name: str) -> ParsedDocument:
     """
     if len(data) > LARGEST:
         raise UsageError(too_large(name))
+    # Editors on Windows put a byte-order mark in front, which JSON does not allow.
     data = data.removeprefix(b"\xef\xbb\xbf")
     raw = _joined(data, name) if _has_lines(data) else _value(data, name)
     _check_head(raw, name)
     for version in range(raw["version"], VERSION):
         raw = _UPGRADES[version](raw)
+    # Named before the conversion, which passes unknown fields over in silence.
     others = tuple(sorted(set(raw) - set(ExportDocument.__struct_fields__)))
     try:
         return ParsedDocument(msgspec.convert(raw, ExportDocument), others)
@@ -156,6 +158,7 @@ def _joined(data: bytes, name: str) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     items = [_line(line, number, name) for number, line in enumerate(lines[1:], 2)]
     end = items.pop() if items else {}
+    # Each line by itself is whole JSON, so only the count shows that a download was cut.
     if end.get("type") != "end" or end.get("lines") != len(items):
         raise Corrupt(name, "it is not whole: lines are missing")
     for item in items:

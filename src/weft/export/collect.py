@@ -95,6 +95,7 @@ async def _facts(session_id: SessionId, store: Store) -> AsyncIterator[AnyFact]:
     logs: list[tuple[SessionId, int]] = [(session_id, 0)]
     while (fork := await _fork_of(logs[-1][0], store)) is not None:
         logs.append((fork.session_id, fork.seq))
+        # Logs are data: one that names itself as its past would be followed for ever.
         if len(logs) > DEEPEST_FORK:
             raise Corrupt(session_id, "its forks go round in a circle")
     for log, upto in reversed(logs):
@@ -114,10 +115,13 @@ async def _log(log: SessionId, upto: int, store: Store) -> AsyncIterator[AnyFact
     after = 0
     while records := await store.read(log, after=after, limit=PAGE):
         for record in records:
+            # The past that a fork shares ends where it forked; what the parent did later is not
+            # part of it.
             if upto and record.seq > upto:
                 return
             yield decode(record.body, stream=log, seq=record.seq)
         after = records[-1].seq
+        # Memory stores answer without waiting, and a long log would hold up every other session.
         await anyio.lowlevel.checkpoint()
 
 
@@ -328,6 +332,7 @@ async def _result_in_full(result: ExportedResult, store: Store) -> ExportedResul
     try:
         return msgspec.structs.replace(result, full_text=data.decode())
     except UnicodeDecodeError:
+        # Output of a command need not be text, and an export must give back the same bytes.
         encoded = base64.b64encode(data).decode()
         return msgspec.structs.replace(result, full_text=None, full_base64=encoded)
 

@@ -155,6 +155,8 @@ def _prose(text: str) -> str:
     shown = plain(text)
     if len(shown) <= FOLDED_OVER:
         return f'<div class="prose" dir="auto">{to_prose(shown)}</div>'
+    # At a line end, where there is one: each part is parsed by itself, and a cut inside a line
+    # could part a link from its end.
     cut = shown.rfind("\n", 0, FOLDED_OVER // 4)
     cut = cut if cut > 0 else FOLDED_OVER // 4
     rest = f"<span>{len(shown) - cut:,} more characters</span>"

@@ -106,6 +106,7 @@ def _code(text: str) -> str:
     shown = plain(text)
     if not shown:
         return ""
+    # Longer than any run inside, as CommonMark has it; backslashes do not work in code.
     ticks = "`" * (_longest_ticks(shown) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"

@@ -109,6 +109,7 @@ def _node_facts(node: ExportedNode, blobs: dict[BlobId, bytes]) -> list[Fact]:
         revision=first.number,
         metadata=node.metadata,
     )
+    # The head stays where it is: it moves once, at the end, to the place that the document names.
     facts: list[Fact] = [NewMessage(node=made, advance=False, at=first.at)]
     facts += [_edited(node.id, revision) for revision in later]
     facts += [_completed(node.id, result, blobs) for result in node.results]
@@ -147,6 +148,7 @@ def _full(result: ExportedResult) -> bytes | None:
 def _keep(data: bytes | None, blobs: dict[BlobId, bytes]) -> BlobId | None:
     if data is None:
         return None
+    # Computed here and never taken from the file, which could name the content of another session.
     blob_id = BlobId(hashlib.sha256(data).hexdigest())
     blobs[blob_id] = data
     return blob_id
@@ -176,6 +178,7 @@ def _other_facts(document: ExportDocument) -> list[Fact]:
         facts.append(TodoChanged(items=document.todos))
     if document.session.thinking not in ("", "default"):
         facts.append(SettingChanged(name="thinking", value=document.session.thinking))
+    # Last, when all that the head could lie on is there.
     facts.append(HeadMoved(node=document.head))
     return facts
 
@@ -246,6 +249,8 @@ class _Checks:
         self._check_id(node.id)
         if node.id in self._nodes:
             raise self._bad(f"the node {node.id!r} is there twice")
+        # Before the node itself is known: parents come first in the file, so no node can be its own
+        # ancestor.
         self._check_known(f"the node {node.id!r}", [node.parent])
         if not node.revisions:
             raise self._bad(f"the node {node.id!r} says nothing")
@@ -274,6 +279,8 @@ class _Checks:
     def _check_parts(self, parts: Iterable[Part]) -> None:
         for part in parts:
             if isinstance(part, Text | File | Image) and part.blob is not None:
+                # The hash of a blob in this store would bring the content of another session into
+                # this one.
                 raise self._bad("a part names content that is not in the file")
             if isinstance(part, Image):
                 self._check_base64(part.data)

@@ -83,6 +83,7 @@ def _line(document: ExportDocument) -> list[ExportedNode]:
     found: list[ExportedNode] = []
     seen: set[NodeId] = set()
     node = nodes.get(document.head) if document.head is not None else None
+    # A document may come from a file: parents that form a circle must not hang the export.
     while node is not None and node.id not in seen:
         seen.add(node.id)
         found.append(node)
@@ -138,6 +139,7 @@ def call_summary(call: ToolCall) -> str:
 
 
 def _one_line(text: str) -> str:
+    # Cut before it is split: an argument may be a whole file.
     joined = " ".join(text[: _SUMMARY_LENGTH * 4].split())
     return joined if len(joined) <= _SUMMARY_LENGTH else joined[:_SUMMARY_LENGTH] + "…"
 

@@ -187,6 +187,7 @@ def _of_event(event: str, entries: Any, source: str) -> Iterator[HookCommand]:
         raise UsageError(f"{source}: hooks.{event} is not right: {error}") from error
     for entry in read:
         _check_matcher(entry.matcher, event, source)
+        # Both spellings of an entry: other agents nest a list of programs, ours is one program.
         programs: Iterable[_Entry | _Program] = entry.hooks or (entry,)
         for program in programs:
             if not program.command.strip():
@@ -238,5 +239,6 @@ class HookBook:
         return [hook for hook in self._at(event) if hook.matches(subject)]
 
     def _at(self, event: str) -> list[HookCommand]:
+        # Read anew each time: the other book may still grow while a session runs.
         own = self._by_event.get(event, [])
         return own if self._more is None else [*own, *self._more._at(event)]

@@ -90,15 +90,20 @@ async def run_hook(
     hook: HookCommand, payload: Mapping[str, Any], *, runner: Runner, project: str
 ) -> HookResult:
     """Run a hook to its end, or to the end of its time.  A cancel kills it with everything it started."""
+    # Checked before every run, not once: a pull, or the model, can change a script after the user
+    # trusted it.
     if (why := await _changed_script(hook, project)) is not None:
         return HookResult(end="broken", reason=why)
     command = ProcessCommand(
+        # Never a `bash` of the project: a PATH with `.` or `node_modules/.bin` in it would let the
+        # project choose the program that judges it.
         argv=(runner.which("bash", not_below=project) or "sh", "-c", hook.command),
         cwd=project,
         # Both names: hooks that were written for other agents find their scripts by the second.
         env={"WEFT_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project},
         timeout_seconds=hook.timeout_seconds,
         stdin=msgspec.json.encode(payload),
+        # Standard output may be JSON; a warning on standard error must not end up inside it.
         errors_apart=True,
     )
     try:
@@ -116,6 +121,7 @@ def judged(hook: HookCommand, result: RunResult) -> HookResult:
         return HookResult(
             end="broken", reason=f"it took longer than {hook.timeout_seconds:g} s and was killed"
         )
+    # Negative where the shell itself was killed, 128 + n where it reports that its child was.
     if code < 0 or code > _SIGNALLED:
         number = -code if code < 0 else code - _SIGNALLED
         return HookResult(end="broken", reason=_joined(f"it died of signal {number}", errors))
@@ -134,6 +140,7 @@ def _answer(result: RunResult) -> HookResult:
     text = clean_text(result.output.strip())
     if not text.startswith("{"):
         return HookResult(end="fine", text=_short(text, LONGEST_CONTEXT))
+    # `output` is cut for display, and JSON that was cut cannot be read.
     whole = result.full_output if result.full_output is not None else text.encode()
     try:
         output = msgspec.json.decode(whole.strip(), type=HookOutput)

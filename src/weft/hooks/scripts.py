@@ -20,6 +20,7 @@ def script_hash(folder: SourceFolder, name: str, most: int = LARGEST_SCRIPT) -> 
         found = read_small_file(folder, name, max(0, most))
     except UsageError:
         return UNREADABLE, 0
+    # A script that is missing now must not run unseen when it appears later.
     if found is None:
         return UNREADABLE, 0
     return hashlib.sha256(found.data).hexdigest(), len(found.data)

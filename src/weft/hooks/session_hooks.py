@@ -29,6 +29,7 @@ NOT_REPLACED: Final = (
     "the turn ends before the model reads it"
 )
 
+# The strictest answer wins, whatever the order of the hooks; no opinion weighs least.
 _SEVERITY: Final[dict[Verdict | None, int]] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
 
@@ -135,6 +136,8 @@ class SessionHooks(TurnHooks):
         words: list[_Word] = []
         for hook in hooks:
             words.append(await self.run(hook, payload, at_most=at_most))
+            # Nothing that follows could allow it any more, and later hooks may have effects of
+            # their own.
             if words[-1].verdict == "deny":
                 break
         return _together(words)
@@ -144,6 +147,7 @@ class SessionHooks(TurnHooks):
     ) -> _Word:
         """Run one hook, and take its word."""
         if at_most is not None and hook.timeout_seconds > at_most:
+            # A session that ends must not wait for minutes: its process may be about to be killed.
             hook = msgspec.structs.replace(hook, timeout_seconds=at_most)
         given = {
             "session_id": self._session_id,
@@ -181,8 +185,12 @@ class SessionHooks(TurnHooks):
                 end="broken", reason="updatedPermissions of a hook are not supported"
             )
             return self._word(hook, unread)
+        # To pass the tool's own output on would show the model what the hook wants hidden; so the
+        # turn ends before it is read.
         if specific.replaces_result:
             return _Word(verdict="deny", reason=NOT_REPLACED, halts=True)
+        # As with other agents: plain output is context for the model at these two events, and
+        # dropped at all others.
         spoken = said.text if hook.event in ("UserPromptSubmit", "SessionStart") else ""
         reason = specific.permission_decision_reason or output.reason
         args, halts = specific.updated_input, not output.goes_on
@@ -210,6 +218,8 @@ class SessionHooks(TurnHooks):
         )
 
     def _report_once(self, hook: HookCommand, end: str, reason: str) -> tuple[Fact, ...]:
+        # A hook that is broken fails with every call; one entry in the record says as much as a
+        # thousand.
         failure = (hook.event, hook.command, end)
         if failure in self._reported:
             return ()
@@ -258,6 +268,7 @@ class _Round:
     async def _ask(self, number: int) -> _Word:
         payload = _call(self._call) | {"tool_input": self._args}
         word = await self._session.run(self._hooks[number], payload)
+        # After the run and before its own change is taken: this is what the hook has seen.
         self._judged[number] = self._args
         before = self._words.get(number)
         if before is not None:

@@ -31,6 +31,7 @@ GENERAL: Final = "general"
 _FOREIGN_MODES: Final[dict[str, Mode]] = {
     "acceptEdits": "accept_edits",
     "bypassPermissions": "bypass",
+    # Elsewhere the mode that denies instead of asking; the nearest one here asks.
     "dontAsk": "default",
 }
 
@@ -98,6 +99,8 @@ def find_definitions(folders: Iterable[SourceFolder]) -> AgentDefinitions:
     """
     found: dict[str, AgentDefinition] = {}
     problems: list[str] = []
+    # Counted apart, so that a project with very many files does not keep the user's from being
+    # read.
     tried = {True: 0, False: 0}
     for folder, name in _files(folders, problems):
         tried[folder.is_project] += 1
@@ -156,6 +159,7 @@ def read_definition(folder: SourceFolder, name: str) -> AgentDefinition | None:
 def parse_definition(text: str, path: str) -> AgentDefinition | None:
     """`read_definition`, from text that was read already."""
     settings, body = split_front_matter(text, path)
+    # OpenCode's word for an agent that users talk to; it is no helper for other agents.
     if settings.get("mode") == "primary":
         return None
     name = setting_text(settings, "name", path) or Path(path).stem
@@ -193,6 +197,7 @@ def _denied(permission: Any) -> tuple[str, ...]:
     if not isinstance(permission, dict):
         return ()
     denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
+    # There, `edit` stands for everything that changes files; here these are tools of their own.
     return (*denied, *(("write", "multi_edit") if "edit" in denied else ()))
 
 
@@ -219,6 +224,7 @@ def _split(names: str) -> list[str]:
 def _tool(name: Any) -> str:
     """Our name for a tool; `Bash(git *)` is the tool alone, because rules about it are the user's."""
     plain = str(name).partition("(")[0].strip()
+    # Names of MCP tools come from servers, whose case counts; ours are written in many ways.
     return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
 
 
@@ -240,6 +246,7 @@ def _mode(given: Any, path: str) -> Mode | None:
 def _count(given: Any, path: str) -> int | None:
     if given is None:
         return None
+    # In Python `True` is an int, and `maxTurns: yes` would mean one turn.
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise UsageError(f"{path}: maxTurns must be a number above zero")
     return given

@@ -29,6 +29,7 @@ def listing_of(known: Iterable[NamedEntry]) -> str:
     """
     lines: dict[str, str] = {}
     left, left_out = LONGEST_LISTING, 0
+    # False sorts before True: the user's entries take their room first.
     for each in sorted(known, key=lambda each: (each.is_project, each.name)):
         line = f"- {each.name}: {' '.join(each.description.split())}"
         left -= len(line)

@@ -39,6 +39,7 @@ def split_front_matter(text: str, name: str) -> tuple[dict[str, Any], str]:
     Raises:
         UsageError: what stands between the fences is no YAML map; `name` says which file it is.
     """
+    # Editors on Windows write a byte-order mark, which would hide the fence, and CRLF.
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].strip() != FENCE:
         return {}, "\n".join(lines)
@@ -169,6 +170,7 @@ class _Builder:
         return str(event.value)
 
     def _check(self, event: yaml.Event, depth: int) -> None:
+        # Counted while parsing: a document of 32 KB can hold thousands of values.
         self._left -= 1
         if self._left < 0:
             raise _Refused(f"the settings at the top have more than {MOST_VALUES:,} values")

@@ -57,10 +57,12 @@ def find_instructions(
     found: list[InstructionFile] = []
     problems: list[str] = []
     left = LIMIT
+    # The user's file takes its room first, so that a project cannot crowd it out of the limit.
     for folder in (user_folder(config), *reversed(project_folders(project))):
         file = _nearest(folder, left + _SLACK, problems)
         if file is None:
             continue
+        # Masked before it is cut: half of a key no longer looks like one and would get through.
         text, size = _cut(redact(file.text).strip(), left, is_cut=file.is_cut)
         if text:
             found.append(InstructionFile(file.path, text))
@@ -90,5 +92,6 @@ def _cut(text: str, left: int, *, is_cut: bool) -> tuple[str, int]:
     data = text.encode()
     if len(data) <= left and not is_cut:
         return text, len(data)
+    # The limit is in bytes and may fall inside a character; "ignore" drops that half.
     kept = data[:left].decode("utf-8", "ignore")
     return f"{kept}\n\n[The rest is left out: {_LIMITED}.]", max(len(data), left + 1)

@@ -136,6 +136,8 @@ def _files(top: SourceFolder, problems: list[str]) -> Iterator[tuple[str, ...]]:
         waiting += [
             (*inner, name)
             for name, kind in listing.entries
+            # A folder called `x.md` was offered as a file above, where reading it says what is
+            # wrong.
             if kind == "folder" and not name.endswith(".md")
         ]
     problems.append(f"{top.path}: there are more than {MOST_FOLDERS} folders in it")
@@ -223,6 +225,8 @@ async def expand(
     for token in _TOKEN.finditer(command.body):
         pieces.append(redact(command.body[place : token.start()]))
         place = token.end()
+        # One pass over the template: what an argument or a command's output puts in is not looked
+        # at again, or typed text could start a shell command.
         shell, _, mention = token.groups()
         if shell is not None:
             shells += 1
@@ -236,6 +240,8 @@ async def expand(
         else:
             pieces.append(_filled(token.group(), arguments, words))
     pieces.append(redact(command.body[place:]))
+    # A template without a place for arguments still gets them: users expect `/review src` to say
+    # `src`.
     if arguments and not _SLOT.search(command.body):
         pieces.append(f"\n\n{arguments}")
     text = "".join(pieces).strip()
@@ -254,6 +260,7 @@ def _words(arguments: str) -> list[str]:
     try:
         return shlex.split(arguments)
     except ValueError:
+        # An apostrophe in plain words (`don't`) is an open quote to shlex.
         return arguments.split()
 
 
@@ -278,6 +285,8 @@ def _in_shell(template: str, arguments: str, words: Sequence[str], name: str) ->
 
     def quoted(slot: re.Match[str]) -> str:
         given = list(words) if slot.group(1) is None else [_argument(slot, arguments, words)]
+        # Quotes that `shlex.join` adds hold only outside of quotes: inside `'…'` they would end the
+        # template's own, and the argument would become code.
         if not _is_quoted_before(template[: slot.start()]):
             return shlex.join(given)
         if all(_PLAIN.fullmatch(word) for word in given):

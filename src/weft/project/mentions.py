@@ -144,6 +144,8 @@ class MentionReader:
         found: list[_Located] = []
         names: list[str] = []
         for word in words:
+            # An argument of the command line may be a path with spaces, which no search in a text
+            # could tell from words; so each word is tried as a whole first.
             whole = word[1:].strip('"') if len(word) > 1 and word[0] == "@" else ""
             located = self._locate(whole)
             if located is not None:
@@ -155,6 +157,8 @@ class MentionReader:
         return [*found, *self._locate_all(names)]
 
     def _locate_all(self, names: list[str]) -> list[_Located]:
+        # Bounded: a pasted log can hold a hundred thousand `@` signs, and each is a look at the
+        # disk.
         each = map(self._locate, islice(dict.fromkeys(names), MOST_NAMES))
         return [located for located in each if located is not None]
 
@@ -185,6 +189,7 @@ class MentionReader:
     async def _parts(self, located: list[_Located]) -> Parts:
         found: dict[str, _Located] = {}
         for each in located:
+            # By real path: one file under two names is attached, and asked about, once.
             found.setdefault(each.real, each)
         parts: list[Text | Image | File] = []
         files = 0
@@ -198,6 +203,7 @@ class MentionReader:
                 raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
             state = await self._allowed(each)
             parts.append(self._part(state, each.name))
+            # The size on disk and not of what was read, which is cut at the limit for images.
             room -= state.size
             if room < 0:
                 size = LARGEST_TOGETHER // 1024**2
@@ -239,6 +245,7 @@ class MentionReader:
             raise UsageError(
                 f"{name!r} is larger than {LARGEST_TEXT // 1024**2} MB; {_LET_IT_READ}"
             )
+        # The file tools' own decoding, so that what is attached and what `read` shows agree.
         text = decode(state.data)
         if text is None:
             raise UsageError(

@@ -50,6 +50,8 @@ class SavedRules:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
+                # On a file of its own: the rules are replaced by a rename, and a lock on the
+                # replaced file would no longer keep out a process that opens the new one.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 self._write(project, text)
             finally:
@@ -63,6 +65,8 @@ class SavedRules:
         except FileNotFoundError:
             return {}
         with os.fdopen(handle, "rb") as file:
+            # Of the opened file, not of the path: between a check of the path and the opening
+            # another file could take its place.
             about = os.fstat(handle)
             is_ours = about.st_uid == os.geteuid() and not about.st_mode & 0o022
             if not is_ours or not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
@@ -85,6 +89,8 @@ class SavedRules:
 
 def _rule(text: str, source: str) -> PermissionRule:
     tool, _, rest = text.partition("(")
+    # Exact: the user allowed what was shown, and a `*` in a command that was shown is a character
+    # and not a pattern.
     return PermissionRule(
         verdict="allow", tool=tool, pattern=rest.removesuffix(")"), source=source, is_exact=True
     )

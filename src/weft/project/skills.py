@@ -67,6 +67,8 @@ def find_skills(project: Path, home: Path, config: Path) -> SkillSet:
     """Every skill that a session on this project may use."""
     found: dict[str, SkillFile] = {}
     problems: list[str] = []
+    # The project's come first because the nearest wins; the user's have a bound of their own, so
+    # that hundreds of skills in a project do not push them out.
     own = [user_folder(config / "skills"), *(user_folder(home / name) for name in USER_FOLDERS)]
     for folders in (_project_folders(project, own), own):
         for skill in _read_all(folders, problems):
@@ -140,6 +142,7 @@ def read_skill(folder: SourceFolder) -> SkillFile | None:
 
 
 def _is_on(value: Any) -> bool:
+    # In quotes it is a text to YAML, and its writer meant it all the same.
     return value is True or str(value).lower() == "true"
 
 
@@ -179,6 +182,7 @@ class SkillTool(Tool):
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         wanted = parse(SkillArguments, args).name
         skill = self._skills.found.get(wanted)
+        # A skill that the user keeps to themselves is reported like one that does not exist.
         if skill is None or not skill.for_model:
             offered = [each.name for each in self._skills.found.values() if each.for_model]
             raise FinalToolError(f"no skill {wanted!r}; there are {', '.join(offered) or 'none'}")

@@ -105,6 +105,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(project: str | os.PathLike[str]) -> ProjectFiles:
     """Read what could act in a project, without following it: nothing is run, and no file is waited for."""
+    # The real path: a link to a trusted folder could be turned to another one afterwards.
     real = os.path.realpath(project)
     folder = project_folders(real)[0]
     files: dict[str, bytes] = {}
@@ -119,6 +120,8 @@ def look(project: str | os.PathLike[str]) -> ProjectFiles:
             files[name] = data
     return ProjectFiles(
         path=real,
+        # Part of what is trusted: where others can write, a folder of the same name and content may
+        # be made again by another user, who then owns the scripts.
         owner=os.stat(real).st_uid,
         files=files,
         scripts=_hashes(folder, _scripts_in(files, real)),
@@ -140,6 +143,7 @@ def _document(folder: SourceFolder, name: str) -> bytes | None:
 
 def _scripts_in(files: Mapping[str, bytes], project: str) -> list[str]:
     named = (name for command in commands_in(files) for name in _named_in(command, project))
+    # A command may name the settings file itself; its content is hashed as it was read.
     return [name for name in dict.fromkeys(named) if name not in files]
 
 
@@ -188,6 +192,8 @@ def _hooks_in(name: str, data: bytes) -> dict[str, Any]:
 
 def _named_in(command: str, project: str) -> Iterator[str]:
     """The files below the project that the words of a command name; not those that it only writes to."""
+    # A file that is only written to (`> log`) changes with every run: trust that is bound to it
+    # would be asked for again each time.
     before = ""
     for word in _words(_PROJECT_VARIABLE.sub(f"{project}/", command)):
         writes, before = ">" in before, word
@@ -206,10 +212,14 @@ def _real_file(path: str) -> str | None:
 
 def _words(command: str) -> list[str]:
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    # With `punctuation_chars`, operators such as `;` and `>` become words of their own, so that
+    # `run.sh;` still names `run.sh`.
     lexer.whitespace_split = True
     try:
         return list(lexer)
     except ValueError:
+        # An open quote: a shell would refuse the command, but a script that it names is hashed all
+        # the same.
         return command.split()
 
 
@@ -298,6 +308,8 @@ class TrustStore:
             return ()
 
     def _is_ours(self) -> bool:
+        # Write access to this file would be enough to have programs run as this user, so a file
+        # that others may write to counts as empty, which only means that the user is asked again.
         about = self._file.stat()
         return about.st_uid == os.geteuid() and not about.st_mode & 0o022
 
@@ -312,6 +324,8 @@ class TrustStore:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                # Before the rename: after a crash the name would otherwise lead to an empty file,
+                # and every folder would have to be trusted again.
                 os.fsync(handle)
             os.replace(passing, self._file)
         except OSError as error:

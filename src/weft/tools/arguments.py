@@ -45,6 +45,7 @@ def _inline(value: Any, components: dict[str, Any], inside: tuple[str, ...]) -> 
     reference = value.get("$ref")
     if isinstance(reference, str):
         name = reference.removeprefix(_REF)
+        # A reference may be used many times; only one that leads back into itself has no end.
         if name in inside:
             raise UsageError(f"{name!r} contains itself; tool arguments cannot be recursive")
         target = _inline(components[name], components, (*inside, name))
@@ -108,6 +109,8 @@ def _without_nulls(value: Any, schema: dict[str, Any]) -> Any:
     return {
         name: _without_nulls(item, known.get(name, {}))
         for name, item in value.items()
+        # An unknown name keeps its null, so that it is still refused as unknown; a required field
+        # keeps it, because null is a wrong value and not a missing one.
         if item is not None or name not in known or name in schema.get("required", ())
     }
 

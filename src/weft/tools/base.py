@@ -65,7 +65,7 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that goes on beside the turns, looked at."""
+    """A background command, looked at."""
 
     id: str
     output: str = ""
@@ -78,7 +78,7 @@ class BackgroundOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundCommands(Protocol):
-    """The commands of a session that go on beside its turns."""
+    """The background commands of a session."""
 
     def refuse_more(self) -> None:
         """Say now that no more can be started, so that the user is not asked in vain.
@@ -127,6 +127,8 @@ class ReadLog:
 
     def saw(self, path: str, digest: BlobId) -> None:
         """The model has seen (or itself written) this version."""
+        # Popped first: a dict keeps the place of a key that is set again, and the order is what
+        # tells the oldest.
         self._seen.pop(path, None)
         self._seen[path] = digest
         if (
@@ -152,7 +154,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId | None = None
     """The answer that made the call."""
     background: Callable[[], BackgroundCommands] | None = None
-    """The way to what goes on beside the turns; None where nothing can."""
+    """The way to background commands; None where there can be none."""
 
 
 @runtime_checkable

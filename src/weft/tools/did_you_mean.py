@@ -20,6 +20,7 @@ async def near_names(path: str, workspace: Workspace) -> str:
         names = [name for name, _ in await workspace.list(folder or ".")]
     except ToolError:
         return f": there is no folder {folder!r}" if folder else ""
+    # Bounded: comparing with each of a hundred thousand names would take seconds.
     by_lower = {name.lower(): name for name in names[:_MAX_NAMES]}
     close = difflib.get_close_matches(leaf.lower(), by_lower, n=_MAX_SHOWN, cutoff=0.6)
     found = [f"{folder}/{by_lower[name]}" if folder else by_lower[name] for name in close]

@@ -12,6 +12,8 @@ _EXACT_LINES = 2_000
 def unified(old: str, new: str, path: str) -> str:
     """The change from `old` to `new`, empty when there is none."""
     before, after = old.split("\n"), new.split("\n")
+    # Equal ends are cut off before anything is compared: most edits touch a few lines of a long
+    # file, and the comparison is quadratic in what is left.
     head = _same_start(before, after)
     tail = _same_start(before[head:][::-1], after[head:][::-1])
     if head == len(before) == len(after):
@@ -40,6 +42,8 @@ def _hunks(before: list[str], after: list[str], offset: int) -> list[str]:
     import difflib  # only when there is something to show
 
     lines: list[str] = []
+    # Without autojunk: it takes lines that are frequent (`}`, blank ones) for noise, and the diff
+    # then shows far more than was changed.
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         lines += _hunk(group, before, after, offset)

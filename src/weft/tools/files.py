@@ -51,6 +51,8 @@ async def target_of(path: str, context: ToolContext) -> EditTarget:
     """The file by its real name, read whole."""
     if path.endswith("/"):
         raise FinalToolError(f"{path!r} names a folder; name a file in it")
+    # The real name, every link followed: it is what is judged, shown, recorded and written, so that
+    # a link cannot have one file approved and another one changed.
     real = await context.workspace.resolve(path)
     state = await context.workspace.peek(real)
     if state is not None and state.truncated:
@@ -90,10 +92,14 @@ async def prepare_change(
     Raises:
         FinalToolError: a boundary forbids it.
     """
+    # While preparing, so that a change outside the boundaries is refused before the user is asked
+    # about it.
     await context.workspace.vet(target.path, target.state, data)
     after = BlobId(hashlib.sha256(data).hexdigest())
 
     async def run() -> ToolOutcome:
+        # The version that was shown in the preview: if the file changed while the user was
+        # deciding, the write is refused and not applied to something they have not seen.
         expected = None if target.state is None else target.state.hash
         touched = await context.workspace.write(target.path, data, expected=expected)
         context.reads.saw(target.path, after)
@@ -135,6 +141,7 @@ def _preview(target: EditTarget, data: bytes) -> str:
     if old is None or new is None:
         return f"replace {target.path} ({len(data):,} bytes)"
     shown = unified(in_lf(old), in_lf(new), target.path)
+    # The diff is made in LF; a change of line ends alone would look like no change at all.
     return shown or f"{target.path}: only line ends or the byte-order mark change"
 
 

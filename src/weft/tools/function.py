@@ -91,6 +91,8 @@ class FunctionTool(Tool):
             return as_outcome(await self._function(**values))
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(_THREADS)
+        # A thread cannot be stopped: a cancel gives it up, and it runs on. With a limiter of its own,
+        # a tool whose calls hang does not keep the others from getting threads.
         result = await to_thread.run_sync(
             partial(self._function, **values), abandon_on_cancel=True, limiter=self._limiter
         )
@@ -187,6 +189,7 @@ def _field(parameter: inspect.Parameter, hint: Any, about: str) -> tuple[Any, ..
     if parameter.default is parameter.empty:
         return (parameter.name, hint)
     default = parameter.default
+    # One default for all calls would carry what one call did to it into the next.
     if isinstance(default, list | dict | set | bytearray):
         return (
             parameter.name,

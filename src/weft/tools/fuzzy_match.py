@@ -56,6 +56,8 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """
     import difflib  # only for misses
 
+    # The longest line is the least likely to occur by chance; `}` or `return` would anchor
+    # anywhere.
     anchor = max(range(len(block)), key=lambda index: len(block[index].strip()))
     words = set(_WORD.findall(block[anchor])) or {block[anchor].strip()}
     scored = sorted(
@@ -68,6 +70,8 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
             break
         start = max(0, -negative - anchor)
         found = "\n".join(lines[start : start + len(block)])[:2000]
+        # An upper bound that counts letters and ignores their order: linear, where `ratio` is
+        # quadratic, and good enough to choose what to show.
         ratio = difflib.SequenceMatcher(None, found, sought, autojunk=False).quick_ratio()
         if ratio > best:
             best, best_start = ratio, start

@@ -52,6 +52,7 @@ def _parts(pattern: str) -> list[Part]:
     parts: list[Part] = []
     for word in words:
         if word == "**":
+            # Two `**` in a row mean no more than one.
             if not parts or parts[-1] is not None:
                 parts.append(None)
         else:
@@ -68,6 +69,8 @@ def _fits(parts: Sequence[Part], names: Sequence[str]) -> bool:
         if not reached:
             return False
         if part is None:
+            # Positions in the path that the pattern can have got to. A set and not recursion:
+            # `**/**/**` would otherwise be tried in exponentially many ways.
             reached = set(range(min(reached), len(names) + 1))
         else:
             reached = {at + 1 for at in reached if at < len(names) and part(names[at])}

@@ -100,6 +100,7 @@ class OutputSchema:
 
 def _json_in(text: str) -> Iterator[Any]:
     """What the whole text is as JSON, then each code block, the last one first."""
+    # The last block first: models draft, explain, and give the final form at the end.
     for candidate in (text, *reversed(_FENCED.findall(text))):
         try:
             yield msgspec.json.decode(candidate.strip())

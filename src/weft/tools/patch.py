@@ -60,6 +60,7 @@ def _places(view: str, old: str) -> list[int]:
 
 def _replace(text: str, view: str, old: str, new: str) -> str:
     """Put `new` in the place of each `old` of the view, in the text that the view was made of."""
+    # No CRLF in the file: view and text are the same, position for position.
     if len(view) == len(text):
         return text.replace(old, new)
     marked = text.replace("\r\n", _CRLF)
@@ -70,6 +71,7 @@ def _replace(text: str, view: str, old: str, new: str) -> str:
     while position >= 0:
         end = position + len(old)
         matched = marked[position:end].replace(_CRLF, "\r\n")
+        # In a file with mixed line ends, what is put in takes the ends of what it replaces.
         ending = line_end(matched) if "\n" in matched else mostly
         pieces += [marked[done:position], new.replace("\n", ending)]
         done = end
@@ -89,6 +91,8 @@ def _ambiguous(view: str, places: list[int]) -> str:
 def _miss(view: str, old: str) -> str:
     lines = old.strip("\n").split("\n")
     bare = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines)
+    # A common mistake of models, and not repaired for them: a line that really begins with a number
+    # and a tab would be changed into something else.
     if all(map(_NUMBERED.match, lines)) and bare in view:
         return (
             "old_string is not in the file; nothing was changed.  It begins its lines with the numbers that the read tool shows; they "

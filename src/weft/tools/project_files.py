@@ -62,11 +62,14 @@ async def is_file(path: str, context: ToolContext) -> bool:
 
 
 async def _by_rg(absolute: str, context: ToolContext) -> FileListing | None:
+    # Not one of the project's own: it would run without the user having been asked.
     program = context.runner.which("rg", not_below=context.workspace.root)
     if program is None:
         return None
     result = await _ask((program, *_RG), absolute, context)
     names = [name.removeprefix("./") for name in _split(result)]
+    # None found may also mean that ripgrep failed; the walk then finds out, and is quick where
+    # there is nothing.
     return _sorted(names, result) if names else None
 
 
@@ -79,6 +82,7 @@ async def _by_walking(folder: str, absolute: str, context: ToolContext) -> FileL
         try:
             entries = await context.workspace.list(here)
         except ToolError:
+            # The folder that was asked for must be readable; one below it may vanish at any time.
             if not below:
                 raise
             continue  # gone meanwhile, or not to be read
@@ -110,5 +114,6 @@ def _split(result: RunResult) -> list[str]:
 
 
 def _sorted(names: list[str], result: RunResult) -> FileListing:
+    # The runner keeps a bounded part of the output: what it did not keep are names not seen.
     cut = result.total_bytes > len(result.full_output or b"") if result.truncated else False
     return FileListing(sorted(names)[:MAX_FILES], not cut and len(names) <= MAX_FILES)

@@ -26,4 +26,6 @@ def is_plain(command: str) -> bool:
     """True when the command is a program and words, and nothing that one shell could take for something else."""
     if _WORDS.fullmatch(command) is None:
         return False
+    # Only the first word is looked up; `FOO=1 echo` cannot pass, for `=` is not among the letters
+    # above.
     return command.split(" ", 1)[0] not in _BASH_HAS_ITS_OWN

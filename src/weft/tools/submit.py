@@ -26,6 +26,8 @@ class SubmitTool(Tool):
         self._shape = shape
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
+        # Checked while preparing: a result that does not fit is an error that the model can
+        # correct, and must not end the turn.
         self.value(args)
         return PreparedCall(
             action=ToolAction(tool=self.name, kind="other", has_effect=False), run=self._accept

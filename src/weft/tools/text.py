@@ -52,6 +52,7 @@ def is_binary(data: bytes) -> bool:
     if any(data.startswith(bom) for bom, _ in _BOMS):
         return False
     probe = data[:_PROBE]
+    # Git's test for binary files. UTF-16 holds NUL bytes too, but has its byte-order mark above.
     if b"\0" in probe:
         return True
     odd = len(probe) - len(probe.translate(None, _CONTROL))
@@ -65,6 +66,8 @@ def decode(data: bytes) -> DecodedText | None:
             return _attempt(data, encoding, bom)
     if is_binary(data):
         return None
+    # In this order: UTF-8 hardly ever fits by chance, cp1252 leaves five bytes undefined, and
+    # latin-1 fits everything; each gives back the same bytes when it is written.
     return _attempt(data, "utf-8") or _attempt(data, "cp1252") or _attempt(data, "latin-1")
 
 

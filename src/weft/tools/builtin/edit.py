@@ -110,6 +110,7 @@ async def _prepare(
                 f"{target.path}: edit {number} of {len(changes)}: {error}"
             ) from error
         count += times
+    # Read in some version is enough: the old text still had to fit exactly once in the present one.
     was_known = context.reads.seen(target.path) == target.hash
     data = decoded.encode(text, target.path)
 

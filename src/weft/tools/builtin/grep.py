@@ -141,11 +141,14 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         "ignore_case": given.ignore_case,
         "context": given.context,
         "files_only": given.files_only,
+        # One more than is shown: it tells that there are more, without counting them all.
         "limit": given.limit + 1,
         "max_line": MAX_LINE,
         "names": names,
     }
     command = ProcessCommand(
+        # Isolated and without site: neither PYTHONPATH nor a `sitecustomize` of the project is
+        # loaded.
         argv=(sys.executable, "-I", "-S", _WORKER),
         cwd=context.workspace.root,
         timeout_seconds=_SECONDS,

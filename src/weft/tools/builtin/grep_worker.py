@@ -55,6 +55,8 @@ def _opener() -> Any:
 def _read(opener: Any, folder: int, name: str) -> str | None:
     """The text of a regular file; None for all else."""
     try:
+        # Non-blocking: to open a pipe that no program writes to would wait for ever. It is looked
+        # at after the opening, since before it another file could take the place.
         fd = opener(folder, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
     except OSError:
         return None

@@ -56,6 +56,8 @@ class ReadTool(Tool):
             shown = _about(state, info) if info else render(state, given.offset, given.limit)
             if state.truncated:
                 return ToolOutcome(text=shown)
+            # Only a file that was read whole counts as known: an edit is checked against the hash
+            # of all of it.
             context.reads.saw(state.path, state.hash)
             return ToolOutcome(text=shown, images=images, data={"read": {state.path: state.hash}})
 
@@ -69,6 +71,7 @@ def shown_image(state: FileState) -> ImageInfo | None:
         FinalToolError: it is too large for models to see.
     """
     info = image_info(state.data)
+    # A text may begin with the letters of a format (`GIF89a` in a test file).
     if info is None or not is_binary(state.data):
         return None
     if problem := image_problem(info, state.size):
@@ -125,6 +128,7 @@ def _numbered(lines: list[str], first: int, last: int) -> tuple[str, int]:
         line = lines[number - 1]
         if len(line) > MAX_LINE:
             line = f"{line[:MAX_LINE]} (… {len(line) - MAX_LINE} more characters)"
+        # The number, the tab and the line end count as well.
         room -= len(line) + 8
         if room < 0 and shown:
             return "\n".join(shown), number - 1

@@ -1,4 +1,4 @@
-"""`shell`: one command line, run by bash where there is one; to its end, or started and left running beside the turns."""
+"""`shell`: one command line, run by bash where there is one; to its end, or in the background."""
 
 from __future__ import annotations
 
@@ -84,13 +84,14 @@ class ShellTool(Tool):
         given = parse(ShellArguments, args)
         if not given.command.strip():
             raise FinalToolError("the command is empty")
-        beside = _beside(context) if given.background else None
+        commands = _background(context) if given.background else None
         cwd = await context.workspace.resolve(given.cwd)
         folder = context.workspace.root if cwd == "." else _absolute(context, cwd)
         program = "" if is_plain(given.command) else context.runner.which("bash")
         is_sandboxed = await context.runner.is_sandboxed()
         # What runs for hours cannot write over the project: its changes would show only at the end.
         escapes = is_sandboxed and (given.outside_sandbox or given.background)
+        # The default is for commands that are waited for; a server must not die of it.
         is_bounded = not given.background or "timeout_seconds" in args
         command = ProcessCommand(
             argv=(program or context.runner.which("sh") or "sh", "-c", given.command),
@@ -101,8 +102,10 @@ class ShellTool(Tool):
         )
 
         async def run() -> ToolOutcome:
-            if beside is not None:
-                return started(await beside.start(command, given.command, context.runner), command)
+            if commands is not None:
+                return started(
+                    await commands.start(command, given.command, context.runner), command
+                )
             result = await context.runner.run(command, context.emit)
             return outcome_of(result, given.timeout_seconds)
 
@@ -128,10 +131,11 @@ class ShellTool(Tool):
         return PreparedCall(action=action, run=run, preview=preview)
 
 
-def _beside(context: ToolContext) -> BackgroundCommands:
+def _background(context: ToolContext) -> BackgroundCommands:
     if context.background is None:
         raise FinalToolError("nothing can be left running in the background from here")
     commands = context.background()
+    # While preparing: otherwise the user would allow a command that is then refused.
     commands.refuse_more()
     return commands
 

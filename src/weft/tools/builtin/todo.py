@@ -69,6 +69,7 @@ def _named(tasks: list[TodoTask]) -> tuple[Todo, ...]:
     given = [task.id for task in tasks if task.id]
     if len(given) != len(set(given)):
         raise FinalToolError("two tasks have the same id; give each its own, or none")
+    # Twice as many numbers as tasks: enough even if every given id is one of them.
     free = (str(number) for number in range(1, 2 * len(tasks) + 1) if str(number) not in given)
     return tuple(
         Todo(id=task.id or next(free), text=task.text, status=task.status) for task in tasks

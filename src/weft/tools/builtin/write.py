@@ -36,6 +36,8 @@ class WriteTool(Tool):
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(WriteArguments, args)
         target = await target_of(given.path, context)
+        # Unlike an edit, which shows by its old text that it knows the place, a whole new content
+        # would silently undo what others changed.
         refuse_stale(target, context)
         data, kept = _encode(given.content, target)
         done = "wrote" if target.state is None else "overwrote"
