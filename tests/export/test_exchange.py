@@ -284,12 +284,12 @@ async def refused(app: App, file: Path, kind: type[WeftError], says: str) -> Non
 NO_EXPORTS = [
     (b"", "is empty"),
     (b"  \n ", "is empty"),
-    (b"\x00\x01\x02\xff\xfe" * 100, "no JSON"),
-    (b"hello there", "no JSON"),
+    (b"\x00\x01\x02\xff\xfe" * 100, "not JSON"),
+    (b"hello there", "not JSON"),
     (b"[1, 2, 3]", "JSON of another kind"),
     (b"{}", 'does not say "format": "weft-session"'),
     (b'{"format": "other", "version": 1}', "does not say"),
-    (b'{"a": ' * 100_000, "no JSON"),
+    (b'{"a": ' * 100_000, "not JSON"),
 ]
 
 

@@ -109,7 +109,7 @@ async def test_what_the_model_writes_never_becomes_an_option(project: Bench) -> 
 
 
 async def test_a_bad_expression_is_told(project: Bench) -> None:
-    with pytest.raises(FinalToolError, match="no regular expression"):
+    with pytest.raises(FinalToolError, match="not a regular expression"):
         await project.run("grep", pattern="(unclosed")
 
 

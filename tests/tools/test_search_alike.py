@@ -63,7 +63,7 @@ async def test_the_same_lines_are_found(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ({"pattern": "("}, "no regular expression: missing"),
+        ({"pattern": "("}, "not a regular expression: missing"),
         ({"pattern": "one\nsecond"}, "holds a line break"),
         ({"pattern": r"one\nsecond"}, "holds a line break"),
         ({"pattern": "needle", "path": "data.bin"}, "is a binary file of 8 bytes"),
