@@ -42,7 +42,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class _Bridge:
-    """One thread with one loop, and the way there."""
+    """One thread with one event loop, and the calls into it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -68,6 +68,8 @@ class _Bridge:
             UsageError: the loop is another process's, or this is the loop's own thread, which would wait for itself.
         """
         self._check()
+        # `work` is called in the loop too and not here: what it touches belongs to the loop's
+        # thread.
         return asyncio.run_coroutine_threadsafe(_carried(work), self._loop)
 
     def call(self, work: Callable[[], Any]) -> Any:
@@ -110,6 +112,7 @@ class _Bridge:
 
     def close(self) -> None:
         """Close what is still open, and end the thread; best effort, for the process is ending."""
+        # One that fails to close must not keep the others open.
         for inner in list(self._entered.values()):
             with contextlib.suppress(Exception):
                 self.submit(inner.aclose).result(SETTLE_SECONDS)
@@ -212,6 +215,7 @@ def _plain(given: Any) -> Any:
 def _blocking(value: Any, bridge: _Bridge) -> Any:
     """What stands for a value of the async API; the value itself where nothing in it waits."""
     kind: Any = type(value)
+    # Only where something in it waits: other lists are handed on as they are, not copied.
     if isinstance(value, list | tuple) and any(_waits(each.__class__) for each in value):
         return kind(_blocking(each, bridge) for each in value)
     if isinstance(value, _api.ImportReport):

@@ -118,7 +118,7 @@ class BranchCalls(SessionBase):
     async def undo_rewind(
         self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
     ) -> RewindPlan:
-        """Take the last rewind back: its files, if nobody has changed them since, and the place in the conversation.
+        """Take the last rewind back: its files, unless they were changed since, and the place in the conversation.
 
         Raises:
             SessionBusy: a turn runs.
@@ -131,6 +131,8 @@ class BranchCalls(SessionBase):
         """The node that is meant, and the checkpoint, where it is meant by that."""
         if to is None:
             return None, ""
+        # A checkpoint and not only its node: files go back to the moment at which it was set, which
+        # may be in the middle of a turn.
         ref = (await self._port()).state.tree.refs.get(to) if isinstance(to, str) else None
         if ref is not None and ref.ref == "checkpoint":
             return ref.node, str(to)

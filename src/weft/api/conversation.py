@@ -46,7 +46,7 @@ from weft.session import (
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
 from weft.view.snapshot import ChildInfo
 
-if TYPE_CHECKING:  # loaded when somebody looks at the agents
+if TYPE_CHECKING:  # loaded with the first look at the agents: it costs start-up time
     from weft.project.agent_definitions import AgentDefinition
 
 
@@ -87,6 +87,8 @@ class ConversationCalls(SessionBase):
         """The reply with its result in the type that was asked for."""
         if wanted is None or reply.finish_reason != "submitted":
             return reply
+        # Checked once before, in the session; here it becomes an object of the caller's own type,
+        # which the log cannot hold.
         value = self._host.output_schema(wanted).check(reply.deliverable)
         return msgspec.structs.replace(reply, deliverable=value)
 
@@ -97,13 +99,13 @@ class ConversationCalls(SessionBase):
         return await self._say(content, "steering", input_id, options)
 
     async def queue_steering(self, content: Content, *, input_id: str | None = None) -> Accepted:
-        """Say something that reaches the model before its next call; idle, the same as `send_prompt`."""
+        """Queue a message for the model's next call; idle, the same as `send_prompt`."""
         return await self._say(content, "steering", input_id, {})
 
     async def queue_follow_up(
         self, content: Content, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
-        """Say something that is sent when the turn ends; idle, the same as `send_prompt`."""
+        """Queue a message that is sent when the turn ends; idle, the same as `send_prompt`."""
         return await self._say(content, "follow_up", input_id, options)
 
     async def _say(
@@ -174,7 +176,7 @@ class ConversationCalls(SessionBase):
     async def continue_turn(
         self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Accepted:
-        """Go on from exactly what is stored, after an interruption, an abort or a limit."""
+        """Continue from exactly what is stored, after an interruption, an abort or a limit."""
         return await self._call(ContinueTurn(options=self._options(options), **self._by(input_id)))
 
     async def continue_and_wait(
@@ -186,20 +188,20 @@ class ConversationCalls(SessionBase):
         return await reply_to(port, await port.call(command), self._host.now())
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
-        """Come as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
+        """Attach as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
         client = self._client or new_id("cli", self._host.now())
         await self._call(AttachClient(role=role, client=client))
         self._client, self._role = client, role
         return client
 
     async def detach(self) -> None:
-        """Go."""
+        """Detach this client; without one, nothing happens."""
         if self._client:
             await self._call(DetachClient(client=self._client))
             self._client = ""
 
     async def claim_driver(self) -> None:
-        """Drive from now on; who drove before watches."""
+        """Drive from now on; the driver before becomes a viewer."""
         await self.attach("driver")
 
     async def approve_plan(self, *, input_id: str | None = None) -> None:
@@ -222,7 +224,7 @@ class ConversationCalls(SessionBase):
         await self._call(EditPlan(plan=plain(as_plan(plan)), **self._by(input_id)))
 
     async def reject_plan(self, reason: str = "", *, input_id: str | None = None) -> None:
-        """Turn the plan that waits down; the turn ends, and the model will know the reason.
+        """Reject the plan that waits; the turn ends, and the model will know the reason.
 
         Raises:
             NoPendingRequest: no plan waits.
@@ -230,7 +232,7 @@ class ConversationCalls(SessionBase):
         await self._call(DecidePlan(approved=False, reason=reason, **self._by(input_id)))
 
     async def background_commands(self) -> list[BackgroundWork]:
-        """What goes on beside the turns: background agents, and commands, those that have ended too (the last of them).
+        """Background agents, and background commands, those that have ended too (the last of them).
 
         None of it ends with a turn, or by `abort()`; all of it ends with the session.
         """
@@ -247,6 +249,8 @@ class ConversationCalls(SessionBase):
         status: Literal["running", "exited", "interrupted"] = "running"
         if about.end is not None:
             status = "exited"
+        # Only the owner knows what runs in its process; of a remote session the log has to be
+        # believed.
         elif isinstance(port, LocalPort) and not self._host.runs_command(self.id, name):
             status = "interrupted"
         code = None if about.end is None else about.end.exit_code
@@ -255,12 +259,14 @@ class ConversationCalls(SessionBase):
         )
 
     async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:
-        """Stop something that goes on beside the turns, with all that it started; returns when its end is on record.
+        """Stop a background agent or command, with all that it started; returns when its end is on record.
 
         Raises:
             UsageError: nothing of this id does.
         """
         await self._call(StopBackground(child=background_id, **self._by(input_id)))
+        # A command ends in the process that runs it, which `StopBackground` has asked to stop it;
+        # an agent is a session of its own, and is stopped as such.
         if background_id in (await self._port()).state.background.known:
             await self._until_over(background_id)
         else:
@@ -270,6 +276,7 @@ class ConversationCalls(SessionBase):
         """Wait, for a while, until the end of a background command is on record."""
         port = await self._port()
         with anyio.move_on_after(KILL_SECONDS):
+            # Subscribed before the state is looked at: the end may come in between.
             async with port.subscribe(after=port.state.seq, live=False) as events:
                 if name not in port.state.background.running:
                     return
@@ -294,7 +301,7 @@ class ConversationCalls(SessionBase):
         return port.status if port is not None else elsewhere
 
     async def list_agents(self) -> list[AgentDefinition]:
-        """The kinds of agents that this session may use, those of the project and of the person."""
+        """The kinds of agents that this session may use, those of the project and of the user."""
         project = (await self._port()).state.about.project_path
         return list((await self._host.agents(project)).found.values())
 
@@ -341,7 +348,7 @@ class ConversationCalls(SessionBase):
     ) -> None:
         """Answer a request for permission.  `meta` may carry more:
 
-        - `reason`: told to the model.
+        - `reason`: shown to the model.
         - `save`: what is allowed always is kept as a rule.  It covers exactly what was shown, in
           this project, for every session that is opened from then on.
         - `input`, with `allow_once`: the call runs with this input in the place of the one that was

@@ -79,11 +79,13 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, data: bytes) -> None:
     """Put the file in place in one step, readable by its owner alone: a conversation is private."""
     try:
+        # In the same folder, for a rename does not cross file systems; `mkstemp` makes it 0600.
         handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with open(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                # Before the rename: after a power cut the name must not lead to an empty file.
                 os.fsync(file.fileno())
             os.replace(draft, path)
         except BaseException:

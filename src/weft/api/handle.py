@@ -1,4 +1,4 @@
-"""The way from a handle to its session, and what every section of the API builds on.
+"""The base of `Session`: from an id to the port of the session that has it.
 
 A handle is an id and the way to wherever the session lives.  If the session was unloaded it comes back with the next call, and if
 another process owns it, that process is asked.
@@ -30,7 +30,7 @@ class SessionBase:
         self._port_now = port
         self._client = ""
         self._role: Literal["viewer", "driver"] = "viewer"
-        # Weak, so that leaving a loop is enough to end its subscription: nobody else holds it.
+        # Weak, so that leaving a loop is enough to end its subscription: only the loop holds it.
         self._subscriptions: list[weakref.ref[Subscription]] = []
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class SessionBase:
         await self._call(ChangeSetting(name=name, value=value, **self._by(input_id)))
 
     def _by(self, input_id: str | None) -> dict[str, Any]:
-        """Who sends a command, and under which id; one that comes again under its id is carried out once."""
+        """The client that sends a command, and the id under which a repeat is carried out once."""
         return {"client": self._client, "input_id": input_id_of(input_id)}
 
     async def _port(self) -> SessionPort:

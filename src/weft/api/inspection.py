@@ -20,7 +20,7 @@ from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
-if TYPE_CHECKING:  # loaded when somebody uses commands: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
 
@@ -64,7 +64,7 @@ class InspectionCalls(SessionBase):
         return subscription
 
     def _readers(self) -> list[Subscription]:
-        """The subscriptions of this handle that somebody still reads, the newest last."""
+        """The subscriptions of this handle that are still read, the newest last."""
         held = [each() for each in self._subscriptions]
         return [each for each in held if each is not None and each.is_open]
 
@@ -87,7 +87,7 @@ class InspectionCalls(SessionBase):
         return [*self._host.command_names(), *found]
 
     async def list_commands(self) -> list[MarkdownCommand]:
-        """The slash commands from Markdown files, of the project and of the person."""
+        """The slash commands from Markdown files, of the project and of the user."""
         project = (await self._port()).state.about.project_path
         return list((await self._host.commands(project)).found.values())
 

@@ -136,11 +136,13 @@ class SessionManager:
             project_id=state.about.project_id,
             title=title or f"{state.settings.title} (fork)",
             model=state.settings.model,
+            # A fork inherits settings: it has a title of its own, and is not hidden because its
+            # source is.
             settings={"auto_title": False, "archived": False},
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
         self._registry.tools.setdefault(forked, self._registry.table_of(source))
-        self._registry.leave[forked] = self._registry.leave_for_fork(source)
+        self._registry.granted[forked] = self._registry.granted_to_fork(source)
         store = await self._registry.store_of(source)
         port = await self._registry.create(forked, (created,), store=store)
         return open_handle(self._host, port)
@@ -248,6 +250,8 @@ class SessionManager:
             project_path=self._host.services.project_path,
             title=restored.title,
             model=restored.model,
+            # Never the export's own mode: a file from elsewhere must not choose what may be done
+            # without asking.
             settings={"permission_mode": self._host.services.config.get("permissions.mode")},
             imported=True,
             at=restored.created,

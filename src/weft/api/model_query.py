@@ -168,6 +168,7 @@ def _question(prompt: Content, system: str | None, schema: Any, options: QueryOp
         model="",
         messages=(ChatMessage(role="user", parts=parts),),
         system=_system(system or "", shape),
+        # Vendors' strict modes refuse objects with free keys; those are checked here alone.
         schema=shape.arguments if shape is not None and not shape.has_open_maps else None,
         max_output_tokens=given.max_output_tokens,
         temperature=given.temperature,
@@ -183,11 +184,11 @@ def _question(prompt: Content, system: str | None, schema: Any, options: QueryOp
 
 
 def _system(system: str, shape: OutputSchema | None) -> str:
-    """The system prompt; the schema is told in words too, for models without structured output of their own."""
+    """The system prompt; it has the schema in words too, for models without structured output."""
     if shape is None:
         return system
-    told = AS_JSON + msgspec.json.encode(shape.arguments).decode()
-    return f"{system}\n\n{told}" if system else told
+    asked = AS_JSON + msgspec.json.encode(shape.arguments).decode()
+    return f"{system}\n\n{asked}" if system else asked
 
 
 @asynccontextmanager
@@ -206,6 +207,7 @@ async def _resolved(model: str | Model) -> AsyncIterator[tuple[Model, ThinkingLe
         named = models.named(model)
         yield models.resolve(named.name), named.effort
     finally:
+        # Also after a cancel: a connection can only be closed while the loop still runs.
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await models.aclose()
 
@@ -214,7 +216,7 @@ async def _resolved(model: str | Model) -> AsyncIterator[tuple[Model, ThinkingLe
 
 
 async def _silent(delta: Delta) -> None:
-    """Nobody watches."""
+    """For a caller that wants only the whole answer."""
 
 
 class _Asking:
@@ -263,15 +265,17 @@ class _Asking:
         if is_last:
             raise SchemaFailed(str(problem), text) from problem
         await self._show(Delta("restart", f"it does not fit the schema: {problem}"))
-        told = f"That does not fit: {problem}. Answer again with the whole JSON value, corrected."
+        asked = f"That does not fit: {problem}. Answer again with the whole JSON value, corrected."
         self._request = msgspec.structs.replace(
             self._request,
             messages=(
                 *self._request.messages,
                 ChatMessage(
-                    role="assistant", parts=(Text(text=text if text.strip() else "(nothing)"),)
+                    # Vendors refuse a message without text.
+                    role="assistant",
+                    parts=(Text(text=text if text.strip() else "(nothing)"),),
                 ),
-                ChatMessage(role="user", parts=(Text(text=told),)),
+                ChatMessage(role="user", parts=(Text(text=asked),)),
             ),
         )
 
@@ -286,6 +290,7 @@ class _Asking:
                 wait = wait_before_retry(error, retries=retries, waited=waited, limits=self._limits)
                 if wait is None:
                     raise
+                # The reader has shown pieces of an answer that is now thrown away.
                 if builder.text_length or builder.thinking_length:
                     await self._show(Delta("restart", str(error)))
             retries, waited = retries + 1, waited + wait
@@ -305,18 +310,21 @@ class _Asking:
             raise
         finally:
             self._count(builder, is_out=is_out)
+        # A connection that is cut looks like the end of the stream; only the vendor's own last
+        # event tells that the answer is whole.
         if builder.finished is None:
             raise ProviderUnavailable("the model's answer broke off before it was finished")
         return builder.answer(self._clock.now())
 
     def _count(self, builder: AnswerBuilder, *, is_out: bool) -> None:
-        """Count what an attempt used, also one that broke off, or that nobody waited for (`is_out`): the vendor bills it all the same."""
+        """Count what an attempt used, also one that broke off or was cancelled (`is_out`): the vendor bills it all the same."""
+        # Refused before anything was generated (no key, overloaded): vendors do not bill that.
         if builder.finished is None and not builder.has_begun and not is_out:
             return
         usage = builder.usage
         if usage is None:
-            told = estimate(self._request.messages) + estimate_text(len(self._request.system))
-            usage = Usage(input_tokens=told, output_tokens=estimate_text(builder.text_length))
+            sent = estimate(self._request.messages) + estimate_text(len(self._request.system))
+            usage = Usage(input_tokens=sent, output_tokens=estimate_text(builder.text_length))
         if usage.cost_usd is None:
             usage = msgspec.structs.replace(usage, cost_usd=self._model.info.cost(usage))
         self._counted.add(usage, estimated=builder.usage is None)
@@ -391,6 +399,8 @@ class AnswerStream:
         self._supervisor = Supervisor()
         self._loop = asyncio.get_running_loop()
         await self._supervisor.open()
+        # Not `self`: the task would keep the stream alive, and dropping it would never end the
+        # task.
         model, question, send, outcome = self._model, self._question, self._send, self._outcome
         self._supervisor.start(lambda: _produce(model, question, send, outcome), "weft.stream")
 
@@ -429,7 +439,7 @@ def _abandon(
     send: MemoryObjectSendStream[Delta],
     supervisor: Supervisor | None = None,
 ) -> None:
-    """Close a stream that nobody reads any more; its task is told to end, and ends by itself."""
+    """Close a stream that has lost its reader; its task is cancelled, and ends by itself."""
     pieces.close()
     send.close()
     if supervisor is not None:
@@ -450,5 +460,5 @@ async def _produce(
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
         except Exception as error:
-            # Whoever reads the stream gets it; here nobody could act on it.
+            # The reader of the stream gets it; here nothing could act on it.
             outcome.error = error

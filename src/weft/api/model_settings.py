@@ -79,6 +79,8 @@ class SettingsCalls(SessionBase):
         Raises:
             UsageError: no rotation is configured.
         """
+        # Resolved here and sent along: the process that owns the session may be configured
+        # otherwise.
         rotation = tuple(str(self._host.model_named(each)) for each in self._host.rotation())
         return await self._call(CycleModel(rotation=rotation, **self._by(input_id)))
 
@@ -101,6 +103,7 @@ class SettingsCalls(SessionBase):
         port = await self._port()
         state = port.state
         wanted = BringOver(node=NodeId(node), **self._by(input_id))
+        # Before the model is asked: a repeat must not pay for a second summary.
         was_done, text = state.inputs.earlier_answer(wanted.input_id, digest(wanted))
         if was_done:
             return str(text)
@@ -114,10 +117,11 @@ class SettingsCalls(SessionBase):
         return await self._call(msgspec.structs.replace(wanted, text=answer.text))
 
     async def _ask_beside(self, state: SessionState, question: SummaryQuestion) -> Answer:
-        """Ask the session's model beside its turns.  What it used is counted whatever becomes of it."""
+        """Ask the session's model outside of a turn.  What it used is counted whatever becomes of it."""
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
         begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
+        # On record before it is made, so that what it costs is known even if this process dies.
         call = await self._call(begun)
         counted = CountedUsage()
         try:
@@ -180,10 +184,10 @@ class SettingsCalls(SessionBase):
     async def set_boundary(
         self, path: str, first: int, last: int, *, input_id: str | None = None
     ) -> None:
-        """Hold edits of a file to a range of lines (from 0, both included), whoever of the session makes them and by whatever tool.
+        """Hold edits of a file to a range of lines (from 0, both included), for all agents and tools of the session.
 
         The range follows: it grows and shrinks with edits inside, and shifts with what others change above it.  A `last` beyond the
-        end of the file means its last line.  Setting one anew replaces it.
+        end of the file means its last line.  Setting another one replaces it.
 
         Raises:
             UsageError: there is no such file in the project, or no such lines in it.
@@ -206,7 +210,7 @@ class SettingsCalls(SessionBase):
     async def compact(
         self, focus: str | None = None, *, queue: bool = False, input_id: str | None = None
     ) -> CompactionReport:
-        """Tell the model the older part of the conversation as a summary from now on; the log is untouched.
+        """Show the model the older part of the conversation as a summary from now on; the log is untouched.
 
         With `queue` it waits until no turn runs, and cancelling the wait gives it up.
 
@@ -216,6 +220,8 @@ class SettingsCalls(SessionBase):
         """
         port = await self._port()
         command = CompactNow(focus=focus or "", **self._by(input_id))
+        # The command answers with the seq before the compaction, so that the subscription misses
+        # nothing of it, however fast it was.
         after = await (self._when_idle(port, command) if queue else port.call(command))
         async with port.subscribe(after=after, live="status") as events:
             async for event in events:
@@ -239,6 +245,8 @@ class SettingsCalls(SessionBase):
 
     async def _when_idle(self, port: SessionPort, command: Command[T]) -> T:
         """Have a command carried out as soon as no turn runs."""
+        # Subscribed before the first attempt: an idle status between a refusal and the subscription
+        # would be missed, and the wait would not end.
         async with port.subscribe(live="status") as events:
             while True:
                 try:
@@ -262,7 +270,7 @@ def _used(model: str, purpose: Purpose, call: NodeId, counted: CountedUsage) -> 
 
 
 def _name_in(project: str, path: str) -> str:
-    """How the log names a file that somebody wrote as `path`."""
+    """How the log names a file that the caller wrote as `path`."""
     root = os.path.realpath(project)
     real = os.path.realpath(os.path.join(root, path))
     return os.path.relpath(real, root) if real.startswith(root.rstrip("/") + "/") else real

@@ -86,6 +86,7 @@ def refuse_unknown(given: Mapping[str, Any], known: type, call: str) -> None:
     Raises:
         UsageError: there is one; the sentence names the nearest that there is.
     """
+    # A typed dictionary's annotations include those of its bases.
     names = known.__annotations__
     for name in given:
         if name not in names:

@@ -59,16 +59,16 @@ class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that goes on beside the turns; `kill_background` takes its id."""
+    """A background agent or command; `kill_background` takes its id."""
 
     id: str
     kind: Literal["agent", "shell"]
     title: str
     """What the agent is to do, or the command."""
     status: Status | Literal["running", "exited"]
-    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and nobody has gone on with the session since."""
+    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and the session was not used since."""
     exit_code: int | None = None
-    """Of a command that has ended; negative: by that signal, None: nobody saw its end."""
+    """Of a command that has ended; negative: by that signal, None: its end was not seen."""
 
 
 async def snapshot_of(port: SessionPort) -> EditorSnapshot:
@@ -76,6 +76,8 @@ async def snapshot_of(port: SessionPort) -> EditorSnapshot:
     state = port.state
     node, text = port.draft or (None, "")
     requests = tuple(state.turn.requests.values())
+    # The last call of a turn had the whole context in it; summaries and agents have contexts of
+    # their own.
     used = [row.usage for row in state.ledger.rows if row.purpose == "turn"][-1:]
     snapshot = EditorSnapshot(
         seq=state.seq,
@@ -100,6 +102,8 @@ async def snapshot_of(port: SessionPort) -> EditorSnapshot:
         cost_usd=state.ledger.total.cost_usd,
         title=state.settings.title,
     )
+    # Everything else is taken before the first wait: a snapshot must be of one moment, the one that
+    # its `seq` names.
     return msgspec.structs.replace(snapshot, queue=await port.in_full(snapshot.queue))
 
 

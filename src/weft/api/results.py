@@ -80,6 +80,7 @@ class TurnTally:
                 self.taken_back = self.taken_back or self._entry_id in entries
             case TurnStarted(turn_id=turn_id):
                 self._turn_started(turn_id, fact)
+            # What came before the start belongs to the turn before it, which may still be writing.
             case _ if self._turn_id is not None and self._started_at:
                 return self._during(fact)
             case _:
@@ -87,6 +88,7 @@ class TurnTally:
         return None
 
     def _turn_started(self, turn_id: TurnId, fact: Fact) -> None:
+        # The first turn after the message left the queue is its turn: both facts are in one append.
         if self._turn_id is None and self._promoted:
             self._turn_id = turn_id
         if turn_id == self._turn_id:

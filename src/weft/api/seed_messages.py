@@ -1,4 +1,4 @@
-"""A conversation that a program brings along, as the facts of a new session."""
+"""Seed messages: a conversation that a program hands in, as the facts of a new session."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ def seed_facts(messages: Sequence[Any], now: float) -> list[Fact]:
             continue
         node = _node(message, parent, now, place)
         for call, part in zip(message.tool_calls, node.calls, strict=True):
+            # Under the caller's id: two vendors may use the same one, so that the log has ids of
+            # its own.
             calls[call.id] = (part.call_uid, node.id)
         facts.append(NewMessage(node=node))
         parent = node.id

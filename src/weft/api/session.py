@@ -1,6 +1,6 @@
 """`Session`, the handle on a session that programs hold: an id and the port to its actor.
 
-It may be held for as long as one likes.  If the session was unloaded it comes back with the next
+A handle never expires.  If the session was unloaded it comes back with the next
 call, and if another process owns it, that process is asked.
 
 The class is the four sections of the API, each in a file of its own: `conversation`, `inspection`,
@@ -38,6 +38,8 @@ class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):
 
         One that has stopped already is not started again for this.
         """
+        # The port that this handle used last, even if it has ended: opening the session again only
+        # to wait for its end would start it.
         last = self._port_now
         return await (last if last is not None else await self._port()).ended()
 
@@ -94,7 +96,7 @@ class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):
     # -- inner
 
     def _replaced_by(self, port: SessionPort) -> Session:
-        """Subscribers of this handle are told where to go on, and end."""
+        """End the subscriptions of this handle with an event that names the session that follows."""
         for subscription in self._readers():
             subscription.end_with(Replaced(session_id=self.id, by=port.session_id))
         self._subscriptions = []

@@ -129,7 +129,7 @@ async def _create(host: SessionHost, checked: _CheckedStart) -> None:
     if not await anyio.Path(created.project_path).is_dir():
         raise UsageError(f"there is no folder {created.project_path!r} to work in")
     # The caller of this very process chose the mode, so `auto` and `bypass` hold at once.
-    host.registry.leave[checked.session_id] = GrantedPermissions(trusted_mode=True)
+    host.registry.granted[checked.session_id] = GrantedPermissions(trusted_mode=True)
     await host.registry.create(checked.session_id, checked.facts)
 
 

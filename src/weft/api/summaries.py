@@ -1,4 +1,4 @@
-"""Summaries that a person asks for: the handover of a session, and what was learned on another branch.
+"""Summaries that the user asks for: the handover of a session, and what was learned on another branch.
 
 They are made beside the session, by one question to its model, so that a running turn is not held up; what they cost goes into the
 session's ledger.
@@ -42,7 +42,7 @@ class SummaryQuestion(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """About how much it is told."""
+        """About how much it is sent."""
         return estimate_text(len(self.text) + len(self.system))
 
 

@@ -1,4 +1,4 @@
-"""Waiting, from outside, for what a session does."""
+"""Waiting for the end of a turn, from outside of its session."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ async def reply_to(
     """Wait for the end of the turn that takes up what was accepted; `continued_at` is when one was gone on with.
 
     Raises:
-        SessionInterrupted, SessionStopped: nobody works on it, or will.
+        SessionInterrupted, SessionStopped: no process works on it, or will.
         UsageError: the message was taken back.
     """
     tally = TurnTally(port.session_id, turn_id=accepted.turn_id, entry_id=accepted.entry_id)
     if continued_at is not None:
         tally.go_on(continued_at)
+    # From the seq before the message was accepted: a fast turn may have ended before this line.
     async with port.subscribe(after=accepted.seq, live="status") as events:
+        # Once at first, for a status that was there before the subscription is not sent again.
         _refuse_if_stuck(port, port.status, accepted)
         async for event in events:
             if isinstance(event, SessionStatus):
@@ -39,7 +41,7 @@ async def reply_to(
 
 
 def _refuse_if_stuck(port: SessionPort, status: Status, accepted: Accepted) -> None:
-    """Do not wait for a turn that nobody is working on."""
+    """Do not wait for a turn that no process is working on."""
     if status not in ("interrupted", "error"):
         return
     turn = port.state.turn.open

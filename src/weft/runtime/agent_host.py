@@ -1,4 +1,4 @@
-"""Families of sessions: who works for whom, under which limits, and how a session reaches the ones that work for it.
+"""Agent trees: which session works for which, under which limits, and how it reaches its agents.
 
 A session's `SessionAgentHost` is what its agents see of it.  A child is opened here with no more than its parent has: the parent's tools, at most its
 mode, its way of answering asks, none of its grants.
@@ -63,7 +63,7 @@ class SessionOpener(Protocol):
 
 
 class AgentTrees:
-    """The families of all sessions of an application."""
+    """The agent trees of all sessions of an application."""
 
     def __init__(self, services: Services, sessions: SessionOpener) -> None:
         self.services = services
@@ -81,6 +81,8 @@ class AgentTrees:
         if parent is not None and parent.session_id in self._hosts:
             tree = self._hosts[parent.session_id].family
         if tree is None:
+            # A session without an open parent is a root of its own until `adopt`; its limits are
+            # its own until then.
             tree = AgentTree(session_id, self._bounds, lambda: self._limits_of(session_id))
         host = self._hosts[session_id] = SessionAgentHost(self, session_id, tree, tools)
         return host
@@ -98,8 +100,9 @@ class AgentTrees:
             host.family.join(actor.session_id, lambda: actor.state)
 
     def adopt(self, child: SessionId, parent: SessionId) -> None:
-        """A child that was opened by itself belongs to its parent's family from now on."""
+        """A child that was opened by itself belongs to its parent's tree from now on."""
         host, family = self._hosts[child], self._hosts[parent].family
+        # Both had a tree: what the child spends from now on counts for the parent's budget.
         if host.family is not family:
             host.family = family
             family.join(child, lambda: self.ports[child].state)
@@ -135,6 +138,8 @@ class AgentTrees:
         """The mode that is in force in a session; of one that is not open here, the one it would come back with at most."""
         port = self.ports.get(session_id)
         if port is None or not port.is_open:
+            # The free modes hold only where they were set, in this process; a child must not
+            # inherit one from the parent's log.
             return "default"
         return port.permission_mode
 
@@ -146,11 +151,11 @@ class AgentTrees:
         ):
             parent = self.ports.get(about.parent.session_id)
             if parent is None:
-                break  # not open here: the copy stands for itself, and nobody has trusted that
+                break  # not open here: the copy stands for itself, and is not trusted
             about = parent.state.about
         return about.project_path
 
-    # -- work beside the turns
+    # -- background work
 
     def has_work(self, session_id: SessionId) -> bool:
         """True while an agent of the session is at work, or a command of it runs in the background."""
@@ -180,6 +185,9 @@ class AgentTrees:
             for child in port.state.children.at_work(background=True)
             if host.family.is_at_work(child) and child in self.ports
         ]
+        # A child whose tool does not end would keep its parent, and with it the program, from
+        # stopping. What is not on record by then is settled by the next process that opens the
+        # session.
         with anyio.move_on_after(STOP_SECONDS):
             for child in beside:
                 await self.ports[child].abort(
@@ -192,7 +200,7 @@ class AgentTrees:
     async def end_left_behind(
         self, session_id: SessionId, child: SessionId, used: Mapping[str, Usage]
     ) -> None:
-        """Put the end of a child on record that nobody here sees to its end: another process left it behind."""
+        """Put the end of a child on record that another process left behind."""
         host, port = self._hosts.get(session_id), self.ports.get(session_id)
         if host is None or not isinstance(port, LocalPort) or host.family.is_at_work(child):
             return
@@ -286,10 +294,13 @@ class SessionAgentHost:
 
     async def close_child(self, child: SessionId) -> None:
         port = self._trees.ports.get(child)
+        # The user may be watching the child on a screen, or may have sent it a message since.
         if isinstance(port, LocalPort) and not port.actor.is_busy and not port.actor.is_watched:
             await self._trees.sessions.unload(child)
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
+        # Opened again if it was unloaded: a background agent may outlast its parent's stay in
+        # memory.
         port = await self._trees.sessions.port(self.session_id)
         if not isinstance(port, LocalPort):
             raise SessionStopped(self.session_id, "another process has taken it over")
@@ -307,7 +318,8 @@ class SessionAgentHost:
         if not isinstance(port, LocalPort):
             return
         async with anyio.create_task_group() as group:
-
+            # The actor's waiters are not woken when it stops; without this a background command
+            # would wait for ever.
             async def give_up() -> None:
                 await port.ended()
                 group.cancel_scope.cancel()

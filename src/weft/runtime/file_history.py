@@ -1,6 +1,6 @@
 """A session's work on files beyond its tools: what commands changed, and putting things back.
 
-Nothing of it is loaded before a command is to run or somebody looks back: a session that only reads and edits needs none of it.
+Nothing of it is loaded before the first command or rewind: a session that only reads and edits needs none of it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class FileHistoryRunner(FileRestorer, Runner):
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
+        # A runner that reports changes itself is not watched as well: each would be recorded twice.
         if command.only_reads or not self._watches or self._runner.knows_changes(command):
             return await self._runner.run(command, on_output)
         return await self._watching().run(command, on_output)
@@ -74,7 +75,7 @@ class FileHistoryRunner(FileRestorer, Runner):
         return self._watches or self._runner.knows_changes(command)
 
     def unclaimed(self) -> tuple[ChangedFile, ...]:
-        """What commands changed that were cancelled before they could tell; told once."""
+        """What commands changed that were cancelled before they could report it; reported once."""
         return () if self._watched is None else self._watched.unreported_changes().changes
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 from weft.tools import OutputSchema
 
 REMEMBERED: Final = 256
-"""Schemas that are kept ready; an older one is made anew from what the log has."""
+"""Schemas that are kept ready; an older one is made again from what the log has."""
 
 
 class OutputTypes:

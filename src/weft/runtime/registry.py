@@ -1,6 +1,6 @@
 """The sessions that are open in this process: opened, made, equipped, let go.
 
-A map of ids to ways; looking there waits for nobody.  A session that is stored and not open is opened by the first call that needs it;
+A map of ids to ports, which is read without waiting.  A session that is stored and not open is opened by the first call that needs it;
 one that another living process owns is reached through that process.
 """
 
@@ -70,7 +70,7 @@ class SessionRegistry:
         self.lent: dict[SessionId, dict[str, Tool]] = {}
         """Tools that only messages that name them have."""
         self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
-        self.leave: dict[SessionId, GrantedPermissions] = {}
+        self.granted: dict[SessionId, GrantedPermissions] = {}
         """What a session finds granted when it is opened the next time."""
         self.factories: dict[SessionId, SessionTurnFactory] = {}
         """What makes the turns, and the calls outside of turns, of each session that is open."""
@@ -81,11 +81,13 @@ class SessionRegistry:
     # -- the way to a session
 
     async def port(self, session_id: SessionId) -> SessionPort:
-        """The way to a session, wherever it lives; starts a stored one without calling a model."""
+        """The port of a session, wherever it lives; starts a stored one without calling a model."""
         known = self.running(session_id)
         if known is not None:
             return known
         async with self.alone(session_id):
+            # A second look: while this task waited for the lock, another may have opened it. Two
+            # actors on one log would each believe to be the only writer.
             known = self.running(session_id)
             if known is not None:
                 return known
@@ -93,23 +95,25 @@ class SessionRegistry:
 
     @asynccontextmanager
     async def alone(self, session_id: SessionId) -> AsyncGenerator[None]:
-        """Nobody else of this process opens or makes this session meanwhile."""
+        """No other task of this process opens or makes this session meanwhile."""
         lock = self._opening.setdefault(session_id, anyio.Lock())
         try:
             async with lock:
                 yield
         finally:
+            # Others may wait for it still; the last one removes it, so that the map does not grow
+            # for ever.
             if not lock.locked():
                 self._opening.pop(session_id, None)
 
     def running(self, session_id: SessionId) -> SessionPort | None:
-        """The way to a session that is open here; None when it is not."""
+        """The port of a session that is open here; None when it is not."""
         port = self.ports.get(session_id)
         return port if port is not None and port.is_open else None
 
-    def _way_to(self, actor: SessionActor) -> LocalPort:
+    def _port_to(self, actor: SessionActor) -> LocalPort:
         hooks = self._hooks.get(actor.session_id)
-        return LocalPort(actor) if hooks is None else hooks.way_to(actor, self._agent(actor))
+        return LocalPort(actor) if hooks is None else hooks.port_to(actor, self._agent(actor))
 
     def _agent(self, actor: SessionActor) -> str:
         """What kind of agent a session is; empty when it works for no other."""
@@ -134,6 +138,7 @@ class SessionRegistry:
     async def _open_in(self, store: Store, session_id: SessionId) -> SessionPort:
         supervisor = self._services.supervisor
         try:
+            # The lease first: what is read before it could be written to by its owner meanwhile.
             lease = await store.take_lease(session_id)
         except Owned as owner:
             from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
@@ -157,25 +162,30 @@ class SessionRegistry:
         )
         actor.start()
         self.agents.joined(actor)
-        return self._way_to(actor)
+        return self._port_to(actor)
 
     def forget(self, session_id: SessionId) -> SessionPort | None:
-        """Take a session out of those that are open; returns the way that led there."""
+        """Take a session out of those that are open; returns its port."""
         self.factories.pop(session_id, None)
         return self.ports.pop(session_id, None)
 
     async def unload(self, session_id: SessionId) -> None:
-        """Let go of a session that nobody uses; what was granted to it in this process is kept, what it left running is ended."""
+        """Unload an unused session: what was granted to it is kept, what it left running is ended."""
         await self.agents.end_background(session_id)
         port = self.forget(session_id)
         if isinstance(port, LocalPort):
-            self.leave[session_id] = port.actor.gate.leave
+            # The user gave these for this process, not for as long as the session happens to be in
+            # memory.
+            self.granted[session_id] = port.actor.gate.granted
             await port.actor.stop(UNLOADED)
         self.agents.left(session_id)
-        await self.stores.leave(session_id)
+        await self.stores.release(session_id)
 
     async def unload_unused(self, port: LocalPort) -> bool:
-        """Let go of a session unless somebody uses it by now; says whether it went.  Nobody opens it again before it has."""
+        """Unload a session unless it is used by now; says whether it was.
+
+        It is not opened again before it is unloaded.
+        """
         session_id = port.session_id
         async with self.alone(session_id):
             if self.ports.get(session_id) is not port or not port.is_open:
@@ -183,7 +193,7 @@ class SessionRegistry:
             if not await port.actor.stop_if_unused(UNLOADED):
                 return False
             self.forget(session_id)
-            self.leave[session_id] = port.actor.gate.leave
+            self.granted[session_id] = port.actor.gate.granted
         self.agents.left(session_id)
         return True
 
@@ -212,6 +222,8 @@ class SessionRegistry:
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None,
     ) -> SessionPort:
+        # There is no row, or the caller would have found the session; but its facts are the past of
+        # its forks, and new ones must not be appended to them.
         if await store.last_seq(session_id):
             raise UsageError(
                 f"{session_id!r} was deleted, and forks share its past; use another id"
@@ -234,7 +246,7 @@ class SessionRegistry:
             raise
         actor.start()
         self.agents.joined(actor)
-        return self._keep(self._way_to(actor))
+        return self._keep(self._port_to(actor))
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
@@ -243,6 +255,8 @@ class SessionRegistry:
         self.lent[child] = self.lent.get(parent, {})
         self.asking[child] = self.asking.get(parent, "wait")
         store = self.stores.of(parent)
+        # After a crash the parent's turn asks again for the child that it had named: the same one
+        # goes on.
         if child in self.ports or await store.last_seq(child):
             return await self.port(child)
         settings = {
@@ -262,20 +276,21 @@ class SessionRegistry:
             settings={name: value for name, value in settings.items() if value not in (None, "")},
             parent=wanted.origin,
         )
-        self.leave[child] = GrantedPermissions(trusted_mode=True)
+        # The parent's mode bounds it anyway (`ceiling`), and is the one that holds in this process.
+        self.granted[child] = GrantedPermissions(trusted_mode=True)
         return await self.create(child, (created, *wanted.facts), store=store)
 
-    def leave_for_fork(self, source: SessionId) -> GrantedPermissions:
+    def granted_to_fork(self, source: SessionId) -> GrantedPermissions:
         """A fork inherits what was denied and no grants; the mode holds only if it holds for its
         source, here and now."""
         port = self.ports.get(source)
         if not isinstance(port, LocalPort):
             return GrantedPermissions()
-        leave = port.actor.gate.leave
-        return GrantedPermissions(trusted_mode=leave.trusted_mode, rules=leave.restrictions)
+        granted = port.actor.gate.granted
+        return GrantedPermissions(trusted_mode=granted.trusted_mode, rules=granted.restrictions)
 
     def _restrictions_of(self, parent: CallOrigin | None) -> tuple[PermissionRule, ...]:
-        """What the session that a child works for was told to ask about or to deny."""
+        """The ask and deny rules of the session that a child works for."""
         port = self.ports.get(parent.session_id) if parent is not None else None
         return port.actor.gate.restrictions if isinstance(port, LocalPort) else ()
 
@@ -300,7 +315,7 @@ class SessionRegistry:
         return None if hooks is None else hooks.of_turns
 
     def _find_hooks(self, session_id: SessionId, project_path: str) -> HookProvider | None:
-        """The hooks of a session; the same ones when it comes back, for they know what they have told."""
+        """The hooks of a session; the same ones when it comes back, for they remember what they reported."""
         if session_id not in self._hooks:
             found = self._services.hooks(session_id, project_path)
             if found is None:
@@ -340,8 +355,10 @@ class SessionRegistry:
             ),
             asking=self.asking.get(session_id, "wait"),
             ceiling=self.agents.ceiling(parent),
+            # Looked up at each decision: what the user denies the parent holds for agents that
+            # already run.
             inherited=lambda: self._restrictions_of(parent),
-            leave=self.leave.pop(session_id, GrantedPermissions()),
+            granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
             title=title_of,
         )

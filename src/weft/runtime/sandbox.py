@@ -34,6 +34,8 @@ class SandboxFactory:
         self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
         self._added = tuple(added)
         self._folder = os.path.realpath(places.home / "sandbox")
+        # Keys, trust and conversations: a command that a model wrote must neither read nor change
+        # them.
         hidden = [places.home, places.config, *store]
         self._sandbox = ProcessSandbox(
             environ=environ,
@@ -74,7 +76,7 @@ class SandboxFactory:
         )
 
     async def recovered(self, label: str) -> RecoveredCommand | None:
-        """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Told once."""
+        """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Handed out once."""
         return await DiskThreads().run(lambda: settle(self._folder, label))
 
     async def probe(self, root: str) -> SandboxReport:

@@ -82,18 +82,19 @@ class SessionHost:
 
         A turn that runs is aborted; the record stays.
         """
+        # While it is still open: the ends of its agents and commands go on its record.
         await self.registry.agents.end_background(session_id)
-        # Out of the registry first: a call that comes while it stops opens it anew, after us.
+        # Out of the registry first: a call that comes while it stops opens it again, after us.
         port = self.registry.forget(session_id)
         children = [] if port is None else list(port.state.children.known)
         if port is not None:
-            await port.leave("stopped")
+            await port.close("stopped")
         self.registry.agents.left(session_id)
         for child in children:
             if child in self.registry.ports:
                 await self.stop(child)
-            await self.registry.stores.leave(child)
-        await self.registry.stores.leave(session_id)
+            await self.registry.stores.release(child)
+        await self.registry.stores.release(session_id)
 
     async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
         """Stop a session that works for another, and record its end there."""
@@ -104,6 +105,7 @@ class SessionHost:
     async def delete(self, session_id: SessionId) -> None:
         """Remove a session for good, with all that worked for it; one that forks share is hidden."""
         async with self.registry.reading(session_id) as store:
+            # Before the parent's record goes, which alone names them.
             children = await self._all_children(session_id)
             await self.stop(session_id)
             await store.delete(session_id)
@@ -143,6 +145,8 @@ class SessionHost:
         """Stop every session of this process, side by side; each stops those that work for it."""
         ports = self.registry.ports
         roots = [each for each, port in ports.items() if port.state.about.parent is None]
+        # Twice: a root stops its own agents, and what is left then has a parent that is not open
+        # here.
         for wave in (roots, list(ports)):
             async with anyio.create_task_group() as group:
                 for session_id in wave:
@@ -295,6 +299,7 @@ class SessionHost:
 def write_private(path: Path, text: str) -> None:
     """Write a file that only the user can read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Created with its mode: a chmod afterwards would leave an instant in which others can open it.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

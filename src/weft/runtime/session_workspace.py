@@ -1,4 +1,4 @@
-"""The door of one session: the project's files and programs, with the session's boundaries on them.
+"""The workspace of one session: the project's files and programs, within the session's boundaries.
 
 Everything that a tool of a session does to the machine goes through here: the workspace that tools write to, and the runner that commands
 go through.  What moved on the way is handed to the append that records the result.  The sandbox is loaded with the first command.
@@ -61,23 +61,29 @@ class SessionWorkspace(FileFinder):
 
     def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
         """Hold to the boundaries of this state and to what this gate allows, from now on."""
+        # Both come from outside and not with the constructor: the actor that has them is made after
+        # its workspace, and a turn looks at the state through its journal.
         self._state = state
         self._gate = gate
 
     def forbids(self, path: str) -> str:
         """Why a command may not change this path, as if it were written by a tool; empty when it may.
 
-        Leave to run the command is leave to change ordinary files.  It is none for files that programs obey, and none where a rule of
-        the person's speaks of the path.
+        Permission to run a command covers ordinary files.  It covers neither files that programs
+        obey nor paths that a rule of the user names.
         """
         if self._gate is None:
             return ""
+        # `git commit` writes below `.git` all the time; objects and refs are records, not programs.
         protected = is_protected(path) and not is_git_record(path)
+        # A rule may name either tool, and the stricter one counts.
         for tool in ("write", "edit"):
             action = ToolAction(tool=tool, kind="edit", target=path, protected=protected)
             decision = self._gate.decide(action)
             if decision.verdict == "deny":
                 return decision.reason
+            # An ask that only comes from the mode was answered with the command; one that a rule
+            # demands was not.
             if decision.verdict == "ask" and decision.is_firm:
                 return f"{decision.reason}; the {tool} tool can ask for it"
         return ""
@@ -207,6 +213,7 @@ class _LateRunner(Runner):
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
+        # What only reads needs no sandbox, and starting one takes longer than most such commands.
         runner = self._inner if command.only_reads else self._now()
         return await runner.run(command, on_output)
 

@@ -37,6 +37,8 @@ class StorePlace(msgspec.Struct, frozen=True):
         """What it is made of on the disk."""
         if not self.path:
             return []
+        # SQLite keeps the newest pages in the WAL file: to hide only the database would show
+        # commands the latest conversations.
         beside = ("", "-wal", "-shm") if self.kind == "sqlite" else ("",)
         return [Path(self.path + end) for end in beside]
 
@@ -59,7 +61,7 @@ class OpenStore:
 
     @property
     def is_done(self) -> bool:
-        """Nobody needs it, and nothing is lost by closing it."""
+        """No session needs it, and nothing is lost by closing it."""
         is_lost_when_closed = self.place is not None and self.place.kind == "memory"
         return not self.needed_by and not is_lost_when_closed
 
@@ -130,6 +132,7 @@ class StoreRegistry:
             if len(stores) == 1:
                 return rows
             for row in rows:
+                # A copied store has the same ids; the one that the session was started from wins.
                 if row.id not in found or self.of(row.id) is store:
                     found[row.id] = row
         return sorted(found.values(), key=lambda row: row.last_active, reverse=True)[:limit]
@@ -154,6 +157,8 @@ class StoreRegistry:
         if wanted is None:
             yield self.of(session_id)
             return
+        # Opening takes a while: without the lock two sessions that name one path would open it
+        # twice.
         async with self._changing:
             house = await self._house(wanted)
             known = self._home_of.get(session_id)
@@ -166,7 +171,7 @@ class StoreRegistry:
             yield self.of(session_id)
         except BaseException:
             if known is None:
-                await self.leave(session_id)
+                await self.release(session_id)
             raise
 
     @asynccontextmanager
@@ -178,10 +183,10 @@ class StoreRegistry:
             yield
         except BaseException:
             if is_new:
-                await self.leave(session_id)
+                await self.release(session_id)
             raise
 
-    async def leave(self, session_id: SessionId) -> None:
+    async def release(self, session_id: SessionId) -> None:
         """A session needs its store no longer."""
         house = self._home_of.pop(session_id, None)
         if house is not None:
@@ -218,9 +223,12 @@ class StoreRegistry:
     async def _let_go(self, house: OpenStore, who: object) -> None:
         house.needed_by.discard(who)
         async with self._changing:
+            # Looked at under the lock: a session may have come in while this one waited.
             if not house.is_done or house not in self._others:
                 return
             self._others.remove(house)
+            # Remembered until it is closed: should closing be cancelled, `aclose` of the
+            # application does it.
             self._ending.add(house)
             await house.aclose()
             self._ending.discard(house)
@@ -267,6 +275,7 @@ def place_of(wanted: WantedStore, places: WeftPaths) -> StorePlace | None:
         return StorePlace("memory")
     kind, _, rest = text.partition(":")
     if kind == "jsonl":
+        # Real paths: two spellings of one file are one store, which is opened once.
         return StorePlace("jsonl", os.path.realpath(rest or places.home / "jsonl"))
     if kind == "sqlite":
         return StorePlace("sqlite", os.path.realpath(rest or places.database))

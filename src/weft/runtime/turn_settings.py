@@ -77,6 +77,7 @@ class TurnSettings:
         # The planner must not be able to change anything before its plan is approved.
         if is_planned(options):
             table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
+        # Its companions read and stop background commands, which only the shell starts.
         if "shell" not in table:
             table = {name: tool for name, tool in table.items() if name not in COMPANIONS}
         if (submit := self._submit_tool(options)) is not None:
@@ -120,6 +121,7 @@ class TurnSettings:
 
     def model_now(self, state: SessionState) -> ModelName:
         """The model of the turn that runs, and the effort with which it thinks."""
+        # Agents work as the session itself would, not as the planner of an architect's turn.
         return self.model(state, {**open_options(state), "mode": "normal"})
 
     def limits_now(self, state: SessionState) -> TurnLimits:

@@ -1,7 +1,8 @@
 """What a command changed that it should not have, where nothing could hold it back.
 
-In the sandbox such a change never reaches the project.  A command that runs as it is has made it by the time that anybody knows, and whoever
-else may have made it cannot be told apart from it: so it is never put back.  The model is told, and told to ask; the person is told, too.
+In the sandbox such a change never reaches the project.  A command that runs as it is has made it by
+the time that we see it, and a change of the user's own in the meantime looks the same: so it is
+never put back.  The model is told to ask, and the user gets a note.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class ViolationReportingRunner(Runner):
         try:
             moved = await self._boundaries.admit(change.path, change.data_before, now)
         except ToolError as error:
+            # The range moves along with the change; otherwise later edits would be judged by lines
+            # that are elsewhere now.
             await self._boundaries.noticed(change.path, now)
             return str(error)
         self._boundaries.moved(moved)

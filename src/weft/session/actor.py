@@ -7,7 +7,7 @@ Beside it stand those that it directs: `SessionLog` (append, apply, publish), `T
 `SessionRecovery` (what a dead process left open), `RewindWork` and `AttachedClients`.  What a command means is `decide`'s.
 
 When something unforeseen breaks (here or in the turn), the session is rebuilt from its log and goes on, a few times; then it stays down
-with status `error` until somebody speaks to it again.  Other sessions never notice.
+with status `error` until it is used again.  Other sessions never notice.
 """
 
 from __future__ import annotations
@@ -120,22 +120,23 @@ class SessionActor:
             clock=environment.clock,
             supervisor=supervisor,
             history_bytes=environment.history_bytes,
+            # A lambda, because the scheduler is made after the log that it needs.
             on_fact=lambda fact: self._turns.react(fact),
         )
         self.gate = SessionPermissionGate(
             state,
             rules=environment.rules,
             asking=environment.asking,
-            leave=environment.leave,
+            granted=environment.granted,
             ceiling=environment.ceiling,
             inherited=environment.inherited,
         )
         self._worker = RunningWork(self._mailbox, supervisor, environment.abort_seconds)
-        self._comeback = SessionRecovery(self.log, store, environment)
+        self._recovery = SessionRecovery(self.log, store, environment)
         self._turns = TurnScheduler(
             self.log,
             self._worker,
-            self._comeback,
+            self._recovery,
             mailbox=self._mailbox,
             gate=self.gate,
             environment=environment,
@@ -158,6 +159,7 @@ class SessionActor:
         _CREATE.before.hit()
         await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}))
         _CREATE.after.hit()
+        # A fork's own log begins with its first fact; its tree is in the logs of its ancestors.
         if self.state.about.fork is not None:
             await self._turns.reload()
 
@@ -174,6 +176,8 @@ class SessionActor:
                     logger.exception("a session crashed", extra={"session": self.session_id})
                     await self._restart(error)
         finally:
+            # Also when the task is cancelled: callers that wait in the mailbox would otherwise
+            # hang.
             self._close(self.stopped_because or "the program is closing")
 
     async def _serve(self) -> None:
@@ -184,6 +188,9 @@ class SessionActor:
             except Fenced as error:
                 envelope.fail(error)
                 self._lose(str(error))
+            # The caller hears of it and may try again: a full disk or a locked database says
+            # nothing about the state here. A conflict or damage does: then the state is not the
+            # log's any more and is built anew.
             except StoreError as error:
                 envelope.fail(error)
                 if isinstance(error, Conflict | Corrupt):
@@ -194,7 +201,7 @@ class SessionActor:
                 envelope.fail(SessionError(f"the session failed: {error}"))
                 raise
             except BaseException:
-                # This task is being taken down.  Whoever sent the command would wait for ever.
+                # This task is being cancelled.  The caller of the command would wait for ever.
                 envelope.fail(SessionStopped(self.session_id, "the program is closing"))
                 raise
             else:
@@ -221,6 +228,8 @@ class SessionActor:
 
     def _lose(self, why: str) -> None:
         """Another process owns the session now: stop at once, write nothing more."""
+        # Not even the end of the turn is written: the log belongs to the other process, which will
+        # settle the turn itself.
         self._worker.drop()
         self._worker.settled.set()
         self.stopped_because = why
@@ -240,9 +249,10 @@ class SessionActor:
         await self.stopped.wait()
 
     async def stop_if_unused(self, why: str) -> bool:
-        """End this life if nobody has come to use the session by the time the mailbox gets there; says whether it did."""
+        """Stop the session if it is still unused when the mailbox gets there; says whether it stopped."""
         try:
             ended: bool = await self._mailbox.call(StopSession(reason=why, if_unused=True))
+        # It stopped for another reason while this request waited in the mailbox.
         except SessionStopped:
             return False
         if ended:
@@ -273,12 +283,12 @@ class SessionActor:
 
     @property
     def is_aborting(self) -> bool:
-        """The work that runs, or ran last, was told to stop."""
+        """The work that runs, or ran last, was aborted."""
         return self._worker.is_aborting
 
     @property
     def is_watched(self) -> bool:
-        """True while somebody reads its events."""
+        """True while a subscriber reads its events, or a client is attached."""
         return self.log.is_read or bool(len(self.clients))
 
     def subscribe(
@@ -306,7 +316,7 @@ class SessionActor:
         await self._turns.until(holds)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        """Wait until somebody answers the request."""
+        """Wait until the request is answered."""
         return await self._turns.resolution(request_id)
 
     # -- commands
@@ -314,6 +324,8 @@ class SessionActor:
     async def _carry_out(self, command: Command[Any]) -> Any:
         self.clients.check(command)
         asked = digest(command) if command.input_id else ""
+        # Looked up before anything is decided: a repeat must answer as the first time did, even
+        # where the command would be refused now (its request is answered, its entry gone).
         repeated, answer = self._answered.before(command, asked, self.state)
         if not repeated:
             answer = await self._carry_out_once(command, asked)
@@ -334,10 +346,12 @@ class SessionActor:
                 return await self._rewind(command, asked)
             case _:
                 if self._worker.turn is None:
+                    # In this order: a rewind that was cut short still owns the files, and what
+                    # calls left is judged by the files as they are.
                     await self._rewinds.finish()
-                    await self._comeback.count_lost()
-                    await self._comeback.settle_lost_calls()
-                    await self._comeback.end_lost_commands()
+                    await self._recovery.count_lost()
+                    await self._recovery.settle_lost_calls()
+                    await self._recovery.end_lost_commands()
                 answer = await self._decide_and_commit(command, asked)
                 if isinstance(command, StopBackground):
                     self._env.stop_command(command.child)
@@ -348,16 +362,20 @@ class SessionActor:
                 return answer
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
-        self._check_wishes(command)
+        self._check_options(command)
         moment = self._turns.moment(await self._file_of(command))
         if (model := model_after(command, self.state)) is not None:
             levels = self._env.turns.levels(self.state, model)
             moment = msgspec.structs.replace(moment, levels=levels)
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
+        # Decided twice: ending what was left changes the tree and the queue that the first decision
+        # was made from.
         if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
-            await self._comeback.end("something else came first")
+            await self._recovery.end("something else came first")
             plan = decide(command, self.state, moment)
+        # The rule is saved before the answer is on record: an answer that says `always` and was not
+        # saved would ask again in the next session without a word.
         if plan.rule:
             await self._keep_rule(plan.rule)
         cause = None
@@ -386,8 +404,8 @@ class SessionActor:
             case _:
                 return answer
 
-    def _check_wishes(self, command: Command[Any]) -> None:
-        """Refuse what could not be carried out later, when nobody would hear of it."""
+    def _check_options(self, command: Command[Any]) -> None:
+        """Refuse now what could not be carried out later, when the caller would not hear of it."""
         match command:
             case SendPrompt(options=options) | ContinueTurn(options=options):
                 self._env.turns.check(self.state, options)
@@ -408,7 +426,7 @@ class SessionActor:
                 return None
 
     async def _stop(self, command: StopSession) -> bool:
-        """End this life; False when that was wanted only of a session that nobody uses, and somebody has come."""
+        """Stop the session; False when only an unused one was to stop, and it is used by now."""
         if command.if_unused and (self.is_busy or self.is_watched or len(self._mailbox)):
             return False
         self._turns.is_stopping = True
@@ -432,10 +450,10 @@ class SessionActor:
         if command.preview:
             return await self._rewinds.preview(command)
         await self._rewinds.finish()
-        await self._comeback.settle_lost_calls()
-        await self._comeback.end_lost_commands()
+        await self._recovery.settle_lost_calls()
+        await self._recovery.end_lost_commands()
         if self.state.turn.open is not None:
-            await self._comeback.end("something else came first")
+            await self._recovery.end("something else came first")
         return await self._rewinds.carry_out(command, asked)
 
     # -- aborting
@@ -445,6 +463,7 @@ class SessionActor:
 
         Returns the turn that was stopped.
         """
+        # A viewer must not stop the turn either, and this path does not go through the mailbox.
         self.clients.check(command)
         is_repeated, _ = self._answered.before(command, digest(command), self.state)
         return None if is_repeated else self._worker.trip(command.reason)
@@ -470,6 +489,8 @@ class SessionActor:
         """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
         while self._worker.turn is turn:
             envelope = await self._mailbox.take()
+            # The turn needs this mailbox to write its end: to wait for it without serving it would
+            # be a deadlock.
             if isinstance(envelope.message, OfTurns):
                 try:
                     envelope.answer(await self._handle(envelope))

@@ -69,5 +69,5 @@ class RewindPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """Paths that are left as they are because somebody else has changed them."""
+        """Paths that are left as they are because they were changed outside the session."""
         return tuple(item.path for item in self.files if item.action == "conflict")

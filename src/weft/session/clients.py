@@ -29,6 +29,8 @@ class AttachedClients:
         """
         if isinstance(command, AttachClient | DetachClient) or not command.client:
             return
+        # A client that never attached may drive: programs that hold a handle need not know of
+        # roles.
         if self._roles.get(command.client) == "viewer":
             raise UsageError("this client only watches; claim_driver() lets it drive")
 
@@ -41,6 +43,7 @@ class AttachedClients:
             self._driver = ""
             self._signal(DriverChanged(client=""))
         if command.role == "driver" and self._driver != client:
+            # It stays attached, so that its screen goes on showing what happens.
             if self._driver in self._roles:
                 self._roles[self._driver] = "viewer"
             self._driver = client

@@ -112,7 +112,7 @@ class DequeueSteering(Command[QueueEntry | None], frozen=True, tag="dequeue_stee
 
 
 class RespondToPermission(Command[None], frozen=True, tag="respond_to_permission"):
-    """Answer a request for leave."""
+    """Answer a request for permission."""
 
     action: PermissionAction
     request_id: RequestId | None = None
@@ -208,7 +208,7 @@ class RewindTo(Command[RewindPlan], frozen=True, tag="rewind"):
     preview: bool = False
     """Only say what would happen."""
     overwrite: tuple[str, ...] = ()
-    """Paths that go back although somebody else has changed them since."""
+    """Paths that go back although they were changed outside the session since."""
 
 
 class UndoRewind(Command[RewindPlan], frozen=True, tag="undo_rewind"):
@@ -255,12 +255,12 @@ class EditPlan(Command[None], frozen=True, tag="edit_plan"):
 
 
 class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
-    """A model is about to be asked beside the turns; answers the call's name."""
+    """A model is about to be asked outside of a turn; answers the call's name."""
 
     model: str
     purpose: Purpose
     input_tokens: int = 0
-    """About how much it is told."""
+    """About how much it is sent."""
 
 
 class RecordUsage(Command[None], frozen=True, tag="record_usage"):
@@ -295,7 +295,7 @@ class CycleThinking(Command[ThinkingLevel], frozen=True, tag="cycle_thinking"):
 
 
 class StopBackground(Command[None], frozen=True, tag="stop_background"):
-    """Somebody stops what goes on beside the turns; answers nothing."""
+    """Stop a background agent or command; answers nothing."""
 
     child: str
     """The session of an agent, or the name of a command."""
@@ -336,7 +336,7 @@ class StopSession(Command[bool], frozen=True, tag="stop"):
 
     reason: str = "stopped"
     if_unused: bool = False
-    """Only when no turn runs, nobody watches and nothing else waits to be carried out."""
+    """Only when no turn runs, no subscriber reads and no other command waits."""
 
 
 AnyCommand: TypeAlias = (

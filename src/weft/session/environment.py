@@ -116,15 +116,15 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     rules: tuple[PermissionRule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"
-    """What an ask means here: wait for a person, yes to everything (`auto_approve`), or no."""
+    """What an ask means here: wait for the user, yes to everything (`auto_approve`), or no."""
     ceiling: Callable[[], Mode] | None = None
     """Of a child: the mode of the session it works for, which it is never above."""
     inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: ()
-    """Of a child: what the session it works for was told to ask about or to deny."""
-    leave: GrantedPermissions = GrantedPermissions()
-    """What was given in this process before."""
+    """Of a child: the ask and deny rules of the session that it works for."""
+    granted: GrantedPermissions = GrantedPermissions()
+    """What was granted in this process before."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None
-    """Keeps what a person allows for good, `tool(target)`; None where that cannot be."""
+    """Saves what the user allows for good, `tool(target)`; None where that cannot be."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     stop_command: Callable[[str], None] = lambda name: None

@@ -24,6 +24,7 @@ class IdempotencyCache:
         Raises:
             UsageError: the id belongs to another command.
         """
+        # The log first: it is what other processes and later lives of this session answer from.
         for known in (state.inputs, self._unwritten):
             repeated, answer = known.earlier_answer(command.input_id, asked)
             if repeated:
@@ -33,11 +34,14 @@ class IdempotencyCache:
 
     def remember(self, command: Command[Any], asked: str, answer: Any, state: SessionState) -> None:
         """Keep what a command answered that left no fact to remember it by (an abort of nothing, an empty queue)."""
+        # A command that left a fact is remembered by that fact, in the same append: the two cannot
+        # disagree after a crash.
         if not command.input_id or command.input_id in state.inputs.causes:
             return
         known = self._unwritten.causes
         known[command.input_id] = CommandCause(
             input_id=command.input_id, digest=asked, answer=answer
         )
+        # Bounded: clients give every command an id, and nearly none comes again.
         while len(known) > UNWRITTEN_REMEMBERED:
             del known[next(iter(known))]

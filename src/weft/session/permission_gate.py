@@ -1,7 +1,8 @@
-"""Leave: the policy with this session's mode, rules and grants.
+"""The permission gate of a session: the policy with its mode, rules and grants.
 
-Grants live here and nowhere else: they count only in the process in which a person gave them.  For the same reason `auto` and `bypass`
-fall back to `default` when a session comes back, until somebody sets them again.
+Grants live here and nowhere else: they count only in the process in which the user gave them.  For
+the same reason `auto` and `bypass` fall back to `default` when a session comes back, until they are
+set again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from weft.state import SessionState
 
 
 class GrantedPermissions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person gave a session in this process; outlives the session's unloading, not the process."""
+    """What the user granted a session in this process; outlives the session's unloading, not the process."""
 
     trusted_mode: bool = False
     """The permission mode was set here, so `auto` and `bypass` hold."""
@@ -36,7 +37,7 @@ class GrantedPermissions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restrictions(self) -> tuple[PermissionRule, ...]:
-        """The rules that allow nothing; they hold for whoever works for the session, too."""
+        """The rules that allow nothing; they hold for the session's agents, too."""
         return tuple(rule for rule in self.rules if rule.verdict != "allow")
 
 
@@ -49,39 +50,43 @@ class SessionPermissionGate(PermissionGate):
         *,
         rules: tuple[PermissionRule, ...],
         asking: Literal["wait", "yes", "no"],
-        leave: GrantedPermissions,
+        granted: GrantedPermissions,
         ceiling: Callable[[], Mode] | None = None,
         inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: (),
     ) -> None:
         self.state = state
         self._rules = rules
         self._asking = asking
-        self._trusted_mode = leave.trusted_mode
-        self._grants = list(leave.grants)
-        self._given = leave.rules
+        self._trusted_mode = granted.trusted_mode
+        self._grants = list(granted.grants)
+        self._given = granted.rules
         self._ceiling = ceiling
         self._inherited = inherited
 
     @property
-    def leave(self) -> GrantedPermissions:
-        """What has been given so far, for when the session comes back in this process."""
+    def granted(self) -> GrantedPermissions:
+        """What has been granted so far, for when the session comes back in this process."""
         return GrantedPermissions(
             trusted_mode=self._trusted_mode, grants=tuple(self._grants), rules=self._given
         )
 
     @property
     def restrictions(self) -> tuple[PermissionRule, ...]:
-        """What those who work for the session are held to besides their own rules."""
-        return (*self.leave.restrictions, *self._inherited())
+        """What the session's agents are held to besides their own rules."""
+        return (*self.granted.restrictions, *self._inherited())
 
     @property
     def mode(self) -> Mode:
         """The permission mode that is in force."""
         mode = self.state.settings.permission_mode
+        # The mode is in the log, and a log may come from elsewhere: an import or a copied store
+        # must not bring along the right to act without asking.
         if mode in ("auto", "bypass") and not self._trusted_mode:
             mode = "default"
         if self._ceiling is None:
             return mode
+        # `MODES` is ordered from strict to free. The parent's mode is looked up each time: when the
+        # user tightens it, agents that already run are held to it at once.
         return min(mode, self._ceiling(), key=MODES.index)
 
     @property
@@ -89,11 +94,12 @@ class SessionPermissionGate(PermissionGate):
         return self._asking
 
     def decide(self, action: ToolAction) -> PolicyDecision:
+        # The order does not matter: `decide` lets the strictest rule win.
         rules = (*self._rules, *self._given, *self._inherited())
         return decide(action, mode=self.mode, rules=rules, grants=self._grants)
 
     def mode_was_set(self) -> None:
-        """Somebody set the mode in this process, so it holds whatever it is."""
+        """The mode was set in this process, so it holds whatever it is."""
         self._trusted_mode = True
 
     def take_answer(self, resolved: PermissionResolved) -> None:
@@ -105,5 +111,5 @@ class SessionPermissionGate(PermissionGate):
             self._grants.append(PermissionGrant(pattern=resolved.pattern, scope="session"))
 
     def turn_ended(self) -> None:
-        """Leave that was given for the turn is over."""
+        """Grants for the turn end with it."""
         self._grants = [grant for grant in self._grants if grant.scope == "session"]

@@ -81,7 +81,7 @@ class SessionPort(Protocol):
         """Read events."""
         ...
 
-    async def leave(self, why: str) -> None:
+    async def close(self, why: str) -> None:
         """End the session's life in this process, or the way to another's."""
         ...
 

@@ -15,6 +15,7 @@ from weft.actors import Inbox
 from weft.events import AnyFact, Event, FactBase, SessionStatus, UnknownFact, decode
 from weft.store import Store
 
+# Small enough that a slow reader does not hold a whole log in memory.
 PAGE = 500
 
 
@@ -38,7 +39,7 @@ class Subscription:
         self._stream = stream
         self._close = close
         self._applied = applied
-        """The last fact that the session itself has taken in: nobody hears of one before it has."""
+        """The last fact that the session itself has applied: no subscriber gets one before that."""
         self._behind = behind
         self._live = live
         self._from_log: deque[AnyFact] = deque()
@@ -65,10 +66,13 @@ class Subscription:
                 if self._live is True or (self._live and isinstance(event, SessionStatus)):
                     return event
                 continue
+            # Read from the log already: the inbox was filled while the log was read.
             if event.seq <= self.cursor:
                 continue
             if event.seq == self.cursor + 1:
                 return self._hand_out(event)
+            # A gap: the inbox dropped something in between. The event is not kept, for the log has
+            # it.
             self._behind = True
 
     def _hand_out(self, fact: AnyFact) -> AnyFact:
@@ -78,12 +82,15 @@ class Subscription:
     async def _read_log(self) -> None:
         """Read what is missing; at the log's end the inbox takes over again."""
         if self._inbox.lost:
+            # Before the read: a loss that happens while it runs must be seen afterwards.
             self._inbox.forget_loss()
             self._behind = True
         records = await self._store.read(self._stream, after=self.cursor, limit=PAGE)
         # A fact can be read from the log an instant before the session has applied it; then it comes through the inbox.
         known = [record for record in records if record.seq <= self._applied()]
         self._from_log.extend(decode(record.body) for record in known)
+        # A short page is the end of the log. What is appended from now on is in the inbox, which
+        # was opened before the log was read: that order leaves no gap.
         if len(known) < PAGE:
             self._behind = False
 

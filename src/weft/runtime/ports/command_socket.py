@@ -1,8 +1,8 @@
-"""The owner's door: a unix socket through which other processes of the same person drive our sessions.
+"""The command socket: a unix socket by which other processes of the same user drive our sessions.
 
 One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id", "error"}`; with
 `{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and `{"condition"}` whenever status, mode or error has
-changed.  Durable events are not sent: the other side reads them from the store.  The folder is 0700, so only the person's own processes can connect.
+changed.  Durable events are not sent: the other side reads them from the store.  The folder is 0700, so only the user's own processes can connect.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def short_path(path: str) -> Iterator[str]:
     if len(os.fsencode(path)) <= _PATH_LIMIT:
         yield path
         return
+    # `sun_path` has 108 bytes on Linux, and data folders below a home or a test's folder are often
+    # longer. A symbolic link would do too, but would have to be removed again.
     folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
@@ -83,7 +85,7 @@ class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     details: dict[str, Any] = {}
     """The error's attributes."""
     gone: bool = False
-    """The session has stopped here; whoever comes next may take it."""
+    """The session has stopped here; the next process that opens it may take it."""
     signal: msgspec.Raw = msgspec.Raw()
     condition: OwnerStatus | None = None
     """With the first answer to one who watches, and whenever it has changed."""
@@ -128,7 +130,7 @@ class CommandSocket:
             pass  # we closed it
 
     async def aclose(self) -> None:
-        """Stop listening and remove the socket; our sessions have ended before, so that whoever drove them hangs up."""
+        """Stop listening and remove the socket; our sessions have ended before, so that clients hang up."""
         if self._listener is not None:
             with anyio.move_on_after(HANG_UP_SECONDS):
                 while self._connections:
@@ -142,6 +144,7 @@ class CommandSocket:
             await self._serve_one(stream)
         finally:
             self._connections -= 1
+            # Set and replaced: each hang-up wakes `aclose`, which looks whether it was the last.
             self._hung_up.set()
             self._hung_up = anyio.Event()
 
@@ -154,6 +157,8 @@ class CommandSocket:
                         line = await lines.receive_until(b"\n", LINE_LIMIT)
                         self._take(line, stream, group)
                 except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+                    # The client is gone, and with it the reader of all answers. What the mailbox
+                    # has taken is carried out all the same.
                     group.cancel_scope.cancel()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass
@@ -166,6 +171,8 @@ class CommandSocket:
                 _send, stream, SocketReply(error=f"not a call: {error}", kind="UsageError")
             )
             return
+        # Each call in a task of its own: an abort must not wait behind a call that takes its time.
+        # The actor's mailbox keeps the order of what it is given.
         group.start_soon(self._watch if call.watch else self._answer, call, stream)
 
     async def _answer(self, call: SocketRequest[AnyCommand], stream: ByteStream) -> None:
@@ -181,6 +188,7 @@ class CommandSocket:
     async def _carry_out(self, call: SocketRequest[AnyCommand], port: SessionPort) -> Any:
         if call.call is None:
             raise UsageError("a call needs a command")
+        # An abort has a way of its own past the mailbox (`SessionPort.abort`), also from here.
         if isinstance(call.call, AbortTurn):
             return await port.abort(call.call)
         return await port.call(call.call)
@@ -193,13 +201,13 @@ class CommandSocket:
             await _send(stream, _failure(call, error))
             return
         async with events:
-            told = _condition(port)
-            await _send(stream, SocketReply(id=call.id, answer=port.status, condition=told))
+            sent = _condition(port)
+            await _send(stream, SocketReply(id=call.id, answer=port.status, condition=sent))
             async for event in events:
                 now = _condition(port)
                 line = SocketReply(id=call.id)
-                if _differs(now, told):
-                    line.condition = told = now
+                if _differs(now, sent):
+                    line.condition = sent = now
                 if not isinstance(event, FactBase | UnknownFact):
                     line.signal = msgspec.Raw(msgspec.json.encode(event))
                 if line.condition is not None or bytes(line.signal):
@@ -212,10 +220,13 @@ def _condition(port: SessionPort) -> OwnerStatus:
 
 
 def _differs(one: OwnerStatus, other: OwnerStatus) -> bool:
+    # The seq grows with every fact; a line for each would tell the client nothing that its own
+    # reading of the log does not.
     return msgspec.structs.replace(one, seq=0) != msgspec.structs.replace(other, seq=0)
 
 
 def _failure(call: SocketRequest[AnyCommand], error: WeftError) -> SocketReply:
+    # Objects stay behind: the client rebuilds the error from its class name and plain attributes.
     details = {name: value for name, value in vars(error).items() if _is_plain(value)}
     return SocketReply(id=call.id, error=str(error), kind=type(error).__name__, details=details)
 
@@ -274,6 +285,7 @@ class SocketClient:
             pass
         finally:
             self.lost.set()
+            # Callers find no answer then, and raise `OwnerLost`.
             for arrived, _ in self._waiting.values():
                 arrived.set()
 
@@ -337,6 +349,7 @@ def _unwrapped(line: SocketReply) -> Any:
     if not line.error:
         return line.answer
     kind = getattr(errors, line.kind, UsageError)
+    # Without its constructor, which takes other arguments than the finished sentence that was sent.
     error = kind.__new__(kind, line.error)
     error.args = (line.error,)
     error.__dict__.update(line.details)

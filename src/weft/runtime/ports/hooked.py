@@ -1,8 +1,8 @@
 """The way to a session whose hooks have a say in what is said to it.
 
-Whatever a person says reaches the model by a command: a prompt, steering, a follow-up, another text for one that waits or that was said.
+Whatever the user says reaches the model by a command: a prompt, steering, a follow-up, another text for one that waits or that was said.
 All of them pass here, in the process that has the session, wherever they come from; so none gets round a hook.  The hooks run
-*before* the command is handed to the actor: its mailbox waits for nobody, and what a hook refuses was never accepted.  One message is
+*before* the command is handed to the actor: its mailbox must not wait for a program, and what a hook refuses was never accepted.  One message is
 looked at after the other, so they keep their order; all else goes past at once.
 
 A repeated `input_id` runs no hook again and gets the first answer: what hooks add is no part of what was asked.
@@ -60,14 +60,16 @@ class HookedPort(LocalPort):
             added = await self._added_to(command)
             return await super().call(_with_context(command, added) if added else command)
 
-    async def leave(self, why: str) -> None:
-        await super().leave(why)
+    async def close(self, why: str) -> None:
+        await super().close(why)
         if self._hooks.has_begun:
+            # Once per life of the session in this process, and only where its start was seen.
             self._hooks.has_begun = False
             await self._hooks.on_end(why)
 
     async def _added_to(self, command: Command[Any]) -> str:
         """What hooks add to a message that they let pass; only a prompt can carry it."""
+        # A command that will be refused must not run the user's programs first.
         self.actor.clients.check(command)
         if self._was_carried_out(command):
             return ""
@@ -85,7 +87,7 @@ class HookedPort(LocalPort):
         return ruling.context if isinstance(command, SendPrompt) else ""
 
     async def _added_to_task(self, command: Command[Any]) -> str:
-        """What a model says to a session that works for it is no person's word, but its hooks may add to it."""
+        """What a model sends to its agent is not the user's prompt, but the agent's hooks may add to it."""
         if not isinstance(command, SendPrompt):
             return ""
         ruling = await self._hooks.on_agent_start(_text(command.parts))
@@ -96,7 +98,7 @@ class HookedPort(LocalPort):
         return command.input_id is not None and command.input_id in self.actor.state.inputs.causes
 
     def _is_said(self, command: Command[Any]) -> bool:
-        """False where what a model said is changed, not what a person did."""
+        """False where an answer of the model is edited, not a message of the user."""
         if not isinstance(command, EditNode):
             return True
         node = self.actor.state.tree.nodes.get(command.node)
@@ -119,6 +121,7 @@ class HookedPort(LocalPort):
             return
 
         def build(state: SessionState) -> Commit:
+            # Found when it is written: a turn may have moved the line while the hook ran.
             here = tip_after(state, ())
             return Commit(
                 facts=tuple(
@@ -150,7 +153,7 @@ class PortHooks(HookProvider):
     def of_turns(self) -> SessionHooks:
         return self._hooks
 
-    def way_to(self, actor: SessionActor, agent: str) -> LocalPort:
+    def port_to(self, actor: SessionActor, agent: str) -> LocalPort:
         return HookedPort(actor, self._hooks, agent)
 
 

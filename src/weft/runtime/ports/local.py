@@ -26,11 +26,11 @@ from weft.state import QueueEntry, SessionState
 T = TypeVar("T")
 
 UNLOADED: Final = "unloaded"
-"""Why a session stopped that only nobody used; the next call brings it back."""
+"""Why a session stopped that was only unused; the next call brings it back."""
 
 
 class LocalPort(SessionPort):
-    """The way to an actor of this process."""
+    """The port of an actor of this process."""
 
     def __init__(self, actor: SessionActor) -> None:
         self.actor = actor
@@ -65,8 +65,11 @@ class LocalPort(SessionPort):
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
         checked(command)
+        # Past the mailbox: it may be busy with an append on a slow disk, and the user wants the
+        # tool to stop now.
         turn_id = self.actor.trip(command)
         receipt = await self.actor.call(command)
+        # After the mailbox has answered: the receipt promises that everything is settled.
         await self.actor.wait_settled(turn_id)
         return msgspec.structs.replace(receipt, turn_id=receipt.turn_id or turn_id)
 
@@ -84,7 +87,7 @@ class LocalPort(SessionPort):
     ) -> Subscription:
         return self.actor.subscribe(after=after, live=live)
 
-    async def leave(self, why: str) -> None:
+    async def close(self, why: str) -> None:
         await self.actor.stop(why)
 
     async def ended(self) -> str:
@@ -100,6 +103,6 @@ class HookProvider(Protocol):
         """What its turns ask."""
         ...
 
-    def way_to(self, actor: SessionActor, agent: str) -> LocalPort:
+    def port_to(self, actor: SessionActor, agent: str) -> LocalPort:
         """The way to the session that leads through them; `agent` is its kind, if it works for another."""
         ...

@@ -61,7 +61,7 @@ class _Draft(msgspec.Struct):
 
 
 class RemotePort(SessionPort):
-    """The way to a session of another process.  Without a client, only for reading."""
+    """The port of a session of another process.  Without a client, only for reading."""
 
     def __init__(
         self, state: SessionState, store: Store, owner: Owned, supervisor: Supervisor
@@ -75,7 +75,7 @@ class RemotePort(SessionPort):
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
         self._condition: OwnerStatus | None = None
-        """What the owner last told; None while it takes no commands."""
+        """What the owner sent last; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
         """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
         self._draft: _Draft | None = None
@@ -103,7 +103,7 @@ class RemotePort(SessionPort):
     def permission_mode(self) -> Mode:
         if self._condition is not None:
             return self._condition.permission_mode
-        # Nobody tells what was set in the owner's process: at least what holds in any.
+        # What was set in the owner's process is unknown: this much holds in any process.
         mode = self._state.settings.permission_mode
         return "default" if mode in ("auto", "bypass") else mode
 
@@ -123,6 +123,8 @@ class RemotePort(SessionPort):
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
                 await client.watch(self.session_id)
+        # An owner that is stopped (a debugger, SIGSTOP) takes connections through the kernel and
+        # never answers.
         except (OwnerLost, TimeoutError):
             await client.aclose()
             return
@@ -139,7 +141,7 @@ class RemotePort(SessionPort):
         except (OSError, TimeoutError):
             return None
 
-    async def leave(self, why: str) -> None:
+    async def close(self, why: str) -> None:
         """Hang up; the session lives on where it is."""
         self._end()
         if self._client is not None:
@@ -160,6 +162,8 @@ class RemotePort(SessionPort):
         if self._client is None:
             raise self._owner
         answer = await self._client.send(self.session_id, checked(command))
+        # The owner has answered, so that the facts are in the store; the follower may not have read
+        # them yet.
         await self._catch_up()
         return answer
 
@@ -205,6 +209,7 @@ class RemotePort(SessionPort):
         try:
             await client.read()
         finally:
+            # Not when the first exchange failed: then the session is still read without its owner.
             if self._client is client:
                 self._end()
             with anyio.CancelScope(shield=True):
@@ -226,6 +231,7 @@ class RemotePort(SessionPort):
 
     def _take_record(self, body: bytes) -> None:
         fact = decode(body)
+        # The follower and `_catch_up` read the same log side by side; each fact counts once.
         if fact.seq == self._state.seq + 1:
             self._state.apply(fact)
             if self._draft is not None and self._is_settled(self._draft):
@@ -258,9 +264,10 @@ class RemotePort(SessionPort):
     def _when_read(self, status: Status, seq: int, show: Callable[[], None]) -> None:
         """Show at once that the session works, and that it stands still when the log was read up to the fact before that.
 
-        Who waits for a turn would otherwise hear that nobody works on it before hearing how it has ended.
+        A caller that waits for a turn would otherwise see the session idle before it sees how the turn ended.
         """
         is_early = status in ("idle", "interrupted", "error") and seq > self._state.seq
+        # While one waits, all wait: status must not overtake status.
         if self._early or is_early:
             self._early.append((seq, show))
         else:

@@ -115,6 +115,7 @@ async def _unspill_part(part: Part, store: Store) -> Part:
     if blob_id is None:
         return part
     data = await store.blob(blob_id)
+    # Content and fact are in one append, so that only damage can part them.
     if data is None:
         raise Corrupt("blobs", f"the content {blob_id} is missing")
     if isinstance(part, Image):
@@ -190,6 +191,7 @@ async def load_summary(
     fact = (await read_places([compaction.at], store))[compaction.at]
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
+    # What was pinned at the time of the compaction is in it already.
     late = [block for block in map(pin_block, pinned) if block not in fact.carried]
     return as_message(fact.summary, (*fact.carried, *late))
 
@@ -207,6 +209,8 @@ async def read_places(places: Iterable[LogPosition], store: Store) -> dict[LogPo
         by_log.setdefault(place.log, []).append(place.seq)
     found: dict[LogPosition, AnyFact] = {}
     for log, seqs in by_log.items():
+        # A forked session's line lies in several logs; each is read once, in the order in which it
+        # is stored.
         for record in await store.read_at(log, sorted(set(seqs))):
             fact = decode(record.body)
             found[LogPosition(fact.session_id, fact.seq)] = fact
@@ -264,6 +268,7 @@ class LineCache:
 
     async def line(self, tree: ConversationTree, tip: NodeId | None) -> list[LineEntry]:
         """The line that ends at `tip`; a list of the caller's own."""
+        # Not the list itself: the cache grows while the caller reads.
         if self._entries is not None and self._tip() == tip:
             return list(self._entries)
         seen = self._seen
@@ -279,6 +284,8 @@ class LineCache:
         if self._entries is None:
             return
         match fact:
+            # The fact has only the beginning of a long part; the cache must hold all of it or
+            # nothing.
             case NewMessage(node=node) if any(_blob_of(part) for part in node.parts):
                 self.drop()
             case ToolComplete(result=result) if any(image.blob for image in result.images):

@@ -41,6 +41,7 @@ async def load_with_snapshot(session_id: SessionId, store: Store) -> tuple[Sessi
         raise TooNew(
             f"session {session_id!r} was written by a newer Weft; update this one to open it"
         )
+    # By the log and not by the row: a deleted session that forks share has facts and no row.
     if await store.last_seq(session_id) == 0:
         raise SessionNotFound(session_id)
     try:
@@ -65,6 +66,7 @@ async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | 
     kept = await store.load_snapshot(session_id, FOLD_VERSION)
     try:
         return restore(kept.data) if kept is not None else None
+    # A snapshot is a cache: the log has everything, and reading it only takes longer.
     except msgspec.MsgspecError:
         return None
 
@@ -75,12 +77,15 @@ async def fold_after(
     """Fold the facts of `log` after `after` (up to and including `upto`, 0: all) into the state."""
     while records := await store.read(log, after=after, limit=PAGE):
         for record in records:
+            # A hole means that the store lost a fact. To fold on would give a state that never was,
+            # and the next append would make it permanent.
             if record.seq != after + 1:
                 raise Corrupt(log, f"fact {after + 1} is missing", seq=after + 1)
             after = record.seq
             state.apply(_checked(decode(record.body, stream=log, seq=record.seq), log, record.seq))
             if after == upto:
                 return
+        # Opening a session of a hundred thousand facts must not stop the others' text in flight.
         await anyio.lowlevel.checkpoint()
 
 
@@ -97,6 +102,7 @@ async def _fold_past(state: SessionState, session_id: SessionId, store: Store) -
     while (fork := await _fork_of(log, store)) is not None:
         shared.append((fork.session_id, fork.seq))
         log = fork.session_id
+        # Only damage can make a circle, and following one would never end.
         if len(shared) > DEEPEST_FORK:
             raise Corrupt(session_id, "its forks go round in a circle")
     for ancestor, upto in reversed(shared):

@@ -68,11 +68,13 @@ class SessionLog:
         self._signals: Hub[Event] = Hub()
         self._line = LineCache(store)
         if not state.tree.nodes:
+            # A new session has an empty line; without this its first turn would read the log to
+            # find that.
             self._line.start_empty()
         self._draft: tuple[NodeId, list[str]] | None = None
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
-        """Bytes of file history since it was last held to its limit; at first, nobody knows."""
+        """Bytes of file history since it was last trimmed; at first unknown, so that the first write trims."""
 
     # -- writing
 
@@ -82,6 +84,8 @@ class SessionLog:
             return ()
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
         append = stamped.append(self.state, self._lease, drop_draft=commit.drop_draft)
+        # If this raises, nothing was applied or published: state and subscribers still agree with
+        # the log.
         await self._store.append(append)
         for fact, record in zip(stamped.facts, append.records, strict=True):
             self._apply(fact, len(record.body))
@@ -99,6 +103,8 @@ class SessionLog:
                 self._draft = None
             case _:
                 pass
+        # After the state, before the subscribers: a caller that is woken by a fact must find gate,
+        # waiters and status as they are after it.
         self._on_fact(fact)
         self._facts.publish(fact, weight)
 
@@ -125,7 +131,7 @@ class SessionLog:
             self._draft[1].append(signal.text)
         elif isinstance(signal, AnswerRestarted):
             self._draft = None
-        # The status goes to every reader, so that whoever waits for a turn learns when it stops short.
+        # The status goes to every subscriber, so that one that waits for a turn learns when it stops short.
         readers = self._facts if isinstance(signal, SessionStatus) else self._signals
         if len(readers):
             readers.publish(
@@ -149,11 +155,12 @@ class SessionLog:
         self._signals.close()
 
     def _hold_to_quota(self, added: int) -> None:
-        """Let the project's oldest file history go, every now and then; what is gone is named when somebody wants it back."""
+        """Drop the project's oldest file history every now and then; a rewind names what is gone."""
         most = self._history_bytes
         self._untrimmed += added
         if most and self._untrimmed > most // HISTORY_SLACK:
             self._untrimmed = 0
+            # In a task of its own: trimming may take long, and the mailbox would wait for it.
             self._supervisor.start(self._trim_history, f"history of {self.session_id}")
 
     async def _trim_history(self) -> None:
@@ -169,7 +176,7 @@ class SessionLog:
 
     @property
     def is_read(self) -> bool:
-        """True while somebody reads its events."""
+        """True while a subscriber reads its events."""
         return bool(len(self._facts))
 
     @property
@@ -184,6 +191,7 @@ class SessionLog:
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)
+        # A subscriber of a stopped session still reads the log to its end.
         if closed:
             inbox.close()
         start = self.state.seq if after is None else after
@@ -217,6 +225,7 @@ class SessionLog:
         compaction = self.state.tree.compaction_for(tip)
         if compaction is None:
             return ContextLine(entries=tuple(entries))
+        # The compaction is one of this very line (`compaction_for`), so that its node is found.
         cut = next(i for i, entry in enumerate(entries) if entry.node.id == compaction.upto)
         kept = pinned(self.state, entries[: cut + 1])
         return ContextLine(

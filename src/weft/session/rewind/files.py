@@ -1,8 +1,8 @@
 """Carrying a rewind out: read what changed, look at the disk, write the intent down, put back, and settle.
 
 The intent is durable before the first file is touched, and everything that is about to be replaced is kept with it, so that a rewind
-can be taken back.  After a crash each file is one or the other, told by its content: what was not put back yet is; what is neither is
-somebody's work, and is named.  A second fact settles the intent, and says which files are not what it promised.
+can be taken back.  After a crash each file is one or the other, as its content shows: what was not put back yet is; what is neither was
+changed by someone else, and is named.  A second fact settles the intent, and says which files are not what it promised.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BETWEEN = faults.point("session.rewind.between_files")
 
 
 class FileRestorer(Protocol):
-    """The way to the project's files, for whoever puts them back."""
+    """Access to the project's files for a rewind."""
 
     async def look(self, path: str) -> FileNow | None:
         """What is at a path; None where nothing is.
@@ -78,7 +78,7 @@ class FileRestorer(Protocol):
     async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
         """What these calls changed, or may have, before they were interrupted: `FileTouched` facts, with the contents they name.
 
-        Told once.  A fact of no call is of one that was cancelled.
+        Each is reported once.  A fact of no call is of one that was cancelled.
         """
         ...
 
@@ -99,9 +99,9 @@ class RewindDraft(msgspec.Struct, frozen=True, kw_only=True):
 class FileRewinder:
     """Puts files back for one session."""
 
-    def __init__(self, store: Store, door: FileRestorer) -> None:
+    def __init__(self, store: Store, files: FileRestorer) -> None:
         self._store = store
-        self._door = door
+        self._files = files
 
     # -- thinking it through
 
@@ -126,6 +126,8 @@ class FileRewinder:
         )
 
     async def _draft_of_undoing(self, command: UndoRewind, state: SessionState) -> RewindDraft:
+        # A fork inherits the facts of its ancestor's rewinds; those changed files for the other
+        # session, which may have gone on since.
         own = [place for place in state.files.rewinds if place.log == state.session_id]
         if not own:
             raise UsageError("there is no rewind to undo")
@@ -140,7 +142,7 @@ class FileRewinder:
     async def _told(
         self, steps: Sequence[RewindStep], to: NodeId | None, *, conversation: bool
     ) -> RewindPlan:
-        left_out = await self._door.left_out() if steps else {}
+        left_out = await self._files.left_out() if steps else {}
         return RewindPlan(
             to=to,
             conversation=conversation,
@@ -157,8 +159,11 @@ class FileRewinder:
         if command.to is None:
             return spans(await self._read(files.places))
         node = state.tree.require(command.to)
+        # By the first revision: an edit of the message moves its words in the log, not the moment
+        # at which its turn began.
         first = node.earlier[0] if node.earlier else node.at
         facts = await self._read(files.places_after(first))
+        # The calls of the answer itself stay done: one goes back to the moment after it.
         return spans(fact for fact in facts if not _is_of(fact, node.calls))
 
     async def _changes_of(
@@ -196,9 +201,11 @@ class FileRewinder:
     async def _glance(self, path: str) -> FileNow | None:
         """What is there, without holding its content."""
         try:
-            found = await self._door.look(path)
+            found = await self._files.look(path)
         except ToolError:
-            return FileNow(mode=stat.S_IFREG)  # nobody can tell: never what it was left as
+            return FileNow(
+                mode=stat.S_IFREG
+            )  # unknown: it agrees with nothing that the session left
         return None if found is None else msgspec.structs.replace(found, data=None)
 
     # -- doing it
@@ -222,9 +229,10 @@ class FileRewinder:
             kept = keep_line(state, plan.to)
             spare = spare_lines(state, plan.to) if draft.undoes else []
             facts = [*kept, *spare, rewound]
+        # The conversation stays, so that the model would go on believing in files that are gone.
         elif any(not step.target.is_folder for step in acting):
-            told = told_to_model(acting)
-            facts.append(SystemNote(text=told, to_model=True, node=state.tree.head))
+            note = told_to_model(acting)
+            facts.append(SystemNote(text=note, to_model=True, node=state.tree.head))
         return Commit(facts=tuple(facts), blobs=await self._about_to_go(acting))
 
     async def _about_to_go(self, acting: Iterable[RewindStep]) -> dict[BlobId, bytes]:
@@ -233,7 +241,9 @@ class FileRewinder:
         for step in acting:
             if step.now is None or step.now.content is None:
                 continue
-            found = await self._door.look(step.path)
+            found = await self._files.look(step.path)
+            # Looked at again, with content this time. One that has changed since is not kept, and
+            # `put_back` will refuse to touch it.
             if found is not None and found.content == step.now.content and found.data is not None:
                 blobs[step.now.content] = found.data
                 total += len(found.data)
@@ -252,14 +262,16 @@ class FileRewinder:
             target = step.target
             if closes_itself(target):
                 closing.append(step)
+                # Files go into it first; without write permission for us that would fail.
                 target = FileSide(True, None, target.mode | 0o700)
             await self._put(step.path, target, step.now, failed)
+        # The deepest first: a closed folder cannot be searched for those below it.
         for step in reversed(closing):
             await self._close(step, failed)
         return failed
 
     async def _close(self, step: RewindStep, failed: dict[str, RewindItem]) -> None:
-        found = await self._door.look(step.path)
+        found = await self._files.look(step.path)
         await self._put(step.path, step.target, found, failed)
 
     async def _put(
@@ -267,7 +279,7 @@ class FileRewinder:
     ) -> None:
         try:
             wanted = await self._content(target)
-            await self._door.put_back(path, wanted, expected=expected)
+            await self._files.put_back(path, wanted, expected=expected)
         except ToolError as error:
             failed[path] = RewindItem(path=path, action="conflict", reason=str(error))
 
@@ -289,6 +301,8 @@ class FileRewinder:
         head: NodeId | None,
     ) -> Commit:
         """The facts that close an intent, and name what is not as it promised."""
+        # The intent is already in the log and said what each file would be; later rewinds compute
+        # from these facts, so that what did not come true must be taken back.
         corrections = [
             await self._correction(step.path, step.target) for step in steps if step.path in failed
         ]
@@ -296,8 +310,8 @@ class FileRewinder:
             Rewound(to=intent.to, conversation=False, files=tuple(corrections), settles=intent.seq)
         ]
         if failed:
-            told = "; ".join(f"{path}: {item.reason}" for path, item in sorted(failed.items()))
-            text = f"Not everything could be put back. {told}"
+            reasons = "; ".join(f"{path}: {item.reason}" for path, item in sorted(failed.items()))
+            text = f"Not everything could be put back. {reasons}"
             facts.append(SystemNote(text=text, level="warning", node=head))
         return Commit(facts=tuple(facts))
 

@@ -2,7 +2,7 @@
 
 A path goes back to what it was before the first of those changes.  That is what the session found there, so what a person did before
 is kept; and what nobody of this session changed is not in the list.  It goes back only if it is still what the last of those changes
-left: anything else is somebody's work, and is named instead (`conflict`), unless the caller says that it may be overwritten.
+left: anything else was changed outside the session, and is named instead (`conflict`), unless the caller says that it may be overwritten.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PathSpan(msgspec.Struct, frozen=True, kw_only=True):
     """Why the content of `target` was not kept."""
     is_certain: bool = True
     others_between: bool = False
-    """Somebody else changed it between two of them."""
+    """It was changed outside the session between two of them."""
 
 
 class FileNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +183,7 @@ def plan(
         )
         for path, span in changed.items()
     }
+    # The deepest first: whether a folder can go depends on what was decided for those in it.
     for path in sorted(steps, key=_depth, reverse=True):
         steps[path] = _without_other_things(steps[path], steps)
     return [steps[path] for path in sorted(steps)]
@@ -193,8 +194,11 @@ def _judged(
 ) -> RewindItem:
     target, path = span.target, span.path
     present = NOTHING if now is None else now.side
+    # Before all refusals: what is already so needs neither content nor permission.
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged", reason="it is so already")
+    # A rewind runs without asking. To put back a hook or a shell profile would be to run what was
+    # in it, so that not even `overwrite` covers these.
     if is_changed_by_hand(path):
         return RewindItem(
             path=path,
@@ -204,6 +208,7 @@ def _judged(
     if not target.is_folder and target.exists and target.content not in kept:
         why = span.missing or "it was dropped to stay within the quota"
         return RewindItem(path=path, action="unavailable", reason=f"what it was is gone: {why}")
+    # Every rewind can be undone, and for that what it replaces must be stored.
     if not is_forced and _is_beyond_keeping(now):
         return RewindItem(
             path=path,
@@ -276,6 +281,8 @@ def _turn(step: RewindStep) -> tuple[int, int, str]:
     depth = _depth(step.path)
     was_folder = step.now is not None and stat.S_ISDIR(step.now.mode)
     if step.target.is_folder:
+        # First folders that only change their mode, for they may be closed; then files go, then the
+        # folders that held them; then folders are made, and files in them.
         return (0 if was_folder else 3, depth, step.path)
     if not step.target.exists:
         return (2 if was_folder else 1, -depth, step.path)
@@ -283,7 +290,7 @@ def _turn(step: RewindStep) -> tuple[int, int, str]:
 
 
 def closes_itself(side: FileSide) -> bool:
-    """True for a folder that nobody may write into: it gets its mode last."""
+    """True for a folder that its owner may not write into: it gets its mode last."""
     return side.is_folder and side.mode & 0o300 != 0o300
 
 

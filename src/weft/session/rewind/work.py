@@ -33,6 +33,8 @@ class RewindWork:
         draft = await rewinder.draft(command, self._log.state)
         cause = None
         if command.input_id:
+            # With the intent, and with the answer of full success: after a crash the rewind is
+            # finished, and a repeat must not begin a second one.
             cause = CommandCause(input_id=command.input_id, digest=asked, answer=draft.done())
         commit = await rewinder.intent(draft, self._log.state)
         _REWIND.before.hit()
@@ -53,6 +55,7 @@ class RewindWork:
         """Do what is left of a rewind that was interrupted after its intent was durable."""
         state = self._log.state
         place = state.files.unsettled
+        # An intent in the log of an ancestor is that session's to finish.
         if place is None or place.log != state.session_id or self._files is None:
             return
         settled = await self._rewinder().finish(place, state.tree.head)

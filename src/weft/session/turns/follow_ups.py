@@ -33,7 +33,7 @@ class FollowUps:
         """Those whose senders wait for the turn's end: they are sent whatever way the turn before ends."""
 
     def awaits(self, entry_id: EntryId) -> None:
-        """Somebody waits for the end of this message's turn."""
+        """The sender waits for the end of this message's turn."""
         self._awaited.add(entry_id)
 
     def was_sent(self, entry: QueueEntry) -> None:
@@ -41,7 +41,7 @@ class FollowUps:
         self._awaited.discard(entry.entry_id)
 
     def take(self, fact: Fact) -> None:
-        """Nobody waits for what was taken back."""
+        """No sender waits for what was taken back."""
         match fact:
             case InputRemoved(entry_id=entry_id):
                 self._awaited.discard(entry_id)
@@ -57,10 +57,12 @@ class FollowUps:
         return NextTurn(self.next(state), _leaves_steering(work, state))
 
     def next(self, state: SessionState) -> QueueEntry | None:
-        """The next follow-up, if the turn ended well; else the first one that somebody waits for."""
+        """The next follow-up, if the turn ended well; else the first one whose sender waits."""
         if state.turn.open is not None:
             return None
         waiting = state.queue.waiting("follow_up")
+        # After an abort or an error the user looks first: what was queued for a success must not be
+        # sent on top of a failure. A caller that waits in `send_message` would wait for ever.
         if state.turn.last_reason not in ENDED_WELL:
             waiting = tuple(each for each in waiting if each.entry_id in self._awaited)
         return waiting[0] if waiting else None

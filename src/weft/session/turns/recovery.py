@@ -1,7 +1,7 @@
-"""Coming back: what a dead process, or a crash, left open is looked at and closed.
+"""Recovery of a session: what a dead process, or a crash, left open is looked at and closed.
 
-Opening a session reads; only when somebody goes on is what was left settled here.  `weft.loop.recovery` says what the evidence means,
-this gathers it and puts it on record.
+Opening a session only reads; what was left is settled here by the first command that goes on.
+`weft.loop.recovery` says what the evidence means, this gathers it and puts it on record.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SessionRecovery:
         self._store = store
         self._env = environment
         self._lost: set[NodeId] = set(log.state.ledger.asides)
-        """Model calls beside the answers of turns that nobody works on any more; at first, all that are open."""
+        """Model calls outside of turns whose process is gone; at first, all that are open."""
 
         self._left = dict(log.state.background.running)
         """Commands in the background that no process runs any more, whatever the log says."""
@@ -52,12 +52,12 @@ class SessionRecovery:
         """Tool calls outside of a turn that a dead process left; those of a turn are settled with it."""
 
     def lose_work(self) -> None:
-        """What was at work here is gone; a summary that somebody asked for beside it is not."""
+        """The work that ran here is gone; a summary that the user asked for outside of it is not."""
         asides = self._log.state.ledger.asides.items()
         self._lost |= {node for node, aside in asides if aside.purpose == "compaction"}
 
     async def count_lost(self) -> None:
-        """Put on record what calls used that nobody works on any more."""
+        """Put on record what lost model calls have used: the vendor bills them all the same."""
         lost, self._lost = self._lost, set()
         facts = count_lost(self._log.state, lost, self._env.prices.cost)
         if not facts:
@@ -84,6 +84,8 @@ class SessionRecovery:
             return
         touched, files = Commit(facts=()), self._env.files
         if files is not None:
+            # A command that outlived its program would go on changing files after its end is on
+            # record.
             await files.end_strays()
             touched = await files.interrupted([each.call_uid for each in left.values()])
         facts = command_ends(self._log.state, left, self._env.clock.now())
@@ -98,6 +100,8 @@ class SessionRecovery:
         facts = settle_interrupted(state, found)
         started = state.turn.open
         if started is not None and started.call is not None:
+            # The lost call is asked again, under a new name and with today's prompt: the model, the
+            # tools or the key may have changed since.
             opening = self._env.turns.opening(
                 state, TurnStarted(turn_id=started.turn_id, options=started.options)
             )
@@ -144,6 +148,8 @@ class SessionRecovery:
             await files.end_strays()
             if calls:
                 touched = await files.interrupted(calls)
+        # Finishing what the sandbox left changes files, so that it comes before their hashes are
+        # taken.
         remains = await self._env.probe.recovered_calls(calls) if calls else {}
         wanted = hashes_wanted(state)
         found = tuple(fact for fact in touched.facts if isinstance(fact, FileTouched))
@@ -163,7 +169,7 @@ class SessionRecovery:
         )
 
     async def _modes(self, paths: Iterable[str]) -> dict[str, int]:
-        """The mode that each file has now, as far as it can be told."""
+        """The mode that each file has now, as far as it can be read."""
         files = self._env.files
         found: dict[str, int] = {}
         for path in paths if files is not None else ():

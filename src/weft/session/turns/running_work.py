@@ -28,9 +28,9 @@ class RunningWork:
         self.turn: SessionWork | None = None
         self._journal: TurnJournal | None = None
         self.is_aborting = False
-        """The work that runs, or ran last, was told to stop."""
+        """The work that runs, or ran last, was aborted."""
         self.abort_reason = ""
-        """Why it was told."""
+        """Why it was aborted."""
         self.queued_before: frozenset[EntryId] = frozenset()
         """What was in the queue when the work that runs, or ran last, began."""
         self.settled = anyio.Event()
@@ -41,6 +41,7 @@ class RunningWork:
         self._journal = journal
         self.is_aborting = False
         self.queued_before = frozenset(state.queue.entries)
+        # A new event for each piece of work: one that is set cannot be waited for again.
         self.settled = anyio.Event()
         self._supervisor.start(lambda: self._run(work), f"turn {work.turn_id}")
 
@@ -54,6 +55,8 @@ class RunningWork:
             await no_strays(turn.run())
         except Exception as failure:
             error = failure
+        # The scope of the turn is cancelled after an abort, and the actor must still hear of its
+        # end. Bounded, because the mailbox of a stopping session is not served for ever.
         with anyio.CancelScope(shield=True), anyio.move_on_after(5):
             try:
                 await self._mailbox.post(TurnEnded(turn, error))
@@ -62,6 +65,7 @@ class RunningWork:
 
     def release(self) -> SessionWork | None:
         """It is over; returns what it was."""
+        # Cleared before the event is set: those who wake look whether a turn runs.
         work, self.turn = self.turn, None
         self.settled.set()
         return work
@@ -73,9 +77,10 @@ class RunningWork:
             self.turn = None
 
     def trip(self, reason: str) -> TurnId | None:
-        """Tell it to stop; its own clean-up settles everything.  Returns which one was told."""
+        """Abort it; its own clean-up settles everything.  Returns which one was aborted."""
         if self.turn is None:
             return None
+        # Before the cancel: the clean-up that it starts writes the reason into the log.
         self.turn.abort_reason = self.abort_reason = reason
         self.is_aborting = True
         self.turn.scope.cancel()
@@ -87,6 +92,8 @@ class RunningWork:
             self._supervisor.start(lambda: self._watch(turn), f"abort {turn.turn_id}")
 
     async def _watch(self, turn: SessionWork) -> None:
+        # A tool may ignore the cancel (a thread, a foreign library). The user was promised an end
+        # within a second, so that the actor then ends the turn without it.
         with anyio.move_on_after(self._abort_seconds):
             await self.settled.wait()
             return

@@ -58,7 +58,7 @@ class TurnScheduler:
         self,
         log: SessionLog,
         worker: RunningWork,
-        comeback: SessionRecovery,
+        recovery: SessionRecovery,
         *,
         mailbox: Mailbox[Message],
         gate: SessionPermissionGate,
@@ -67,7 +67,7 @@ class TurnScheduler:
     ) -> None:
         self._log = log
         self._worker = worker
-        self._comeback = comeback
+        self._recovery = recovery
         self._mailbox = mailbox
         self._gate = gate
         self._env = environment
@@ -76,7 +76,7 @@ class TurnScheduler:
         self.follow_ups = FollowUps()
         self._turn_status: Status = "thinking"
         self._shown: Status | None = None
-        """The status that was published last; None when it has changed since without anybody being told."""
+        """The status that was published last; None when it has changed since and was not published."""
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
         self._owed: CommandCause | None = None
@@ -142,7 +142,7 @@ class TurnScheduler:
         await self._waiting.until(holds, lambda: self._log.state)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
-        """Wait until somebody answers the request.  For anybody, at any time."""
+        """Wait until the request is answered.  May be called by any task at any time."""
 
         def asks() -> None:
             if self._worker.turn is not None and request_id in self._log.state.turn.requests:
@@ -163,8 +163,10 @@ class TurnScheduler:
         commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
             commit = self._with_opening(plan.facts)
+        # No facts of its own: an interrupted turn goes on. What it left in doubt is settled first,
+        # in an append of its own.
         elif plan.then == "start_turn":
-            await self._comeback.settle()
+            await self._recovery.settle()
         _COMMAND.before.hit()
         await self._log.commit(commit, cause)
         _COMMAND.after.hit()
@@ -176,6 +178,8 @@ class TurnScheduler:
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
         started = next(fact for fact in facts if isinstance(fact, TurnStarted))
+        # One append for the prompt and the start of its model call: between two of them a crash
+        # would leave a turn that has never asked and an answer to nothing.
         opening = self._env.turns.opening(self._log.state, started)
         return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
 
@@ -192,6 +196,8 @@ class TurnScheduler:
     def _start_compaction(self, focus: str, cause: CommandCause | None) -> None:
         journal = SessionTurnJournal(self._log, self)
         work = self._env.turns.compaction(self._log.state, focus, journal, self._gate)
+        # The command itself may have left no fact to remember its `input_id` by: the compaction's
+        # last append does.
         self._owed = cause
         self._set_to_work(work, journal)
 
@@ -212,6 +218,8 @@ class TurnScheduler:
         Raises:
             SessionStopped: that turn is over.
         """
+        # A turn that was given up may still write: a tool that ignored the abort, or a task that
+        # was not scheduled in time. Its facts would come after the settled end.
         turn = self._worker.turn
         if turn is None or not self._worker.is_written_by(journal):
             raise SessionStopped(self._log.session_id, "this turn was ended")
@@ -231,6 +239,8 @@ class TurnScheduler:
         stored = await self._log.commit(build(self._log.state))
         _COMMAND.after.hit()
         state = self._log.state
+        # Neither during a turn, which takes steering along by itself, nor after an abort or an
+        # error: then the user is to decide what happens next.
         is_at_rest = self._worker.turn is None and state.turn.open is None
         ended_well = state.turn.last_reason in ENDED_WELL
         if wake and is_at_rest and ended_well and state.queue.waiting("steering"):
@@ -243,6 +253,8 @@ class TurnScheduler:
         ends = any(isinstance(fact, TurnFinished) for fact in commit.facts)
         if not ends or not state.settings.get("auto_title"):
             return commit
+        # In the append of the turn's end, so that a crash cannot leave a session that is renamed
+        # twice.
         title = self._env.title(state)
         named = SettingChanged(name="title", value=title or state.settings.title)
         done = SettingChanged(name="auto_title", value=None)
@@ -251,7 +263,10 @@ class TurnScheduler:
     # -- ending
 
     async def _release(self) -> None:
-        """No turn runs any more; the next one starts, where a follow-up waits.  Between the two nobody sees an idle session."""
+        """No turn runs any more; the next one starts, where a follow-up waits.
+
+        Between the two no subscriber sees an idle session.
+        """
         work = self._worker.release()
         if not self.error:
             await self._start_next(self.follow_ups.after(work, self._log.state, self._worker))
@@ -269,7 +284,7 @@ class TurnScheduler:
         except Fenced:
             raise
         except WeftError as error:
-            # The turn before has ended well and must not hear of it.  The message stays queued, and the session says why.
+            # The turn before has ended well and is not to blame.  The message stays queued, and the status says why.
             self.error = f"a queued message could not be sent: {error}"
             logger.error("a follow-up could not be sent", extra={"session": self._log.session_id})
         else:
@@ -280,8 +295,11 @@ class TurnScheduler:
 
     async def ended(self, turn: SessionWork, error: BaseException | None) -> None:
         """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
+        # The turn's task ends after its last append; by then the next turn may be at work.
         if turn is not self._worker.turn:
             return
+        # Held on to: a restart begins a turn with an event of its own, and those who wait for this
+        # one must be woken too.
         settled = self._worker.settled
         self._worker.turn = None
         try:
@@ -318,10 +336,12 @@ class TurnScheduler:
         Raises:
             Fenced: another process owns the session now.
         """
+        # First of all: whatever still runs must not write while the state is being loaded.
         self._worker.drop()
-        self._comeback.lose_work()
+        self._recovery.lose_work()
         reason = f"{type(error).__name__}: {error}"
         try:
+            # From the log and not from memory: the fault may be in the state itself.
             await self.reload()
             raised = ErrorRaised(message=reason, where="session", error=type(error).__name__)
             if self._budget.spend():
@@ -340,23 +360,24 @@ class TurnScheduler:
     async def reload(self) -> None:
         """Take the state from the log."""
         await self._log.reload()
+        # The gate judges by the mode in the state, and a reload makes a new state object.
         self._gate.state = self._log.state
 
     async def _go_on(self) -> None:
-        await self._comeback.count_lost()
+        await self._recovery.count_lost()
         if self._log.state.turn.open is None:
             self._worker.settled.set()
         elif self._worker.is_aborting:
-            # It crashed while it was being stopped: what a person has stopped does not go on by itself.
-            await self._comeback.end(self._worker.abort_reason, "aborted")
+            # It crashed while it was being aborted: what the user has aborted does not go on by itself.
+            await self._recovery.end(self._worker.abort_reason, "aborted")
             self._worker.settled.set()
             await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
         else:
-            await self._comeback.settle()
+            await self._recovery.settle()
             self._start_turn()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
-        await self._comeback.stay_down(raised, reason)
+        await self._recovery.stay_down(raised, reason)
         self.error = f"it crashed too often; the last time: {reason}"
         self._worker.settled.set()
         self._set_status("error")

@@ -1,4 +1,4 @@
-"""Those who wait for something to come true of a session: an answer to a request, or any condition."""
+"""Waiters for something to come true of a session: an answer to a request, or any condition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Resolution: TypeAlias = PermissionResolved | QuestionAnswered
 
 
 class _Wait:
-    """Those who wait for one request; they share it."""
+    """The waiters for one request share it."""
 
     def __init__(self) -> None:
         self.answered = anyio.Event()
@@ -23,14 +23,14 @@ class _Wait:
 
 
 class FactWaiters:
-    """Waits, and is told of every fact."""
+    """Waits; `take` is called with every fact."""
 
     def __init__(self) -> None:
         self._requests: dict[RequestId, _Wait] = {}
         self._conditions: list[tuple[Callable[[SessionState], bool], anyio.Event]] = []
 
     def take(self, fact: Fact, state: SessionState) -> None:
-        """Wake whoever waited for this fact, or for what is true after it."""
+        """Wake the waiters for this fact, or for what is true after it."""
         if isinstance(fact, PermissionResolved | QuestionAnswered):
             waiting = self._requests.pop(fact.request_id, None)
             if waiting is not None:
@@ -43,7 +43,9 @@ class FactWaiters:
     async def resolution(
         self, request_id: RequestId, state: SessionState, asks: Callable[[], None]
     ) -> Resolution:
-        """Wait until somebody answers the request; `asks` is called when it is not answered yet."""
+        """Wait until the request is answered; `asks` is called when it is not answered yet."""
+        # It may have been answered before a process died: the turn that goes on finds the answer in
+        # the log and must not ask a second time.
         for answered in state.turn.answers.values():
             if answered.request.request_id == request_id:
                 return answered.answer
@@ -57,6 +59,7 @@ class FactWaiters:
         self, holds: Callable[[SessionState], bool], state: Callable[[], SessionState]
     ) -> None:
         """Wait until something is true of the state; looked at with every fact."""
+        # Checked again after each wake-up: facts that came before this task ran may have undone it.
         while not holds(state()):
             changed = anyio.Event()
             condition = (holds, changed)
