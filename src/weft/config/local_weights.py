@@ -1,4 +1,4 @@
-"""The weights of embedded models: which are known, which are here, and fetching one."""
+"""Weights of embedded models: which are known, which are here, and fetching one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models by name: `provider:model[:effort]` (or `provider/model…`) to something that streams."""
+"""Model registry, by name: `provider:model[:effort]` (or `provider/model…`) to something that streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things are kept: read from the environment here, and handed to the rest."""
+"""Paths of settings and data: read from the environment here, and handed to the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The providers that this installation has, by name; each is made when it is first asked for, because loading one costs time."""
+"""Provider table of this installation, by name; each is made when it is first asked for, because loading one costs time."""
 
 from __future__ import annotations
 

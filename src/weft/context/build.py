@@ -1,4 +1,4 @@
-"""What the model sees: a pure function of a line of the tree.
+"""Message composition: what the model sees, a pure function of a line of the tree.
 
 Whatever happened before (a crash, an abort, a switch of model, a broken stream), the messages that come out are legal: each call
 of an assistant message is answered exactly once by the `CallResults` behind it, in call order; nothing is empty; the first message is the
@@ -48,7 +48,7 @@ class LineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextTarget(msgspec.Struct, frozen=True):
-    """Whom the messages are for."""
+    """The model that the messages are for."""
 
     provider: str
     model: str

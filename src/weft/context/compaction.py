@@ -1,7 +1,7 @@
 """Compaction: where a line is cut, what the model reads of the part before the cut, and what is carried over whatever the summary says.
 
 All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut can part a call from its result.
-What must not depend on a summary's mercy (pinned messages, changed files, open tasks) is carried as text of its own.
+What must not depend on how good a summary is (pinned messages, changed files, open tasks) is carried as text of its own.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _node_text(node: Node, kept: int) -> str:
 
 
 def _attachment_text(part: File | Image, kept: int) -> str:
-    """A picture by its name; a file with its words, as long as a result may be."""
+    """An image by its name; a file with its text, as long as a result may be."""
     if isinstance(part, Image):
         return f"[image: {part.name or part.media_type}]"
     return f"[file: {part.name}]\n{_cut(part.text, kept)}".rstrip()

@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN: Final = 4
 
 Only what was used replaces it, once a vendor has reported it: in the ledger, not where it is judged what will fit.
 """
-# About what a picture of the size that vendors scale to costs; the bytes say nothing about it.
+# About what an image of the size that vendors scale to costs; the bytes say nothing about it.
 IMAGE_TOKENS: Final = 1_500
 
 

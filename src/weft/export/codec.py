@@ -1,4 +1,4 @@
-"""The document as bytes and back: one JSON value, or a header and a line for each item.
+"""Export codec, JSON and JSONL: the document as bytes and back, one JSON value, or a header and a line for each item.
 
 What is read is untrusted.  Anything that is not whole and sound is refused with one sentence, and nothing of it is used.
 """

@@ -1,4 +1,4 @@
-"""From the log to the document: reads a session's facts, those it shares with other logs first, and puts the words in."""
+"""Collection of an export document from the log: reads a session's facts, those it shares with other logs first, and puts the words in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation of a session as one value: what an export writes and an import reads.
+"""Export document: the conversation of a session as one value, which an export writes and an import reads.
 
 `docs/formats/export.md` describes every field.  The value is complete and stands alone: nodes that a fork shares with another log are
 written in full, and what the store keeps as blobs is inside.  It holds the conversation and nothing else; what the session

@@ -1,7 +1,7 @@
-"""A transcript as one HTML page that stands alone.
+"""HTML transcript: one page that needs no other file.
 
 No script, nothing fetched, nothing sent: the page says so itself in a Content-Security-Policy that allows its own style (by hash) and
-pictures that are inside it, and nothing else.  Every word of the conversation is escaped; tool calls fold with `<details>`.
+images that are inside it, and nothing else.  Every word of the conversation is escaped; tool calls fold with `<details>`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _policy() -> str:
 
 
 def _items(items: Sequence[Item]) -> str:
-    """All items; who speaks is said once for answers that follow each other."""
+    """All items; the speaker is named once for answers that follow each other."""
     before: list[Item | None] = [None, *items]
     return "".join(
         _item(item, goes_on=_goes_on(earlier, item))
@@ -88,7 +88,7 @@ def _items(items: Sequence[Item]) -> str:
 
 
 def _goes_on(earlier: Item | None, item: Item) -> bool:
-    """True when the same model goes on speaking."""
+    """True when this answer follows another one of the same model."""
     return (
         isinstance(earlier, TranscriptEntry)
         and isinstance(item, TranscriptEntry)
@@ -142,7 +142,7 @@ def _part(part: Part, item: TranscriptEntry) -> str:
         case Thinking(text=text):
             return _details("thought", "<span>Thinking</span>", _prose(text)) if text else ""
         case Image():
-            return _picture(part)
+            return _image(part)
         case File(name=name, text=text):
             head = f'<span class="tool">file</span><span class="about">{escape(plain(name))}</span>'
             return _details("call", head, _labelled("Content", text))
@@ -165,7 +165,7 @@ def _prose(text: str) -> str:
     )
 
 
-def _picture(image: Image) -> str:
+def _image(image: Image) -> str:
     name = escape(plain(image.name or image.media_type))
     # Not SVG, which is a program of its own.
     if image.media_type not in IMAGE_TYPES or not image.data:
@@ -197,7 +197,7 @@ def _call_inside(call: ToolCall, result: ExportedResult | None) -> str:
     if result is not None and result.text:
         blocks.append(_labelled("Result", result.text))
     if result is not None:
-        blocks += [_picture(image) for image in result.images]
+        blocks += [_image(image) for image in result.images]
     return "".join(blocks)
 
 

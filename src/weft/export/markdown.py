@@ -1,4 +1,4 @@
-"""A transcript in Markdown."""
+"""Markdown transcript of a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown that models write, as HTML that can do nothing.
+"""Markdown to HTML: what models write, as HTML that can do nothing.
 
 markdown-it-py parses it (CommonMark, tables, strikethrough); what comes out is held to less:
 

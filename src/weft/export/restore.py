@@ -1,4 +1,4 @@
-"""From a document to the facts of a new session.
+"""Import of an export: from the document to the facts of a new session.
 
 The document is untrusted.  Only the conversation comes of it: no grants, no rules, no queue, no open requests, no file history and no
 money, whatever the file says.  Its parts must fit together (parents, heads, refs, calls and results), or nothing is made at all.

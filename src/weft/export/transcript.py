@@ -1,4 +1,4 @@
-"""The present line of a conversation as people read it: what both transcripts (Markdown, HTML) are made from."""
+"""Transcript: the present line of a conversation in reading order, which both formats (Markdown, HTML) are made from."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One hook of the program that drives us, called: its input goes out, its answer is read like
-that of any hook.
+"""Hook callback: one hook of the program that drives us, called; its answer is read like that of
+any hook.
 
 A callback that works answers with a JSON object, an empty one when it has no opinion.  One that
 *breaks* (it takes too long, raises, answers nonsense, or its program has hung up) has said nothing

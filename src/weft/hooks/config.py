@@ -1,4 +1,4 @@
-"""Hooks as they are written down: which programs, at which events, for which tools.
+"""Hook configuration: which programs, at which events, for which tools.
 
 In TOML `[[hooks.PreToolUse]]` with `matcher`, `command`, `timeout`; or in the shape other agents
 use, `{matcher, hooks: [{type, command, timeout}]}`, there or in a `hooks.json`.  A program that

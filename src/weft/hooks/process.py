@@ -1,4 +1,4 @@
-"""One hook, run: JSON on its standard input, its exit code and standard output read.
+"""Hook process: one hook, run with JSON on its standard input, its exit code and standard output read.
 
 Exit code 0 is fine, and standard output may hold a JSON object; 2 blocks, and standard error says why; any other code is an error that
 blocks nothing.  That is the contract for a hook that works.  One that *breaks* (it hangs and is killed, dies of a signal, cannot be

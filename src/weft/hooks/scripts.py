@@ -1,4 +1,4 @@
-"""The scripts that a project's hooks run, by hash: trust is bound to their content."""
+"""Hook scripts of a project, by hash: trust is bound to their content."""
 
 from __future__ import annotations
 

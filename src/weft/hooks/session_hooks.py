@@ -1,7 +1,7 @@
-"""The hooks of one session: which are run at an event, their input, and what their answers come to together.
+"""Session hooks: which are run at an event, their input, and what their answers come to together.
 
 Hooks of an event run one after the other, in the order in which they are written down; the first that says no ends it.  A hook that changes a
-call's input is followed by all others judging the input that will really run, those before it included, so none is got round.
+call's input is followed by all others judging the input that will really run, those before it included, so that none is bypassed.
 What fails is reported once for each hook and kind of failure, never again and never to a hook.
 """
 
@@ -111,7 +111,7 @@ class SessionHooks(TurnHooks):
         return await self._consult("UserPromptSubmit", "", {"prompt": prompt})
 
     async def on_start(self, source: str) -> HookRuling:
-        """The session is spoken to for the first time in this process: `startup` or `resume`."""
+        """The first message of the session in this process: `startup` or `resume`."""
         return await self._consult("SessionStart", source, {"source": source})
 
     async def on_end(self, reason: str) -> None:
@@ -207,7 +207,7 @@ class SessionHooks(TurnHooks):
         if verdict == "deny":
             reason = f"a hook blocked it: {reason}" if reason else "a hook blocked it"
         elif verdict is not None:
-            reason = f"a hook says so: {reason}" if reason else "a hook says so"
+            reason = f"a hook decided: {reason}" if reason else "a hook decided"
         return _Word(
             verdict=verdict,
             reason=self._redact(reason).rstrip("."),

@@ -1,4 +1,4 @@
-"""What a project folder and the user bring along: instructions, skills, agents, Markdown commands,
+"""Project and user files: instructions, skills, agents, Markdown commands,
 mentions, trust.
 
 Reads files and checks them; runs nothing.  Names are loaded when they are first used, because most

@@ -1,4 +1,4 @@
-"""The listing of skills or agents in the system prompt: a line each, bounded together."""
+"""List of skills or agents for the system prompt: a line each, bounded together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slash commands that every screen has, as data.  A Markdown file of the same name does not take their place."""
+"""Built-in slash commands, as data.  A Markdown file of the same name does not take their place."""
 
 from __future__ import annotations
 

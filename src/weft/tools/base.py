@@ -1,4 +1,4 @@
-"""What a tool is.
+"""Tool protocol: what a tool is, what it is given, and what a call comes to.
 
 A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect, what would happen: the action for
 the policy, the preview for the user, the hashes for the intent record.  `PreparedCall.run` then does exactly that.  Between the two
@@ -81,7 +81,7 @@ class BackgroundCommands(Protocol):
     """The background commands of a session."""
 
     def refuse_more(self) -> None:
-        """Say now that no more can be started, so that the user is not asked in vain.
+        """Say now that no more can be started, so that the user is not asked for nothing.
 
         Raises:
             FinalToolError: too many run.

@@ -1,4 +1,4 @@
-"""What the file tools share: a path judged by its real name, read-before-write, and the result of a change."""
+"""Shared parts of the file tools: a path judged by its real name, read-before-write, and the result of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a structured answer must look like: a JSON Schema or a Python type, and how a value is checked against it.
+"""Output schema of structured results: a JSON Schema or a Python type, and how a value is checked against it.
 
 A type is checked by msgspec and gives a value of that type; a plain JSON Schema is checked by `jsonschema`, which is imported only then.
 """

@@ -1,4 +1,4 @@
-"""Exact replacements in a text, and what to say when one does not fit.
+"""Text replacement: exact, once or everywhere, and what to say when one does not fit.
 
 Pure.  A replacement fits when its old text occurs exactly once (or anywhere, with `replace_all`).  Nothing is ever matched "nearly": a
 near miss is shown to the model, with line numbers and what differs, so that the next try fits.

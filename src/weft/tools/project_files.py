@@ -1,4 +1,4 @@
-"""Every file of a project, without what its ignore files leave out.
+"""File listing of a project: every file, without what its ignore files leave out.
 
 ripgrep knows best; else the folders are walked, with our own reading of the ignore files.  Git
 would know as well, but not without its repository's settings, and those can name programs.  Names

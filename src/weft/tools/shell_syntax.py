@@ -1,4 +1,4 @@
-"""Telling whether a command line means the same to every shell.
+"""Shell syntax: whether a command line means the same to every shell.
 
 bash takes half a millisecond longer to start than the small shell that many systems have as `sh`, and most commands that models run are
 a program and some words (`git diff`, `pytest -q tests`), which no two shells read differently.

@@ -1,4 +1,4 @@
-"""The tool with which a model hands in a structured result, and so ends its turn."""
+"""`submit`: the tool with which a model hands in a structured result, which ends its turn."""
 
 from __future__ import annotations
 

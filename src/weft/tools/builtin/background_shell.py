@@ -1,4 +1,4 @@
-"""`shell_output` and `shell_stop`: looking after the commands that `shell` left running."""
+"""`shell_output` and `shell_stop`: the output and the end of background commands."""
 
 from __future__ import annotations
 

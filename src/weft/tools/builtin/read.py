@@ -1,4 +1,4 @@
-"""`read`: lines of a text file, numbered; or a picture."""
+"""`read`: lines of a text file, numbered; or an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`todo`: the task list that the model keeps for itself and for those who watch."""
+"""`todo`: the task list that the model keeps for itself and for the user."""
 
 from __future__ import annotations
 
