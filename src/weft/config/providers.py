@@ -91,8 +91,7 @@ class ProviderTable(Mapping[str, Provider]):
             return ReplayProvider()
         if name == "local":
             return self._local()
-        access = access_from(name, self._environ, shipped(), self._given(name))
-        return make_provider(name, access, self.client, shipped(), clock=self._clock)
+        return make_provider(name, self.access(name), self.client, shipped(), clock=self._clock)
 
     def _local(self) -> Provider:
         from weft.providers.local.stream import LocalProvider
@@ -116,19 +115,23 @@ class ProviderTable(Mapping[str, Provider]):
     def default_model(self) -> str:
         """The default of the first provider that has a key here; without any, the embedded model."""
         for name in PREFERRED:
-            if access_from(name, self._environ, shipped(), self._given(name)).key:
+            if self.access(name).key:
                 return f"{name}:{shipped().default(name)}"
         return f"local:{shipped().default('local')}"
 
-    def _given(self, name: str) -> ProviderAccess:
-        """What the settings and the private file of keys say."""
+    def access(self, name: str) -> ProviderAccess:
+        """How a provider is reached: by the settings, then the environment, then the saved key."""
         endpoint = self._endpoints.get(name, CustomEndpoint())
-        key = self._environ.get(endpoint.key_env, "") if endpoint.key_env else ""
-        return ProviderAccess(
-            key=key or self._keys.get(name, ""),
+        given = ProviderAccess(
+            key=self._environ.get(endpoint.key_env, "") if endpoint.key_env else "",
             base_url=endpoint.base_url,
             headers=tuple(endpoint.headers.items()),
         )
+        found = access_from(name, self._environ, shipped(), given)
+        # Last: a key in the environment is meant for this run, and must not lose to one that was
+        # saved long ago, for another account perhaps.
+        key = found.key or self._keys.get(name, "")
+        return msgspec.structs.replace(found, key=key)
 
 
 def endpoints_of(value: Mapping[str, Any]) -> dict[str, CustomEndpoint]:

@@ -1,0 +1,36 @@
+"""Provider table: which key and which address a provider is reached with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weft.config.api_keys import KeyFile
+from weft.config.paths import places
+from weft.config.providers import default_providers
+from weft.config.settings import load_config
+
+SETTINGS = '[providers.anthropic]\nkey_env = "WORK_KEY"\n'
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "key"),
+    [
+        ({}, "", "saved"),
+        ({"ANTHROPIC_API_KEY": "from-env"}, "", "from-env"),
+        ({"ANTHROPIC_API_KEY": " "}, "", "saved"),
+        ({"ANTHROPIC_API_KEY": "from-env", "WORK_KEY": "work"}, SETTINGS, "work"),
+        ({"ANTHROPIC_API_KEY": "from-env"}, SETTINGS, "from-env"),
+    ],
+)
+def test_a_saved_key_counts_only_where_settings_and_environment_have_none(
+    tmp_path: Path, environ: dict[str, str], settings: str, key: str
+) -> None:
+    """As `weft auth` says: a key in the environment is for this run, and comes first."""
+    environ = {"HOME": str(tmp_path), **environ}
+    where = places(environ)
+    KeyFile(where.config).keep("anthropic", "saved")
+    (where.config / "config.toml").write_text(settings)
+    config = load_config(user=where.config, environ=environ)
+    assert default_providers(environ, config).access("anthropic").key == key
