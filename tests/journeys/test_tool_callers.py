@@ -373,19 +373,22 @@ async def test_an_effect_is_intended_before_it_runs_and_settled_after(
         assert (intent.effect, intent.args["command"]) == ("unknown", "echo done > made")
 
 
+@pytest.mark.parametrize("is_beside_turn", [False, True])
 async def test_a_shell_line_that_a_crash_cut_short_is_reported_and_never_repeated(
-    world: World,
+    world: World, is_beside_turn: bool
 ) -> None:
     commands = world.base / ".config" / "weft" / "commands"
     commands.mkdir(parents=True)
     (commands / "run.md").write_text("!`echo run >> runs; cat started; exec sleep 1000`")
     os.mkfifo(world.project / "started")
-    app = await world.open(ScriptedModel(["ok"])).__aenter__()
+    app = await world.open(ScriptedModel(["ok", "ok"])).__aenter__()
     session = await app.sessions.start_session(session_id="s", **ALLOWED)
     await session.send_message("hi")
     async with anyio.create_task_group() as group:
         group.start_soon(session.expand_command, "/run")
         await until_read(world.project / "started")
+        if is_beside_turn:
+            await session.send_message("a turn that begins and ends meanwhile")
         await crash(app)
         group.cancel_scope.cancel()
     model = ScriptedModel(["ok"])

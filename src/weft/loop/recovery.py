@@ -151,12 +151,14 @@ def settle_interrupted(
 ) -> list[Fact]:
     """The facts that close what the dead process left in doubt; the turn itself stays open, to go on.
 
-    With `calls`, only those: others are still at work in this process.
+    With `calls`, only those, which no turn has made.
     """
     facts: list[Fact] = [*_keep_draft(state, found)]
     unknown: CallUid | None = None
     for intent in state.turn.intents.values():
-        if calls is not None and intent.call_uid not in calls:
+        # Calls of no node are not the turn's.  One of them may run in this very process, beside a turn
+        # that comes back; the others are named by `calls`.
+        if not intent.node if calls is None else intent.call_uid not in calls:
             continue
         # A call that a child session works on is not in doubt: the child's own log says how far it
         # came.
@@ -323,7 +325,7 @@ def _settle_intent(
         text=f"{intent.tool_name} ({intent.target or 'no target'}) was interrupted, "
         f"and was not run again. {doubt}",
         level="warning",
-        node=intent.node or None,
+        node=intent.node or tip_after(state, ()),
         # The model reads the result of a call of its own.  A call that no answer holds has no place
         # in its context, and the note is all that it can learn of it.
         to_model=not is_models,

@@ -84,6 +84,8 @@ class ReplacedInput(msgspec.Struct, frozen=True, kw_only=True):
 class DriverCall(msgspec.Struct, frozen=True, kw_only=True):
     """How a call that no answer of the model holds goes on record, and how it is asked about."""
 
+    notes_at: NodeId | None = None
+    """Where the model reads what hooks say, for a call that belongs to no node."""
     record_as: str = ""
     """The tool's name in the log and in requests for permission; empty: the tool's own."""
     approver: PermissionApprover | None = None
@@ -112,13 +114,14 @@ class ToolCallBatch:
         node: NodeId | None,
         driver: DriverCall | None = None,
     ) -> None:
-        """`driver` is given for a call of a driver's own; `node` may then be None, in a session in
-        which nothing has been said yet."""
+        """`driver` is given for a call of a driver's own.  Its `node` may be None: then no turn has made
+        the call, and none ends it."""
         self._env = environment
         self._pending = pending
         # The log's format has a node for every call.  The empty id is no node: folds pass it over.
         self._node = node or NodeId("")
         self._driver = driver
+        self._notes_at = node or (driver.notes_at if driver is not None else None)
         self._own = driver or DriverCall()
         self._permission = self._own.approver or PermissionAsk(
             environment, pending, self._node, self._own.record_as
@@ -191,7 +194,7 @@ class ToolCallBatch:
 
     def _note_intent(self, ready: ReadyCall) -> None:
         if text := self._own.intent_note(ready.prepared.action.target):
-            self._pending.note(SystemNote(text=clean_text(text), node=self._node or None))
+            self._pending.note(SystemNote(text=clean_text(text), node=self._notes_at))
         self._pending.note(
             ToolExecuting(
                 call_uid=ready.call.call_uid,
@@ -483,8 +486,7 @@ class ToolCallBatch:
 
     def _say(self, text: str) -> None:
         """Note something for the model, behind the results of this answer, and for the user."""
-        node = self._node or None
-        self._pending.note(SystemNote(text=clean_text(text), to_model=True, node=node))
+        self._pending.note(SystemNote(text=clean_text(text), to_model=True, node=self._notes_at))
 
     # -- running and recording
 

@@ -220,6 +220,7 @@ class Turn:
         """What a command changed before it was stopped can be taken back like anything else."""
         blobs: dict[BlobId, bytes] = {}
         # Effects run one at a time, so the call that was stopped is the one intended last.
-        call_uid = next(reversed(state.turn.intents), None)
+        own = [uid for uid, intent in state.turn.intents.items() if intent.node]
+        call_uid = own[-1] if own else None
         facts = touched_facts(self._env.calls.unreported_changes(), call_uid, blobs)
         self._pending.note(*facts, blobs=blobs)

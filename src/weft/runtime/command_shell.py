@@ -152,9 +152,11 @@ class CommandShell:
         uid = new_call_uid(self._env.clock.now())
         call = ToolCall(call_uid=uid, name=SHELL, args={"command": command})
         pending = PendingFacts(self._env.journal)
-        node = tip_after(self._env.journal.state, ())
+        # No node has the call: a turn that begins and ends meanwhile must not end it in the log.
+        tip = tip_after(self._env.journal.state, ())
+        driver = msgspec.structs.replace(self._driver, notes_at=tip)
         try:
-            end = await run_one(self._env, call, node, self._driver, pending)
+            end = await run_one(self._env, call, None, driver, pending)
         except BaseException:
             await self._record_stopped(uid, pending)
             raise

@@ -130,7 +130,8 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
 
     def _finished(self, turn_id: TurnId, reason: FinishReason, detail: str) -> None:
         self.open = None
-        self.intents = {}
+        # A call that belongs to no node is not the turn's: it may run on, and a crash must find it.
+        self.intents = {k: v for k, v in self.intents.items() if not v.node}
         # Background children ask on after the turn.
         self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
         self.answers = {}

@@ -47,8 +47,9 @@ class SessionRecovery:
 
         self._left = dict(log.state.background.running)
         """Commands in the background that no process runs any more, whatever the log says."""
-        is_in_turn = log.state.turn.open is not None
-        self._lost_calls = frozenset() if is_in_turn else frozenset(log.state.turn.intents)
+        self._lost_calls = frozenset(
+            uid for uid, intent in log.state.turn.intents.items() if not intent.node
+        )
         """Tool calls outside of a turn that a dead process left; those of a turn are settled with it."""
 
     def lose_work(self) -> None:
@@ -140,9 +141,12 @@ class SessionRecovery:
         files = self._env.files
         touched = Commit(facts=())
         intents = state.turn.intents.values()
-        calls = [each.call_uid for each in intents if each.effect == "unknown"]
-        if only is not None:
-            calls = [call_uid for call_uid in calls if call_uid in only]
+        calls = [
+            each.call_uid
+            for each in intents
+            if each.effect == "unknown"
+            and (bool(each.node) if only is None else each.call_uid in only)
+        ]
         if files is not None:
             # Before anything is judged: a command that still runs would go on changing what was looked at.
             await files.end_strays()
