@@ -24,7 +24,7 @@ MAX_BYTES = 10 * 1024 * 1024
 WAIT_SECONDS = 3.0
 """Silence on a pipe after which we say what we are waiting for."""
 
-Said: TypeAlias = tuple[Text | Image | File, ...]
+PromptParts: TypeAlias = tuple[Text | Image | File, ...]
 
 
 def read_piped(has_prompt: bool) -> str:
@@ -65,7 +65,7 @@ def _say_what_we_wait_for(fd: int) -> None:
         )
 
 
-def compose(words: Iterable[str], *, piped: str = "") -> Said:
+def compose(words: Iterable[str], *, piped: str = "") -> PromptParts:
     """The text of a prompt, before any file is attached; nothing when it is empty.
 
     Raises:
@@ -78,7 +78,7 @@ def compose(words: Iterable[str], *, piped: str = "") -> Said:
 
 async def attached(
     app: App, words: Iterable[str], *, images: Iterable[str] = (), ask: AskRead | None = None
-) -> Said:
+) -> PromptParts:
     """The files that these words name with `@`, and the images that the user picked.
 
     Raises:

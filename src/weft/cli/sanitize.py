@@ -72,8 +72,7 @@ class TerminalSanitizer:
 
     def _without_doubled_newline(self, plain: str) -> str:
         """A newline right behind a carriage return has been shown already."""
-        # CR LF may be cut between two pieces, so that it was the last character before is
-        # remembered.
+        # CR LF may be cut between two pieces, so a carriage return at the end of one is remembered.
         if self._after_return and plain.startswith("\n"):
             plain = plain[1:]
         self._after_return = False

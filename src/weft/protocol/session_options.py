@@ -100,7 +100,6 @@ async def open_session(
         if options.architect:
             await session.set_mode("architect")
         if options.title:
-            # A stored session keeps its title unless one is given.
             await manager.rename_session(existing, options.title)
     return session
 

@@ -401,7 +401,7 @@ def _usage(usage: Usage | None) -> dict[str, int]:
 # --- what comes in ---------------------------------------------------------------------
 
 
-class _Said(msgspec.Struct):
+class _IncomingMessage(msgspec.Struct):
     content: str | list[dict[str, Any]]
     role: str = "user"
 
@@ -410,7 +410,7 @@ class IncomingLine(msgspec.Struct):
     """One line of a program that drives us."""
 
     type: str
-    message: _Said | None = None
+    message: _IncomingMessage | None = None
     request_id: str = ""
     request: dict[str, Any] = {}
     response: dict[str, Any] = {}

@@ -32,7 +32,6 @@ def finished_length(text: str) -> int:
                 fence = ""
                 # A fence inside a list item ends the fence, not the item.
                 cut = cut if in_list else at + len(line)
-        # An empty line ends nothing by itself: a list or quote may go on after it.
         elif not stripped:
             after_empty = True
         else:

@@ -36,7 +36,7 @@ class ProgramAsker(RequestAsker):
     # -- asking
 
     async def ask(self, request: PermissionRequest) -> None:
-        # Without the input a guard would judge an empty object, and most guards allow that.
+        # Without the input a guard would judge an empty object, and might allow it.
         args = self._sink.args_of(request)
         if self._has_hung_up or self._never_asks or args is None:
             why = DENIED if self._has_hung_up else NEVER_ASKED if self._never_asks else NOT_KNOWN

@@ -25,7 +25,7 @@ from weft.cli.headless.output_formats import OutputSink, StreamSink
 from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.line_reader import LineReader
-from weft.cli.prompt_input import Said
+from weft.cli.prompt_input import PromptParts
 from weft.errors import UsageError, WeftError
 from weft.hooks.config import HookBook
 from weft.messages import Text
@@ -61,7 +61,7 @@ class StreamInputSession:
         self._channel = ControlChannel()
         self._asker = ProgramAsker(session, sink, home=str(app.places.user))
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
-        self._sending, self._receiving = anyio.create_memory_object_stream[Said](WAITING)
+        self._sending, self._receiving = anyio.create_memory_object_stream[PromptParts](WAITING)
         self._control = ControlRequests(
             app,
             session,
@@ -82,7 +82,7 @@ class StreamInputSession:
             group.cancel_scope.cancel()
         return NOBODY_READS if self._talk.is_unread else code
 
-    async def _answer_all(self, receiving: MemoryObjectReceiveStream[Said]) -> int:
+    async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
         code = OK
         async with receiving:
             async for said in receiving:
@@ -91,7 +91,7 @@ class StreamInputSession:
                     break
         return code
 
-    async def _answer(self, said: Said) -> int:
+    async def _answer(self, said: PromptParts) -> int:
         try:
             if self._control.refusal:
                 raise UsageError(f"the message was not sent: {self._control.refusal}")
@@ -118,7 +118,7 @@ class StreamInputSession:
         )
         return isinstance(answer, Mapping) and answer.get("behavior") == "allow"
 
-    async def _read(self, sending: MemoryObjectSendStream[Said]) -> None:
+    async def _read(self, sending: MemoryObjectSendStream[PromptParts]) -> None:
         lines = LineReader(0)
         async with sending:
             while (line := await lines.next_line()) is not None:
@@ -129,7 +129,7 @@ class StreamInputSession:
         self._channel.hang_up()
         await self._asker.hang_up()
 
-    async def _take(self, line: bytes, sending: MemoryObjectSendStream[Said]) -> None:
+    async def _take(self, line: bytes, sending: MemoryObjectSendStream[PromptParts]) -> None:
         try:
             incoming = read_line(line)
             match incoming.type:
@@ -148,7 +148,7 @@ class StreamInputSession:
         except UsageError as error:
             self._sink.complain(str(error))
 
-    async def _queue(self, said: Said, sending: MemoryObjectSendStream[Said]) -> None:
+    async def _queue(self, said: PromptParts, sending: MemoryObjectSendStream[PromptParts]) -> None:
         # Without hooks and requests nothing in the turn waits for this reader, so it may wait for
         # room.
         if not self._asks and not self._hooks:

@@ -35,7 +35,7 @@ from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
-from weft.cli.prompt_input import Said, attached, compose
+from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
 from weft.errors import WeftError
 from weft.events import ChildStarted
@@ -91,7 +91,7 @@ class Chat:
     async def run(
         self,
         *,
-        first: Said = (),
+        first: PromptParts = (),
         words: Sequence[str] = (),
         resume: SessionId | None = None,
         fork: bool = False,
@@ -106,8 +106,8 @@ class Chat:
             await group.start(self.screen.run)
             group.start_soon(self._put_questions)
             send_first = partial(self._send_first, first, words) if first else None
-            # In a task of its own, so that the input loop runs meanwhile: the trust question and
-            # the session list are answered through it.
+            # In a task of its own, so that the user can quit while the trust question or the list
+            # of sessions is open.
             group.start_soon(self._safely, self._begin, send_first, resume, fork, picks)
             try:
                 await self._take_inputs()
@@ -135,7 +135,7 @@ class Chat:
             # Only of the session opened here: by now the user may have opened another, which was offered then.
             await self.offer_to_go_on()
 
-    async def _send_first(self, first: Said, words: Sequence[str]) -> None:
+    async def _send_first(self, first: PromptParts, words: Sequence[str]) -> None:
         try:
             files = await attached(self._app, words, ask=self._asker.ask_read)
             await self.say((*first, *files))
@@ -158,8 +158,7 @@ class Chat:
             match await self.screen.next_input():
                 case ChatClosed():
                     return
-                # Handled here and not as a command: a command that hangs or fails must not keep the
-                # user in the chat.
+                # Handled here and not as a command: only this loop can end the chat.
                 case LineSubmitted(text="/quit" | "/exit" | "/q"):
                     return
                 case given:
@@ -215,7 +214,7 @@ class Chat:
             self.screen.put_back(text)
             raise
 
-    async def _composed(self, text: str) -> Said:
+    async def _composed(self, text: str) -> PromptParts:
         return (*compose([text]), *await attached(self._app, [text], ask=self._asker.ask_read))
 
     async def _safely(self, call: object, *given: object) -> None:
@@ -229,7 +228,7 @@ class Chat:
             logger.exception("the chat failed")
             self.screen.show(NoteBlock(text=f"that failed: {sentence_of(error)}", level="error"))
 
-    async def say(self, said: Said) -> None:
+    async def say(self, said: PromptParts) -> None:
         """Send a message, in a new session where there is none yet."""
         # The first message makes the session, so a chat that was only opened and closed stores
         # nothing.

@@ -20,7 +20,7 @@ from weft.cli.chat.screens.screen import ChatScreen
 from weft.cli.exit_codes import OK, CommandExit, first_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import Said, attached, compose
+from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.session_options import chosen_id, make_app, session_options_of
 from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
@@ -74,7 +74,9 @@ def _is_redrawn() -> bool:
 class _Start:
     """One chat from beginning to end."""
 
-    def __init__(self, arguments: ParsedArguments, app: App, first: Said, stop: StopSignal) -> None:
+    def __init__(
+        self, arguments: ParsedArguments, app: App, first: PromptParts, stop: StopSignal
+    ) -> None:
         self._arguments = arguments
         self._app = app
         self._first = first

@@ -21,7 +21,7 @@ from weft.cli.headless.answers import answer_text, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import Said, attached, compose, read_piped
+from weft.cli.prompt_input import PromptParts, attached, compose, read_piped
 from weft.cli.session_options import (
     chosen_id,
     make_app,
@@ -56,7 +56,7 @@ def run_print(arguments: ParsedArguments) -> int:
     run = _Run(
         arguments,
         app,
-        () if streams_in else _said(arguments),
+        () if streams_in else _prompt_parts(arguments),
         read_schema(schema) if schema is not None else None,
         hooks,
     )
@@ -70,7 +70,7 @@ def _hooks_to_come() -> HookBook:
     return HookBook()
 
 
-def _said(arguments: ParsedArguments) -> Said:
+def _prompt_parts(arguments: ParsedArguments) -> PromptParts:
     piped = read_piped(has_prompt=bool(arguments.words))
     said = compose(arguments.words, piped=piped)
     begins = not (arguments.flag("continue") or arguments.text("resume"))
@@ -88,13 +88,13 @@ class _Run:
         self,
         arguments: ParsedArguments,
         app: App,
-        said: Said,
+        prompt: PromptParts,
         schema: dict[str, Any] | None,
         hooks: HookBook | None,
     ) -> None:
         self._arguments = arguments
         self._app = app
-        self._said = said
+        self._prompt = prompt
         self._schema = schema
         self._hooks = hooks
         asks = arguments.text("permission_prompt_tool") is not None
@@ -113,7 +113,7 @@ class _Run:
                 # otherwise kill the process while a session is being made.
                 await group.start(self._watch_signals, group.cancel_scope)
                 # Before the app opens: a prompt that is refused leaves nothing behind.
-                self._said += await self._attached()
+                self._prompt += await self._attached()
                 async with self._app:
                     # The application is open: what the start has made stays for good and is never
                     # searched for garbage.
@@ -128,10 +128,10 @@ class _Run:
 
     def _is_slash(self) -> bool:
         """True for what may be a command from a file, which only an open session knows."""
-        first = self._said[0] if self._said else None
+        first = self._prompt[0] if self._prompt else None
         return isinstance(first, Text) and first.text.startswith("/")
 
-    async def _attached(self) -> Said:
+    async def _attached(self) -> PromptParts:
         """The files of the prompt; those of a slash command are attached when it is expanded."""
         if self._hooks is not None:
             return ()
@@ -258,15 +258,15 @@ class _Run:
         return NOBODY_READS if talk.is_unread else self._finish(result, talk.denied)
 
     async def _send(self, session: Session, options: dict[str, Any]) -> Result:
-        if self._said:
-            content: Content = self._said
+        if self._prompt:
+            content: Content = self._prompt
             if self._is_slash():
                 from weft.cli.headless.slash_prompt import (
                     expanded,  # only where it may be a command
                 )
 
                 words = self._arguments.words
-                content, more = await expanded(self._app, session, self._said, words)
+                content, more = await expanded(self._app, session, self._prompt, words)
                 options = {**options, **more}
             return await session.send_message(content, **options)
         if await session.get_status() != "interrupted":

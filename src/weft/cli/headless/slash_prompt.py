@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.prompt_input import Said, attached
+from weft.cli.prompt_input import PromptParts, attached
 from weft.messages import Content, Text
 from weft.project.markdown_commands import split_line
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # loaded where a prompt names files: it costs start-up time
 async def expanded(
     app: App,
     session: Session,
-    said: Said,
+    said: PromptParts,
     words: Sequence[str],
     ask_read: AskRead | None = None,
 ) -> tuple[Content, dict[str, Any]]:

@@ -22,7 +22,7 @@ class LineSubmitted(msgspec.Struct, frozen=True):
 
     text: str
     later: bool = False
-    """Said when the turn has ended, not before its next step."""
+    """PromptParts when the turn has ended, not before its next step."""
 
 
 class InterruptPressed(msgspec.Struct, frozen=True):
