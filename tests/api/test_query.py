@@ -74,7 +74,7 @@ async def test_options_reach_the_model() -> None:
         ({"prompt": ""}, "nothing to ask"),
         ({"prompt": "a", "colour": "red"}, "colour"),
         ({"prompt": "a", "thinking": "hard"}, "thinking"),
-        ({"prompt": "a", "schema": 5}, "no schema"),
+        ({"prompt": "a", "schema": 5}, "not a schema"),
     ],
 )
 async def test_a_wrong_call_is_refused_before_the_model_is_asked(

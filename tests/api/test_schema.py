@@ -238,11 +238,11 @@ LOOP = {
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ({"type": "nonsense"}, "no JSON Schema"),
+        ({"type": "nonsense"}, "not a JSON Schema"),
         ({"$ref": "https://example.org/schema.json"}, "which it does not define"),
         (LOOP, "refers to itself"),
-        (lambda: None, "is no schema"),
-        (7, "is no schema"),
+        (lambda: None, "is not a schema"),
+        (7, "is not a schema"),
     ],
 )
 async def test_what_is_no_schema_is_refused_before_anything_starts(

@@ -48,16 +48,16 @@ class SummaryQuestion(msgspec.Struct, frozen=True):
 
 def handover(line: Sequence[LineEntry], state: SessionState, model: Model) -> SummaryQuestion:
     """What makes the handover document of a line."""
-    told = _told(line, model)
+    shown = _shown(line, model)
     blocks = "\n\n".join(carried(state, line))
-    return SummaryQuestion(f"{told}\n\n{blocks}".strip(), HANDOVER, "summary")
+    return SummaryQuestion(f"{shown}\n\n{blocks}".strip(), HANDOVER, "summary")
 
 
 def branch_summary(line: Sequence[LineEntry], model: Model) -> SummaryQuestion:
     """What makes a summary of a line that was left."""
-    return SummaryQuestion(_told(line, model), BRANCH, "branch")
+    return SummaryQuestion(_shown(line, model), BRANCH, "branch")
 
 
-def _told(line: Sequence[LineEntry], model: Model) -> str:
+def _shown(line: Sequence[LineEntry], model: Model) -> str:
     space = room(model.info.context_window, model.info.max_output_tokens) // 2
     return f"<conversation>\n{transcript(line, space)}\n</conversation>"

@@ -96,20 +96,20 @@ class StoreRegistry:
         self._others: list[OpenStore] = []
         self._ending: set[OpenStore] = set()
         """Taken out of use, and perhaps not closed yet."""
-        self._home_of: dict[SessionId, OpenStore] = {}
+        self._store_of_session: dict[SessionId, OpenStore] = {}
         self._changing = anyio.Lock()
 
     # -- looking
 
     def of(self, session_id: SessionId) -> Store:
         """The store that a session was started in; the application's own for all others."""
-        house = self._home_of.get(session_id)
-        return self.own if house is None else house.store
+        opened = self._store_of_session.get(session_id)
+        return self.own if opened is None else opened.store
 
     async def find(self, session_id: SessionId) -> Store | None:
         """The store that has a session which can be opened; None when none has."""
-        house = self._home_of.get(session_id)
-        for store in self.in_use if house is None else (house.store,):
+        opened = self._store_of_session.get(session_id)
+        for store in self.in_use if opened is None else (opened.store,):
             if await store.row(session_id) is not None:
                 return store
         return None
@@ -117,7 +117,7 @@ class StoreRegistry:
     @property
     def in_use(self) -> list[Store]:
         """The application's own first."""
-        return [self.own, *(house.store for house in self._others)]
+        return [self.own, *(opened.store for opened in self._others)]
 
     async def rows(
         self, *, project_path: str | None, query: str | None, limit: int, archived: bool
@@ -160,13 +160,13 @@ class StoreRegistry:
         # Opening takes a while: without the lock two sessions that name one path would open it
         # twice.
         async with self._changing:
-            house = await self._house(wanted)
-            known = self._home_of.get(session_id)
-            if house is not known and (known is not None or is_open):
+            opened = await self._opened(wanted)
+            known = self._store_of_session.get(session_id)
+            if opened is not known and (known is not None or is_open):
                 raise UsageError(
                     f"session {session_id!r} is open from another store; stop it, then start the one of this id that is kept here"
                 )
-            self._move_in(session_id, house)
+            self._assign(session_id, opened)
         try:
             yield self.of(session_id)
         except BaseException:
@@ -177,8 +177,8 @@ class StoreRegistry:
     @asynccontextmanager
     async def joined(self, session_id: SessionId, store: Store) -> AsyncGenerator[None]:
         """A session is kept in this store, which is in use; unless the body fails, it stays so for the session."""
-        is_new = session_id not in self._home_of
-        self._move_in(session_id, self._house_of(store))
+        is_new = session_id not in self._store_of_session
+        self._assign(session_id, self._open_store_of(store))
         try:
             yield
         except BaseException:
@@ -188,59 +188,59 @@ class StoreRegistry:
 
     async def release(self, session_id: SessionId) -> None:
         """A session needs its store no longer."""
-        house = self._home_of.pop(session_id, None)
-        if house is not None:
-            await self._let_go(house, session_id)
+        opened = self._store_of_session.pop(session_id, None)
+        if opened is not None:
+            await self._let_go(opened, session_id)
 
     @asynccontextmanager
     async def kept(self, store: Store) -> AsyncGenerator[None]:
         """A store that is in use stays so meanwhile."""
-        house = self._house_of(store)
-        if house is None:
+        opened = self._open_store_of(store)
+        if opened is None:
             yield
             return
         token = object()
-        house.needed_by.add(token)
+        opened.needed_by.add(token)
         try:
             yield
         finally:
-            await self._let_go(house, token)
+            await self._let_go(opened, token)
 
     async def aclose(self) -> None:
         """Close all but the application's own."""
-        for house in (*self._others, *self._ending):
-            await house.aclose()
-        self._others, self._home_of = [], {}
+        for opened in (*self._others, *self._ending):
+            await opened.aclose()
+        self._others, self._store_of_session = [], {}
 
-    def _house_of(self, store: Store) -> OpenStore | None:
-        return next((house for house in self._others if house.store is store), None)
+    def _open_store_of(self, store: Store) -> OpenStore | None:
+        return next((opened for opened in self._others if opened.store is store), None)
 
-    def _move_in(self, session_id: SessionId, house: OpenStore | None) -> None:
-        if house is not None:
-            self._home_of[session_id] = house
-            house.needed_by.add(session_id)
+    def _assign(self, session_id: SessionId, opened: OpenStore | None) -> None:
+        if opened is not None:
+            self._store_of_session[session_id] = opened
+            opened.needed_by.add(session_id)
 
-    async def _let_go(self, house: OpenStore, who: object) -> None:
-        house.needed_by.discard(who)
+    async def _let_go(self, opened: OpenStore, who: object) -> None:
+        opened.needed_by.discard(who)
         async with self._changing:
             # Looked at under the lock: a session may have come in while this one waited.
-            if not house.is_done or house not in self._others:
+            if not opened.is_done or opened not in self._others:
                 return
-            self._others.remove(house)
+            self._others.remove(opened)
             # Remembered until it is closed: should closing be cancelled, `aclose` of the
             # application does it.
-            self._ending.add(house)
-            await house.aclose()
-            self._ending.discard(house)
+            self._ending.add(opened)
+            await opened.aclose()
+            self._ending.discard(opened)
 
-    async def _house(self, wanted: WantedStore) -> OpenStore | None:
-        """The house of a store, new if it is not in use; None for the application's own."""
+    async def _opened(self, wanted: WantedStore) -> OpenStore | None:
+        """The open store for this one, new if it is not in use; None for the application's own."""
         place = place_of(wanted, self._places)
         if wanted is self.own or (place is not None and place == self._own_place):
             return None
-        for house in self._others:
-            if house.store is wanted or (place is not None and place == house.place):
-                return house
+        for opened in self._others:
+            if opened.store is wanted or (place is not None and place == opened.place):
+                return opened
         if place is not None:
             self._hide(place.files)
         made = OpenStore(await open_place(place) if place is not None else _given(wanted), place)

@@ -189,8 +189,8 @@ class SessionActor:
                 envelope.fail(error)
                 self._lose(str(error))
             # The caller hears of it and may try again: a full disk or a locked database says
-            # nothing about the state here. A conflict or damage does: then the state is not the
-            # log's any more and is built anew.
+            # nothing about the state here. A conflict or damage does: the state no longer matches
+            # the log, and is loaded again.
             except StoreError as error:
                 envelope.fail(error)
                 if isinstance(error, Conflict | Corrupt):

@@ -119,7 +119,7 @@ class RespondToPermission(Command[None], frozen=True, tag="respond_to_permission
     reason: str = ""
     save: bool = False
     instead: dict[str, Any] | None = None
-    """With `deny`, so that whoever does not know of it runs nothing: the input to run in the place
+    """With `deny`, so that a reader that does not know of it runs nothing: the input to run in the place
     of the one that was shown."""
     rules: tuple[PermissionRule, ...] = ()
     """What is allowed, asked or denied in the session from now on."""

@@ -92,7 +92,7 @@ def _stop_background(command: StopBackground, state: SessionState) -> DecidedCom
 def _can_be_ended(name: str, state: SessionState) -> bool:
     """True for a background command that runs, or that died with its program.
 
-    A client that saw the latter listed as running wants it gone, and is not told of an error.
+    A client that saw the latter listed as running wants it gone, and gets no error.
     """
     known = state.background.known.get(name)
     return known is not None and (known.end is None or known.end.why == "lost")

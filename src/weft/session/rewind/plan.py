@@ -1,7 +1,7 @@
 """What a rewind does to files: a pure function of the changes that it takes back and of what is on the disk.
 
-A path goes back to what it was before the first of those changes.  That is what the session found there, so what a person did before
-is kept; and what nobody of this session changed is not in the list.  It goes back only if it is still what the last of those changes
+A path goes back to what it was before the first of those changes.  That is what the session found there, so what the user did before
+is kept; and what this session did not change is not in the list.  It goes back only if it is still what the last of those changes
 left: anything else was changed outside the session, and is named instead (`conflict`), unless the caller says that it may be overwritten.
 """
 

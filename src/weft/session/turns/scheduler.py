@@ -253,8 +253,8 @@ class TurnScheduler:
         ends = any(isinstance(fact, TurnFinished) for fact in commit.facts)
         if not ends or not state.settings.get("auto_title"):
             return commit
-        # In the append of the turn's end, so that a crash cannot leave a session that is renamed
-        # twice.
+        # In one append with the end of the turn: a crash in between would leave the flag set, and a
+        # later turn would rename the session.
         title = self._env.title(state)
         named = SettingChanged(name="title", value=title or state.settings.title)
         done = SettingChanged(name="auto_title", value=None)
