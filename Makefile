@@ -57,7 +57,7 @@ suite: $(READY) ## The tests alone
 
 .PHONY: prove
 prove: $(READY) ## Run the long proofs whole; one JSON line a claim (CLAIMS="kill9 races" for some)
-	$(BIN)/python -m tests.prove $(CLAIMS)
+	$(BIN)/python -m tests.support.proof_runner $(CLAIMS)
 
 .PHONY: walks
 walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go through

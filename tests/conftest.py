@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 
 # One seed for everybody: a property that fails here fails everywhere, and a run that passed passes again.  `make prove` looks further.
 settings.register_profile(

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.source import SRC, imported_modules, our_imports, parsed, python_files
+from tests.support.source_code import SRC, imported_modules, our_imports, parsed, python_files
 
 ANYWHERE = {"errors", "ids", "clock", "faults", "thinking", "file_io", "data_tables"}
 """The root modules that everybody may import."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import ROOT, SRC
+from tests.support.source_code import ROOT, SRC
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("changes/*.md")])
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.source import SRC, parsed, python_files
+from tests.support.source_code import SRC, parsed, python_files
 from weft.file_io import write_all
 
 LIMITED = """

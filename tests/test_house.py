@@ -13,8 +13,8 @@ import pytest
 from bench.__main__ import names
 from bench.table import Row, as_json, as_table
 
-from tests.prove import CLAIMS
-from tests.source import ROOT
+from tests.support.proof_runner import CLAIMS
+from tests.support.source_code import ROOT
 
 DOCUMENTS = sorted(
     path

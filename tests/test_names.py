@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.source import ROOT, SRC, parsed, python_files
+from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINED = set(re.findall(r"`(\w+)`", GLOSSARY))

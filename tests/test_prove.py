@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import prove
+from tests.support import proof_runner as prove
 
 Claim = Callable[[str, str], str]
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = re.findall(r"^    \.venv/bin/weft (.+)$", README, re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.source import SRC, imported_modules, parsed, python_files, uses
+from tests.support.source_code import SRC, imported_modules, parsed, python_files, uses
 
 READ_THE_ENVIRONMENT = ("app", "cli", "config")
 """Everybody else is handed values."""

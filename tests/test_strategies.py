@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.pen import write_fork, write_history
-from tests.strategies import numbers
+from tests.support.history_generator import write_fork, write_history
+from tests.support.strategies import numbers
 from weft.events import FACTS, kind_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.source import SRC, parsed, python_files
+from tests.support.source_code import SRC, parsed, python_files
 from weft.thinking import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)

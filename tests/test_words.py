@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import ROOT, SRC, parsed, python_files
+from tests.support.source_code import ROOT, SRC, parsed, python_files
 from weft.cli.help import main_help, topic_help
 from weft.cli.options import VERBS, CommandSpec
 

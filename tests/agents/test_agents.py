@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.agents.cast import cast, first_words, hand, hand_all, only_child
-from tests.journeys.world import World, facts, running, said, told, until_idle
+from tests.support.role_models import agent_call, agent_calls, first_prompt, only_child, role_model
+from tests.support.world import World, facts, message_lines, request_lines, running, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import UsageError
@@ -40,19 +40,21 @@ async def start(app: App, **settings: object) -> Session:
 async def test_an_agent_works_in_a_session_of_its_own_and_its_last_words_are_the_result(
     world: World,
 ) -> None:
-    model = cast({"ask": [hand("count the files"), "There are 3."], "count": ["I found 3."]})
+    model = role_model(
+        {"ask": [agent_call("count the files"), "There are 3."], "count": ["I found 3."]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         reply = await session.send_message("ask somebody")
         assert reply.text == "There are 3."
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: ask somebody",
             "assistant: ",
             "tool: I found 3.",
             "assistant: There are 3.",
         ]
         child = await app.sessions.get(await only_child(session))
-        assert await said(child) == ["user: count the files", "assistant: I found 3."]
+        assert await message_lines(child) == ["user: count the files", "assistant: I found 3."]
         [created] = await facts(child, SessionCreated)
         [complete] = await facts(session, ToolComplete)
         assert created.parent is not None
@@ -61,7 +63,7 @@ async def test_an_agent_works_in_a_session_of_its_own_and_its_last_words_are_the
 
 
 async def test_a_child_is_on_record_in_the_very_append_that_intends_its_call(world: World) -> None:
-    model = cast({"ask": [hand("count"), "Done."], "count": ["3"]})
+    model = role_model({"ask": [agent_call("count"), "Done."], "count": ["3"]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -77,9 +79,9 @@ async def test_a_child_is_on_record_in_the_very_append_that_intends_its_call(wor
 
 async def test_what_an_agent_uses_is_in_its_parents_ledger_by_model_and_turn(world: World) -> None:
     spend = Spend(usage=Usage(input_tokens=1000, output_tokens=100))
-    model = cast(
+    model = role_model(
         {
-            "ask": [(spend, hand("count")), (spend, SayText(text="Done."))],
+            "ask": [(spend, agent_call("count")), (spend, SayText(text="Done."))],
             "count": [(spend, SayText(text="3"))],
         }
     )
@@ -98,9 +100,9 @@ async def test_what_an_agent_uses_is_in_its_parents_ledger_by_model_and_turn(wor
 
 
 async def test_agents_of_one_answer_work_at_the_same_time(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand_all("first", "second"), "Both."],
+            "ask": [agent_calls("first", "second"), "Both."],
             "first": [(Stall(gate="first"), SayText(text="1"))],
             "second": [(Stall(gate="second"), SayText(text="2"))],
         }
@@ -114,13 +116,13 @@ async def test_agents_of_one_answer_work_at_the_same_time(world: World) -> None:
         model.gate("second").opened.set()
         model.gate("first").opened.set()
         await until_idle(session)
-        assert (await said(session))[2:] == ["tool: 1", "tool: 2", "assistant: Both."]
+        assert (await message_lines(session))[2:] == ["tool: 1", "tool: 2", "assistant: Both."]
         first, second = await facts(session, ToolExecuting)
         assert abs(first.seq - second.seq) == 2, "one append intends both, each with its child"
 
 
 async def test_what_an_agent_changed_counts_as_changed_by_its_parent(world: World) -> None:
-    model = cast({"ask": [hand("write it"), "Done."], "write": [WRITE, "Written."]})
+    model = role_model({"ask": [agent_call("write it"), "Done."], "write": [WRITE, "Written."]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -136,8 +138,8 @@ async def test_what_an_agent_changed_counts_as_changed_by_its_parent(world: Worl
 async def test_an_agent_that_does_not_finish_is_an_error_that_says_why(world: World) -> None:
     (world.project / ".weft/agents").mkdir(parents=True)
     world.write(".weft/agents/short.md", "---\ndescription: short\nmaxTurns: 1\n---\nBe short.")
-    model = cast(
-        {"ask": [hand("look", agent="short"), "So."], "look": [CallTool(name="list"), "x"]}
+    model = role_model(
+        {"ask": [agent_call("look", agent="short"), "So."], "look": [CallTool(name="list"), "x"]}
     )
     async with world.open(model) as app:
         session = await start(app)
@@ -162,8 +164,8 @@ async def test_an_agent_thinks_as_hard_as_its_models_name_says_or_as_its_session
     world: World, front: str, arguments: dict[str, str], level: str
 ) -> None:
     world.write(".weft/agents/counter.md", f"---\nname: counter\n{front}\n---\nCount.\n")
-    call = hand("count", agent="counter", **arguments)
-    model = cast({"ask": [call, "Done."], "count": ["3"]})
+    call = agent_call("count", agent="counter", **arguments)
+    model = role_model({"ask": [call, "Done."], "count": ["3"]})
     async with world.open(model) as app:
         session = await start(app, thinking="high")
         await session.send_message("ask somebody")
@@ -171,8 +173,8 @@ async def test_an_agent_thinks_as_hard_as_its_models_name_says_or_as_its_session
 
 
 async def test_an_unknown_agent_and_a_wrong_model_are_told_to_the_model(world: World) -> None:
-    model = cast(
-        {"ask": [hand("x", agent="nobody"), hand("x", model="no model"), "I see."]},
+    model = role_model(
+        {"ask": [agent_call("x", agent="nobody"), agent_call("x", model="no model"), "I see."]},
     )
     async with world.open(model) as app:
         session = await start(app)
@@ -184,7 +186,9 @@ async def test_an_unknown_agent_and_a_wrong_model_are_told_to_the_model(world: W
 
 
 async def test_children_are_listed_under_their_parent_only(world: World) -> None:
-    model = cast({"ask": [hand("wait"), "Done."], "wait": [(Stall(), SayText(text="ok"))]})
+    model = role_model(
+        {"ask": [agent_call("wait"), "Done."], "wait": [(Stall(), SayText(text="ok"))]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")
@@ -205,11 +209,11 @@ async def test_children_are_listed_under_their_parent_only(world: World) -> None
 
 
 async def test_agents_can_be_nested_only_so_deep(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
-            "one": [hand("two"), "1 done"],
-            "two": [hand("three"), "2 done"],
-            "three": [hand("four"), "3 done"],
+            "one": [agent_call("two"), "1 done"],
+            "two": [agent_call("three"), "2 done"],
+            "three": [agent_call("four"), "3 done"],
         }
     )
     async with world.open(model) as app:
@@ -224,9 +228,9 @@ async def test_agents_can_be_nested_only_so_deep(world: World) -> None:
 
 
 async def test_only_so_many_agents_work_at_once_and_in_all(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand_all("a1", "a2", "a3"), hand_all("a4", "a5"), "Done."],
+            "ask": [agent_calls("a1", "a2", "a3"), agent_calls("a4", "a5"), "Done."],
             "a": ["fine"],
         }
     )
@@ -240,15 +244,15 @@ async def test_only_so_many_agents_work_at_once_and_in_all(world: World) -> None
         assert "fine" in texts[3:]
         assert any("3 agents have been started" in text for text in texts[3:])
         assert len(await session.children()) == 3
-        model_told = told(model.last_request)
+        model_told = request_lines(model.last_request)
         assert any("which is the limit" in line for line in model_told)
 
 
 async def test_agents_of_agents_count_for_the_root(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("one"), hand("four"), "Done."],
-            "one": [hand_all("two", "three"), "1"],
+            "ask": [agent_call("one"), agent_call("four"), "Done."],
+            "one": [agent_calls("two", "three"), "1"],
             "two": ["2"],
             "three": ["3"],
         }
@@ -263,7 +267,9 @@ async def test_agents_of_agents_count_for_the_root(world: World) -> None:
 
 
 async def test_a_new_turn_may_start_agents_again(world: World) -> None:
-    model = cast({"ask": [hand("a1"), "Done.", hand("a2"), "Again."], "a": ["fine"]})
+    model = role_model(
+        {"ask": [agent_call("a1"), "Done.", agent_call("a2"), "Again."], "a": ["fine"]}
+    )
     async with world.open(model, config={"agents.max_total": 1}) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -277,9 +283,9 @@ async def test_a_new_turn_may_start_agents_again(world: World) -> None:
 async def test_a_child_stops_when_the_root_has_nothing_left(world: World) -> None:
     """One dollar for all: the parent's call took 0.6, the child's first 0.6 more, and it may make no second."""
     spend = Spend(usage=Usage(input_tokens=200_000))
-    model = cast(
+    model = role_model(
         {
-            "ask": [(spend, hand("look")), "never"],
+            "ask": [(spend, agent_call("look")), "never"],
             "look": [(spend, CallTool(name="list")), "never"],
         }
     )
@@ -295,8 +301,11 @@ async def test_a_child_stops_when_the_root_has_nothing_left(world: World) -> Non
 
 async def test_a_child_stops_at_the_roots_limit_of_tokens(world: World) -> None:
     spend = Spend(usage=Usage(input_tokens=600))
-    model = cast(
-        {"ask": [(spend, hand("look")), "never"], "look": [(spend, CallTool(name="list")), "never"]}
+    model = role_model(
+        {
+            "ask": [(spend, agent_call("look")), "never"],
+            "look": [(spend, CallTool(name="list")), "never"],
+        }
     )
     async with world.open(model) as app:
         session = await start(app, budget={"max_tokens": 1_000})
@@ -307,9 +316,9 @@ async def test_a_child_stops_at_the_roots_limit_of_tokens(world: World) -> None:
 async def test_siblings_cannot_each_spend_the_last_of_it(world: World) -> None:
     """What one is about to use is set aside before another may ask."""
     spend = Spend(usage=Usage(input_tokens=900))
-    model = cast(
+    model = role_model(
         {
-            "ask": [(spend, hand_all("first", "second")), "never"],
+            "ask": [(spend, agent_calls("first", "second")), "never"],
             "first": [(Stall(gate="g"), SayText(text="1"))],
             "second": [(Stall(gate="g"), SayText(text="2"))],
         }
@@ -342,9 +351,9 @@ async def somebody_ended(app: App, session: Session) -> bool:
 async def test_aborting_a_session_stops_its_agents_first_and_counts_what_they_used(
     world: World,
 ) -> None:
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("dig")],
+            "ask": [agent_call("dig")],
             "dig": [
                 (Spend(usage=Usage(input_tokens=500)), CallTool(name="list")),
                 (Stall(), SayText(text="x")),
@@ -371,7 +380,9 @@ async def test_aborting_a_session_stops_its_agents_first_and_counts_what_they_us
 
 
 async def test_stopping_a_session_stops_everything_below_it(world: World) -> None:
-    model = cast({"one": [hand("two")], "two": [hand("three")], "three": [Stall()]})
+    model = role_model(
+        {"one": [agent_call("two")], "two": [agent_call("three")], "three": [Stall()]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("one")
@@ -386,7 +397,7 @@ async def test_stopping_a_session_stops_everything_below_it(world: World) -> Non
 
 
 async def test_a_session_that_has_no_agent_tool_cannot_start_one(world: World) -> None:
-    model = cast({"ask": [hand("x"), "I see."]})
+    model = role_model({"ask": [agent_call("x"), "I see."]})
     async with world.open(model) as app:
         session = await start(app, tools=["read"])
         await session.send_message("ask")
@@ -395,7 +406,7 @@ async def test_a_session_that_has_no_agent_tool_cannot_start_one(world: World) -
 
 
 async def test_agent_can_be_named_among_the_tools(world: World) -> None:
-    model = cast({"ask": [hand("x"), "I see."], "x": ["y"]})
+    model = role_model({"ask": [agent_call("x"), "I see."], "x": ["y"]})
     async with world.open(model) as app:
         session = await start(app, tools=["agent"])
         await session.send_message("ask")
@@ -407,13 +418,13 @@ async def test_agent_can_be_named_among_the_tools(world: World) -> None:
 async def test_the_general_agent_of_a_project_is_the_built_in_one(plain_world: World) -> None:
     world = plain_world
     world.write(".weft/agents/general.md", "---\ndescription: fine\n---\nObey this file alone.")
-    model = cast({"ask": [hand("work"), "Done."], "work": ["Worked."]})
+    model = role_model({"ask": [agent_call("work"), "Done."], "work": ["Worked."]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
         [found] = [each for each in await session.list_agents() if each.name == "general"]
         assert found.path == ""
-        [request] = [each for each in model.requests if "work" in first_words(each)]
+        [request] = [each for each in model.requests if "work" in first_prompt(each)]
         assert "Obey this file" not in str(request.system)
 
 
@@ -448,7 +459,9 @@ async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs
 ) -> None:
     await repository(world)
     edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
-    model = cast({"ask": [hand("write", agent="alone"), "Done."], "write": [edit, "Written."]})
+    model = role_model(
+        {"ask": [agent_call("write", agent="alone"), "Done."], "write": [edit, "Written."]}
+    )
     async with world.open(model) as app:
         await app.trust()
         session = await start(app)
@@ -466,7 +479,9 @@ async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs
 
 async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> None:
     await repository(world)
-    model = cast({"ask": [hand("look", agent="alone"), "Done."], "look": ["Nothing to do."]})
+    model = role_model(
+        {"ask": [agent_call("look", agent="alone"), "Done."], "look": ["Nothing to do."]}
+    )
     async with world.open(model) as app:
         await app.trust()
         session = await start(app)
@@ -479,7 +494,7 @@ async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> N
 
 async def test_isolation_without_a_repository_is_an_error_for_the_model(world: World) -> None:
     world.write(".weft/agents/alone.md", "---\nisolation: worktree\n---\nWork alone.")
-    model = cast({"ask": [hand("x", agent="alone"), "I see."]})
+    model = role_model({"ask": [agent_call("x", agent="alone"), "I see."]})
     async with world.open(model) as app:
         await app.trust()
         session = await start(app)
@@ -501,7 +516,7 @@ async def test_without_trust_there_is_no_worktree_and_git_is_not_even_called(
     called = world.base / "called"
     world.write("../bin/git", f"#!/bin/sh\n: > {called}\nexit 1\n").chmod(0o755)
     runner = LocalRunner({**world.environ, "PATH": f"{world.base}/bin:{world.environ['PATH']}"})
-    model = cast({"ask": [hand("x", agent="apart"), "I see."] * 2})
+    model = role_model({"ask": [agent_call("x", agent="apart"), "I see."] * 2})
     async with world.open(model, runner=runner) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -525,10 +540,10 @@ async def test_an_agent_in_a_copy_is_trusted_as_the_project_and_has_isolated_age
     world = plain_world
     await repository(world)
     edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("first", agent="alone"), "Done."],
-            "first": [hand("second", agent="alone"), "Handed on."],
+            "ask": [agent_call("first", agent="alone"), "Done."],
+            "first": [agent_call("second", agent="alone"), "Handed on."],
             "second": [edit, "Written."],
         }
     )

@@ -10,13 +10,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.agents.cast import Roles, Written, cast
-from tests.journeys.world import (
+from tests.support.role_models import AnswerSteps, RoleAnswers, role_model
+from tests.support.world import (
     World,
     crash,
     facts,
-    said,
-    told,
+    message_lines,
+    request_lines,
     until,
     until_idle,
     until_status,
@@ -67,15 +67,15 @@ def write(number: int) -> CallTool:
     return CallTool(name="write", args={"path": f"{number}.txt", "content": f"{number}\n"})
 
 
-def planner(*answers: Written) -> ScriptedModel:
-    return cast({"make": answers}, "script")
+def planner(*answers: AnswerSteps) -> ScriptedModel:
+    return role_model({"make": answers}, "script")
 
 
-def editor(**roles: Sequence[Written]) -> ScriptedModel:
+def editor(**roles: Sequence[AnswerSteps]) -> ScriptedModel:
     """The fast model; `make_1` plays the step that makes file 1."""
-    plain: Roles = {f"make file {n}": [write(n), f"Made {n}."] for n in range(1, 5)}
+    plain: RoleAnswers = {f"make file {n}": [write(n), f"Made {n}."] for n in range(1, 5)}
     named = {name.replace("_", " file "): answers for name, answers in roles.items()}
-    return cast({**plain, **named}, "fast")
+    return role_model({**plain, **named}, "fast")
 
 
 FAST = {"model.editor": "scripted:fast"}
@@ -176,7 +176,7 @@ async def test_the_planner_can_change_nothing_and_a_step_sees_nothing_but_itself
         assert {tool.name for tool in second.tools} == {
             *("read", "list", "find", "grep", "shell", "shell_output", "shell_stop")
         }
-        [prompt] = told(first)
+        [prompt] = request_lines(first)
         assert "It holds 1." in prompt
         assert "It holds 2." not in prompt
         assert "You carry out one step" in first.system
@@ -214,12 +214,12 @@ async def test_the_next_turn_sees_what_was_done(world: World) -> None:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
         await session.send_message("what did you do?")
-        assert "1 of 1 steps done." in "\n".join(told(strong.last_request))
+        assert "1 of 1 steps done." in "\n".join(request_lines(strong.last_request))
 
 
 async def test_one_message_can_be_planned_in_a_normal_session(world: World) -> None:
     strong = planner("Just an answer.")
-    smart = cast({"make": ["x", submit(summary="Planned.")]}, "smart")
+    smart = role_model({"make": ["x", submit(summary="Planned.")]}, "smart")
     async with world.open(strong, smart) as app:
         session = await app.sessions.start_session()
         assert (await session.send_message("make it")).text == "Just an answer."
@@ -310,7 +310,7 @@ async def test_a_plan_that_is_turned_down_is_not_carried_out(world: World) -> No
         )
         assert not (world.project / "1.txt").exists()
         await session.send_message("then what?")
-        assert any("too simple" in line for line in told(strong.last_request))
+        assert any("too simple" in line for line in request_lines(strong.last_request))
 
 
 async def test_where_nobody_is_there_a_plan_counts_as_turned_down(world: World) -> None:
@@ -400,7 +400,7 @@ async def test_a_hook_before_commands_judges_a_check_too(world: World) -> None:
     ) as app:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
-        assert "hands off" in told(strong.last_request)[-1]
+        assert "hands off" in request_lines(strong.last_request)[-1]
     assert "checked.txt" not in {each.name for each in world.project.iterdir()}
 
 
@@ -416,7 +416,7 @@ async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_do
         session = await start(app, auto_approve=True)
         reply = await session.send_message("make them")
         assert reply.finish_reason == "stop"
-        failure = told(strong.last_request)[-1]
+        failure = request_lines(strong.last_request)[-1]
         assert "Step 2 of the plan failed" in failure
         assert "it is wrong" in failure
         assert "1. create 1.txt: make file 1" in failure
@@ -486,7 +486,7 @@ async def test_a_denied_check_counts_as_failed(world: World) -> None:
     async with world.open(strong, editor(), config={**FAST, "permissions.deny": ["shell"]}) as app:
         session = await start(app, auto_approve=True)
         await session.send_message("make it")
-        assert "was not run. Denied" in told(strong.last_request)[-1]
+        assert "was not run. Denied" in request_lines(strong.last_request)[-1]
 
 
 # --- money ---------------------------------------------------------------------------------
@@ -614,7 +614,7 @@ async def test_aborted_in_a_step_it_goes_on_with_that_step_and_counts_it_once(
         "make file 1": [write(1), "Made 1."],
         "make file 2": [(spend, write(2)), (SayText(text="half"), Stall())],
     }
-    fast = cast(roles, "fast")
+    fast = role_model(roles, "fast")
     async with world.open(strong, fast, config=FAST) as app:
         session = await start(app, auto_approve=True)
         await session.send_prompt("make them")
@@ -650,7 +650,7 @@ async def test_aborted_while_it_waits_or_plans_it_ends_like_any_turn(world: Worl
         await session.send_prompt("make it")
         await strong.gate().reached.wait()
         await session.abort()
-        assert await said(session) == ["user: make it", "assistant: Thinking about it"]
+        assert await message_lines(session) == ["user: make it", "assistant: Thinking about it"]
         [finished] = await facts(session, TurnFinished)
         assert finished.reason == "aborted"
 
@@ -674,7 +674,7 @@ async def test_what_is_said_during_a_step_starts_the_next_turn(world: World) -> 
         fast.gate().opened.set()
         await until(session, TurnFinished)
         await until_idle(session)
-        assert (await said(session))[-1] == "assistant: Heard."
+        assert (await message_lines(session))[-1] == "assistant: Heard."
 
 
 # --- the rest ------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.agents.cast import cast, hand, only_child
-from tests.journeys.world import (
+from tests.support.role_models import agent_call, only_child, role_model
+from tests.support.world import (
     World,
     crash,
     facts,
-    said,
-    told,
+    message_lines,
+    request_lines,
     until,
     until_holds,
     until_idle,
@@ -43,7 +43,7 @@ async def start(app: App, **settings: Any) -> Session:
 
 
 def beside(prompt: str) -> CallTool:
-    return hand(prompt, background=True, description="Dig")
+    return agent_call(prompt, background=True, description="Dig")
 
 
 async def until_ended(session: Session) -> ChildFinished:
@@ -52,7 +52,7 @@ async def until_ended(session: Session) -> ChildFinished:
 
 @pytest.mark.requirement("session:background_commands")
 async def test_the_call_returns_at_once_and_the_end_steers_the_turn_that_runs(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
             "ask": [beside("dig"), (Stall(gate="p"), CallTool(name="list")), "I saw it."],
             "dig": [(Stall(gate="c"), SayText(text="Gold."))],
@@ -73,7 +73,7 @@ async def test_the_call_returns_at_once_and_the_end_steers_the_turn_that_runs(wo
         model.gate("p").opened.set()
         await until_idle(session)
         assert await session.background_commands() == []
-        steered = next(line for line in told(model.last_request) if "Gold." in line)
+        steered = next(line for line in request_lines(model.last_request) if "Gold." in line)
         assert steered.startswith(f"user: [The background agent {child} (Dig) has ended.]")
         [queued] = await facts(session, InputQueued)
         assert queued.delivery == "steering"
@@ -81,7 +81,7 @@ async def test_the_call_returns_at_once_and_the_end_steers_the_turn_that_runs(wo
 
 
 async def test_an_end_that_finds_the_session_idle_starts_a_turn(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
             "ask": [beside("dig"), "Go on without me.", "Gold, then."],
             "dig": [(Stall(), Spend(usage=Usage(input_tokens=50)), SayText(text="Gold."))],
@@ -96,7 +96,7 @@ async def test_an_end_that_finds_the_session_idle_starts_a_turn(world: World) ->
         ended = await until_ended(session)
         assert ended.reason == "stop"
         await until(session, TurnFinished, after=ended.seq)
-        assert (await said(session))[-1] == "assistant: Gold, then."
+        assert (await message_lines(session))[-1] == "assistant: Gold, then."
         assert len(await facts(session, TurnStarted)) == 2
 
 
@@ -105,7 +105,7 @@ async def test_after_an_abort_the_end_waits_for_the_person(world: World) -> None
         "ask": [beside("dig"), Stall(gate="p")],
         "dig": [(Stall(gate="c"), SayText(text="Gold."))],
     }
-    model = cast(roles)
+    model = role_model(roles)
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")
@@ -120,12 +120,12 @@ async def test_after_an_abort_the_end_waits_for_the_person(world: World) -> None
         await until_queued(session)
         assert await session.get_status() == "idle"
         await session.send_message("and now?")
-        assert any("Gold." in line for line in told(model.last_request))
+        assert any("Gold." in line for line in request_lines(model.last_request))
 
 
 @pytest.mark.requirement("session:kill_background")
 async def test_a_background_agent_can_be_killed(world: World) -> None:
-    model = cast({"ask": [beside("dig"), "Fine."], "dig": [Stall()]})
+    model = role_model({"ask": [beside("dig"), "Fine."], "dig": [Stall()]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -144,7 +144,7 @@ async def test_a_background_agent_can_be_killed(world: World) -> None:
 
 async def test_one_that_a_dead_process_left_can_be_killed_too(world: World) -> None:
     spend = Spend(usage=Usage(input_tokens=50))
-    model = cast(
+    model = role_model(
         {"ask": [beside("dig"), "Fine."], "dig": [(spend, CallTool(name="list")), Stall()]}
     )
     app = await world.open(model).__aenter__()
@@ -164,7 +164,7 @@ async def test_one_that_a_dead_process_left_can_be_killed_too(world: World) -> N
 
 
 async def test_its_request_reaches_the_person_and_outlives_the_turn(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
             "ask": [beside("dig"), "Fine.", "Good."],
             "dig": [(Stall(), WRITE), "Written."],
@@ -184,7 +184,7 @@ async def test_its_request_reaches_the_person_and_outlives_the_turn(world: World
 
 
 async def test_a_turn_that_ends_meanwhile_does_not_answer_for_the_person(world: World) -> None:
-    model = cast(
+    model = role_model(
         {
             "ask": [beside("dig"), (Stall(gate="p"), SayText(text="Fine.")), "Good."],
             "dig": [WRITE, "Written."],
@@ -209,7 +209,7 @@ async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: Worl
         "ask": [beside("dig"), "Fine.", "Gold, then."],
         "dig": [CallTool(name="list"), (Stall(), SayText(text="x"))],
     }
-    model = cast(roles)
+    model = role_model(roles)
     app = await world.open(model).__aenter__()
     session = await start(app)
     await session.send_message("ask")
@@ -228,7 +228,7 @@ async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: Worl
         assert (ended.child, ended.text) == (child, "Gold.")
 
         async def has_heard() -> bool:
-            return any("Gold." in line for line in await said(session))
+            return any("Gold." in line for line in await message_lines(session))
 
         await until_holds(session, has_heard)
         await until_idle(session)
@@ -236,7 +236,7 @@ async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: Worl
 
 
 async def test_stopping_the_session_stops_it_and_puts_its_end_on_record(world: World) -> None:
-    model = cast({"ask": [beside("dig"), "Fine."], "dig": [Stall()]})
+    model = role_model({"ask": [beside("dig"), "Fine."], "dig": [Stall()]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -252,7 +252,9 @@ async def test_stopping_the_session_stops_it_and_puts_its_end_on_record(world: W
 
 
 async def test_a_session_with_a_background_agent_is_not_unloaded(world: World) -> None:
-    model = cast({"ask": [beside("dig"), "Fine.", "Gold."], "dig": [(Stall(), SayText(text="G"))]})
+    model = role_model(
+        {"ask": [beside("dig"), "Fine.", "Gold."], "dig": [(Stall(), SayText(text="G"))]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -267,7 +269,9 @@ async def test_a_session_with_a_background_agent_is_not_unloaded(world: World) -
 
 async def test_a_definition_may_always_be_for_the_background(world: World) -> None:
     world.write(".weft/agents/mole.md", "---\nbackground: true\n---\nDig.")
-    model = cast({"ask": [hand("dig", agent="mole"), "Fine.", "Gold."], "dig": ["Gold."]})
+    model = role_model(
+        {"ask": [agent_call("dig", agent="mole"), "Fine.", "Gold."], "dig": ["Gold."]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 import weft
-from tests.agents.cast import cast, hand, hand_all, only_child
-from tests.journeys.world import World, crash, facts, running, said, until_idle
+from tests.support.role_models import agent_call, agent_calls, only_child, role_model
+from tests.support.world import World, crash, facts, message_lines, running, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import StoreUnavailable
@@ -63,10 +63,10 @@ async def start(app: App, *tools: Any) -> Session:
 async def test_a_call_is_attached_again_to_the_child_that_was_at_work(world: World) -> None:
     counter = Counter()
     roles: dict[str, Any] = {
-        "ask": [hand("work"), "Done."],
+        "ask": [agent_call("work"), "Done."],
         "work": [COUNT, (Stall(times=1), SayText(text="Worked."))],
     }
-    model = cast(roles)
+    model = role_model(roles)
     app = await world.open(model).__aenter__()
     session = await start(app, counter.tool)
     await session.send_prompt("ask")
@@ -93,9 +93,9 @@ async def test_a_child_that_had_ended_gives_its_result_without_another_model_cal
     world: World,
 ) -> None:
     """The crash comes between the child's end and its parent's record of it."""
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand_all("fast", "slow"), "Done."],
+            "ask": [agent_calls("fast", "slow"), "Done."],
             "fast": [(Spend(usage=Usage(input_tokens=70)), SayText(text="Fast."))],
             "slow": [Stall()],
         }
@@ -107,12 +107,12 @@ async def test_a_child_that_had_ended_gives_its_result_without_another_model_cal
     fast = await app.sessions.get((await session.children())[0].id)
     await until_idle(fast)
     await crash(app)
-    again = cast({"ask": [hand_all("fast", "slow"), "Done."], "slow": ["Slow."]})
+    again = role_model({"ask": [agent_calls("fast", "slow"), "Done."], "slow": ["Slow."]})
     async with world.open(again) as app:
         session = await start(app)
         reply = await session.continue_and_wait()
         assert reply.text == "Done."
-        assert (await said(session))[2:4] == ["tool: Fast.", "tool: Slow."]
+        assert (await message_lines(session))[2:4] == ["tool: Fast.", "tool: Slow."]
         assert again.request_count == 2
         ends = await facts(session, ChildFinished)
         assert sum(end.usage.input_tokens for end in ends if end.usage is not None) == 170
@@ -122,7 +122,7 @@ async def test_an_effect_of_a_child_that_was_cut_short_is_not_run_again_and_the_
     world: World,
 ) -> None:
     counter = Counter(waits=True)
-    model = cast({"ask": [hand("work"), "Done."], "work": [COUNT, "I looked."]})
+    model = role_model({"ask": [agent_call("work"), "Done."], "work": [COUNT, "I looked."]})
     app = await world.open(model).__aenter__()
     session = await start(app, counter.tool)
     await session.send_prompt("ask")
@@ -140,11 +140,11 @@ async def test_an_effect_of_a_child_that_was_cut_short_is_not_run_again_and_the_
 async def test_a_family_of_three_comes_back(world: World) -> None:
     counter = Counter()
     roles: dict[str, Any] = {
-        "one": [hand("two"), "1"],
-        "two": [COUNT, hand("three"), "2"],
+        "one": [agent_call("two"), "1"],
+        "two": [COUNT, agent_call("three"), "2"],
         "three": [COUNT, (Stall(), SayText(text="3"))],
     }
-    model = cast(roles)
+    model = role_model(roles)
     app = await world.open(model).__aenter__()
     session = await start(app, counter.tool)
     await session.send_prompt("one")
@@ -160,7 +160,7 @@ async def test_a_family_of_three_comes_back(world: World) -> None:
 
 async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) -> None:
     """The crash comes right after the intent: the child has a name on record, and no log."""
-    model = cast({"ask": [hand("work"), "Done."], "work": ["Worked."]})
+    model = role_model({"ask": [agent_call("work"), "Done."], "work": ["Worked."]})
     app = await world.open(model).__aenter__()
     session = await start(app)
     reached, gone = anyio.Event(), anyio.Event()
@@ -184,15 +184,18 @@ async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) 
         assert await app.host.row(child) is None  # type: ignore[arg-type]
         assert (await session.continue_and_wait()).text == "Done."
         assert await only_child(session) == child
-        assert await said(await app.sessions.get(child)) == ["user: work", "assistant: Worked."]
+        assert await message_lines(await app.sessions.get(child)) == [
+            "user: work",
+            "assistant: Worked.",
+        ]
 
 
 async def test_when_something_else_is_said_the_childs_use_is_counted_all_the_same(
     world: World,
 ) -> None:
     spend = Spend(usage=Usage(input_tokens=400))
-    model = cast(
-        {"ask": [hand("work"), "Fine."], "work": [(spend, CallTool(name="list")), Stall()]}
+    model = role_model(
+        {"ask": [agent_call("work"), "Fine."], "work": [(spend, CallTool(name="list")), Stall()]}
     )
     app = await world.open(model).__aenter__()
     session = await start(app)
@@ -216,9 +219,9 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
     world: World,
 ) -> None:
     """The supervisor brings the parent's turn back; the child is not stopped for it."""
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("work"), "Done."],
+            "ask": [agent_call("work"), "Done."],
             "work": [(Stall(), SayText(text="Worked."))],
         }
     )
@@ -248,7 +251,7 @@ def _ended(turn: Any, error: BaseException) -> Any:
 async def test_an_aborted_parent_that_is_continued_does_not_go_back_to_the_stopped_child(
     world: World,
 ) -> None:
-    model = cast({"ask": [hand("work"), "Then not."], "work": [Stall()]})
+    model = role_model({"ask": [agent_call("work"), "Then not."], "work": [Stall()]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")

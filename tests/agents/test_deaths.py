@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 import weft
-from tests.agents.cast import Roles, cast, hand, hand_all
-from tests.journeys.world import MODEL, World, crash, facts, until_holds
+from tests.support.role_models import RoleAnswers, agent_call, agent_calls, role_model
+from tests.support.world import MODEL, World, crash, facts, until_holds
 from weft.api.options import SessionMode
 from weft.api.session import Session
 from weft.app import App
@@ -57,7 +57,7 @@ class Story:
 
     def __init__(
         self,
-        roles: dict[str, Roles],
+        roles: dict[str, RoleAnswers],
         *,
         config: dict[str, Any] | None = None,
         mode: SessionMode = "normal",
@@ -75,7 +75,7 @@ class Story:
         return f"counted {key}"
 
     def open(self, world: World, store: MemoryStore) -> App:
-        models = [cast(roles, name) for name, roles in self.roles.items()]
+        models = [role_model(roles, name) for name, roles in self.roles.items()]
         return world.open(*models, store=store, config=self.config)
 
     async def start(self, app: App) -> Session:
@@ -111,8 +111,8 @@ def agents() -> Story:
     return Story(
         {
             "script": {
-                "begin": [hand_all("first", "second"), count("own"), "The end."],
-                "first": [count("first"), hand("third"), "1"],
+                "begin": [agent_calls("first", "second"), count("own"), "The end."],
+                "first": [count("first"), agent_call("third"), "1"],
                 "second": [count("second"), "2"],
                 "third": [count("third"), "3"],
             }
@@ -123,8 +123,8 @@ def agents() -> Story:
 
 def background() -> Story:
     """An agent beside the turn, whose end is a message."""
-    roles: Roles = {
-        "begin": [hand("beside", background=True), count("own"), *["The end."] * 4],
+    roles: RoleAnswers = {
+        "begin": [agent_call("beside", background=True), count("own"), *["The end."] * 4],
         "beside": [count("beside"), "B"],
     }
     return Story({"script": roles}, children=1)

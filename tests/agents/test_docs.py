@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.examples import Example, examples, play_with_await, project_in
-from tests.source import ROOT
+from tests.support.doc_examples import Example, examples, make_project, run_async_example
+from tests.support.source_code import ROOT
 from weft.agents.describe import describe
 from weft.agents.lazy_tool import DESCRIBED
 from weft.agents.tool import AgentTool
@@ -26,8 +26,8 @@ ROWS = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", DOCUMENT, re.MULTILINE))
 async def test_the_examples_work(example: Example, tmp_path: Path) -> None:
     model = ScriptedModel(Script(answers=("Done.",), loop=True))
     environ = {"HOME": str(tmp_path)}
-    async with weft.open(project_in(tmp_path), MemoryStore(), environ=environ) as app:
-        await play_with_await(example, app=app, model=model)
+    async with weft.open(make_project(tmp_path), MemoryStore(), environ=environ) as app:
+        await run_async_example(example, app=app, model=model)
 
 
 def test_every_limit_is_documented_with_its_default() -> None:

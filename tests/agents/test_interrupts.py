@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.cast import Roles, cast, hand
-from tests.crash.interrupts_protocols import VENDORS, illegal_request
-from tests.journeys.world import World, crash, facts, said, until_idle
+from tests.support.role_models import RoleAnswers, agent_call, role_model
+from tests.support.vendor_legality import VENDORS, illegal_request
+from tests.support.world import World, crash, facts, message_lines, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.events import ArchitectStep, ChildFinished, ToolComplete, TurnFinished
@@ -34,11 +34,14 @@ PLAN = CallTool(
 
 def models(during: str, second: tuple[Step, ...]) -> tuple[ScriptedModel, ScriptedModel]:
     """Who plays: the child looks first, then `second` happens to it."""
-    answers: dict[str, Roles] = {
-        "agent": {"begin": [LOOK, hand("work"), "Then so.", "Then so."], "work": [LOOK, second]},
+    answers: dict[str, RoleAnswers] = {
+        "agent": {
+            "begin": [LOOK, agent_call("work"), "Then so.", "Then so."],
+            "work": [LOOK, second],
+        },
         "step": {"begin": [LOOK, PLAN, *[say("Then so.")] * 3], "make file 1": [LOOK, second]},
     }
-    return cast(answers[during]), cast(answers[during], "fast")
+    return role_model(answers[during]), role_model(answers[during], "fast")
 
 
 def say(text: str) -> CallTool:
@@ -81,7 +84,7 @@ async def test_after_an_abort(world: World, during: str) -> None:
         [finished] = await facts(session, TurnFinished)
         assert (ended.reason, finished.reason, finished.detail) == ("aborted", "aborted", "enough")
         child = await app.sessions.get(ended.child)
-        assert (await said(child))[-1] == "assistant: Half a"
+        assert (await message_lines(child))[-1] == "assistant: Half a"
         await judge(session, who)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents.cast import Roles, cast, hand, hand_all, only_child
-from tests.journeys.world import World, crash, facts, told, until, until_idle, until_status
+from tests.support.role_models import RoleAnswers, agent_call, agent_calls, only_child, role_model
+from tests.support.world import World, crash, facts, request_lines, until, until_idle, until_status
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import NoPendingRequest, UsageError
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 WRITE = CallTool(name="write", args={"path": "a.txt", "content": "new\n"})
 SHELL = CallTool(name="shell", args={"command": "echo hi > made.txt"})
-TASK: Roles = {"ask": [hand("do it"), "Done."], "do": [WRITE, "Written."]}
+TASK: RoleAnswers = {"ask": [agent_call("do it"), "Done."], "do": [WRITE, "Written."]}
 
 
 async def start(app: App, **settings: Any) -> Session:
@@ -44,7 +44,7 @@ async def child_of(app: App, session: Session) -> Session:
 async def test_a_request_of_a_child_is_asked_on_the_parents_record_and_the_answer_reaches_it(
     world: World,
 ) -> None:
-    async with world.open(cast(TASK)) as app:
+    async with world.open(role_model(TASK)) as app:
         session = await start(app)
         await session.send_prompt("ask")
         asked = await until(session, PermissionRequest)
@@ -65,7 +65,7 @@ async def test_a_request_of_a_child_is_asked_on_the_parents_record_and_the_answe
 
 
 async def test_a_denial_reaches_the_child_with_its_reason_and_nothing_is_done(world: World) -> None:
-    model = cast(TASK)
+    model = role_model(TASK)
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")
@@ -80,7 +80,9 @@ async def test_a_denial_reaches_the_child_with_its_reason_and_nothing_is_done(wo
 
 
 async def test_a_request_from_two_levels_down_comes_up_one_by_one(world: World) -> None:
-    model = cast({"one": [hand("two"), "1"], "two": [hand("three"), "2"], "three": [WRITE, "3"]})
+    model = role_model(
+        {"one": [agent_call("two"), "1"], "two": [agent_call("three"), "2"], "three": [WRITE, "3"]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("one")
@@ -93,12 +95,12 @@ async def test_a_request_from_two_levels_down_comes_up_one_by_one(world: World) 
 
 @pytest.mark.requirement("session:respond_to_permission:several")
 async def test_of_two_open_requests_the_one_that_is_answered_must_be_named(world: World) -> None:
-    roles: Roles = {
-        "both": [hand_all("write", "run"), "Done."],
+    roles: RoleAnswers = {
+        "both": [agent_calls("write", "run"), "Done."],
         "write": [WRITE, "1"],
         "run": [SHELL, "2"],
     }
-    async with world.open(cast(roles)) as app:
+    async with world.open(role_model(roles)) as app:
         session = await start(app)
         await session.send_prompt("both")
         first = await until(session, PermissionRequest)
@@ -114,7 +116,7 @@ async def test_of_two_open_requests_the_one_that_is_answered_must_be_named(world
 
 async def test_a_question_of_a_child_is_put_to_the_person(world: World) -> None:
     ask = CallTool(name="ask", args={"question": "Which one?", "options": ["a", "b"]})
-    model = cast({"ask": [hand("choose"), "Done."], "choose": [ask, "Then b."]})
+    model = role_model({"ask": [agent_call("choose"), "Done."], "choose": [ask, "Then b."]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")
@@ -129,7 +131,7 @@ async def test_a_question_of_a_child_is_put_to_the_person(world: World) -> None:
 async def test_an_answer_given_to_the_child_itself_settles_the_parents_request(
     world: World,
 ) -> None:
-    async with world.open(cast(TASK)) as app:
+    async with world.open(role_model(TASK)) as app:
         session = await start(app)
         await session.send_prompt("ask")
         asked = await until(session, PermissionRequest)
@@ -143,9 +145,9 @@ async def test_an_answer_given_to_the_child_itself_settles_the_parents_request(
 
 async def test_always_is_granted_to_the_child_alone(world: World) -> None:
     """It asks once for two runs.  The parent's own run of the same command asks again, and so does another child's."""
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("do 1"), SHELL, hand("do 2"), "Done."],
+            "ask": [agent_call("do 1"), SHELL, agent_call("do 2"), "Done."],
             "do": [SHELL, SHELL, "Ran twice."],
         }
     )
@@ -166,7 +168,7 @@ async def test_always_is_granted_to_the_child_alone(world: World) -> None:
 
 
 async def test_where_nobody_is_there_a_child_is_told_no_at_once(world: World) -> None:
-    model = cast(TASK)
+    model = role_model(TASK)
     async with world.open(model) as app:
         session = await start(app, asking="no")
         reply = await session.send_message("ask")
@@ -179,7 +181,7 @@ async def test_where_nobody_is_there_a_child_is_told_no_at_once(world: World) ->
 async def test_aborting_the_parent_withdraws_the_childs_request_on_both_records(
     world: World,
 ) -> None:
-    async with world.open(cast(TASK)) as app:
+    async with world.open(role_model(TASK)) as app:
         session = await start(app)
         await session.send_prompt("ask")
         asked = await until(session, PermissionRequest)
@@ -195,12 +197,12 @@ async def test_aborting_the_parent_withdraws_the_childs_request_on_both_records(
 async def test_a_request_that_was_open_at_a_crash_is_the_same_request_afterwards(
     world: World,
 ) -> None:
-    app = await world.open(cast(TASK)).__aenter__()
+    app = await world.open(role_model(TASK)).__aenter__()
     session = await start(app)
     await session.send_prompt("ask")
     asked = await until(session, PermissionRequest)
     await crash(app)
-    async with world.open(cast(TASK)) as app:
+    async with world.open(role_model(TASK)) as app:
         session = await app.sessions.get("s")
         await session.continue_turn()
         await until_status(session, "awaiting_permission")
@@ -215,12 +217,12 @@ async def test_a_request_that_was_open_at_a_crash_is_the_same_request_afterwards
 async def test_an_answer_that_a_crash_kept_from_the_child_reaches_it_afterwards(
     world: World,
 ) -> None:
-    app = await world.open(cast(TASK)).__aenter__()
+    app = await world.open(role_model(TASK)).__aenter__()
     session = await start(app)
     await session.send_prompt("ask")
     asked = await until(session, PermissionRequest)
     await crash(app)
-    async with world.open(cast(TASK)) as app:
+    async with world.open(role_model(TASK)) as app:
         session = await app.sessions.get("s")
         await session.respond_to_permission("allow_once", request_id=asked.request_id)
         assert await session.get_status() == "interrupted"
@@ -251,8 +253,8 @@ async def test_a_child_is_never_above_its_parents_mode(
     world = plain_world
     line = f"permissionMode: {wanted}\n" if wanted else ""
     world.write(".weft/agents/bold.md", f"---\ndescription: bold\n{line}---\nBe bold.")
-    model = cast(
-        {"ask": [hand("wait", agent="bold"), "Done."], "wait": [(Stall(), SayText(text="x"))]}
+    model = role_model(
+        {"ask": [agent_call("wait", agent="bold"), "Done."], "wait": [(Stall(), SayText(text="x"))]}
     )
     async with world.open(model) as app:
         session = await start(app, permission_mode=parents)
@@ -269,7 +271,9 @@ async def test_a_child_is_never_above_its_parents_mode(
 
 
 async def test_lowering_the_parents_mode_lowers_the_childs_at_once(plain_world: World) -> None:
-    model = cast({"ask": [hand("do it"), "Done."], "do": [(Stall(), WRITE), "Not written, then."]})
+    model = role_model(
+        {"ask": [agent_call("do it"), "Done."], "do": [(Stall(), WRITE), "Not written, then."]}
+    )
     world = plain_world
     async with world.open(model) as app:
         session = await start(app, permission_mode="bypass")
@@ -285,7 +289,7 @@ async def test_lowering_the_parents_mode_lowers_the_childs_at_once(plain_world: 
 
 async def test_a_deny_rule_holds_for_children_in_bypass_too(plain_world: World) -> None:
     world = plain_world
-    async with world.open(cast(TASK), config={"permissions.deny": ["write"]}) as app:
+    async with world.open(role_model(TASK), config={"permissions.deny": ["write"]}) as app:
         session = await start(app, permission_mode="bypass")
         await session.send_message("ask")
         assert not (world.project / "a.txt").exists()
@@ -293,7 +297,7 @@ async def test_a_deny_rule_holds_for_children_in_bypass_too(plain_world: World) 
 
 async def test_an_ask_rule_for_agents_asks_before_one_starts(plain_world: World) -> None:
     world = plain_world
-    async with world.open(cast(TASK), config={"permissions.ask": ["agent(general)"]}) as app:
+    async with world.open(role_model(TASK), config={"permissions.ask": ["agent(general)"]}) as app:
         session = await start(app, permission_mode="accept_edits")
         await session.send_prompt("ask")
         asked = await until(session, PermissionRequest)
@@ -306,7 +310,7 @@ async def test_an_ask_rule_for_agents_asks_before_one_starts(plain_world: World)
 
 async def test_a_grant_of_the_parent_is_none_for_its_child(plain_world: World) -> None:
     world = plain_world
-    model = cast({"ask": [SHELL, hand("run"), "Done."], "run": [SHELL, "Ran."]})
+    model = role_model({"ask": [SHELL, agent_call("run"), "Done."], "run": [SHELL, "Ran."]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("ask")
@@ -326,9 +330,9 @@ async def test_a_child_has_its_parents_tools_and_of_them_those_it_is_defined_wit
         ".weft/agents/bold.md",
         "---\ntools: Read, Bash, Grep, WebFetch\ndisallowedTools: Grep\n---\nBe bold.",
     )
-    model = cast(
+    model = role_model(
         {
-            "ask": [hand("one", agent="bold"), hand("two"), "Done."],
+            "ask": [agent_call("one", agent="bold"), agent_call("two"), "Done."],
             "one": ["1"],
             "two": [SHELL, "2"],
         }
@@ -351,7 +355,7 @@ async def test_a_boundary_of_the_parent_holds_for_its_child(plain_world: World) 
     world.write("a.txt", "a\nb\n")
     read = CallTool(name="read", args={"path": "a.txt"})
     edit = CallTool(name="edit", args={"path": "a.txt", "old_string": "a", "new_string": "A"})
-    model = cast({"ask": [hand("do it"), "Done."], "do": [read, edit, "I may not."]})
+    model = role_model({"ask": [agent_call("do it"), "Done."], "do": [read, edit, "I may not."]})
     async with world.open(model) as app:
         session = await start(app, auto_approve=True)
         await session.set_boundary("a.txt", 1, 1)
@@ -362,7 +366,7 @@ async def test_a_boundary_of_the_parent_holds_for_its_child(plain_world: World) 
 
 
 async def test_options_of_the_message_hold_for_the_children_of_its_turn(plain_world: World) -> None:
-    model = cast({"ask": [hand("one"), "Done."], "one": ["1"]})
+    model = role_model({"ask": [agent_call("one"), "Done."], "one": ["1"]})
     async with plain_world.open(model) as app:
         session = await start(app)
         await session.send_message("ask", tools=["agent", "read"])
@@ -374,14 +378,14 @@ async def test_a_definition_is_the_childs_system_prompt_and_is_told_to_the_paren
 ) -> None:
     world = plain_world
     world.write(".claude/agents/poet.md", "---\ndescription: Writes verse.\n---\nYou are a poet.")
-    model = cast({"ask": [hand("sing", agent="poet"), "Done."], "sing": ["la"]})
+    model = role_model({"ask": [agent_call("sing", agent="poet"), "Done."], "sing": ["la"]})
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
         asking, singing, _ = model.requests
         assert "- poet: Writes verse." in asking.system
         assert singing.system.startswith("You are a poet.")
-        assert told(singing) == ["user: sing"]
+        assert request_lines(singing) == ["user: sing"]
         [ended] = await facts(session, ChildFinished)
         assert ended.text == "la"
         assert (await facts(session, TurnFinished))[0].reason == "stop"

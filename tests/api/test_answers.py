@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.agents.cast import cast, hand
-from tests.hooks.hooking import Place, decides, facts, results, shell, write
+from tests.support.hook_project import HookProject, decides, facts, results, shell, write
+from tests.support.role_models import agent_call, role_model
 from weft import faults
 from weft.api.session import Session
 from weft.errors import UsageError
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 async def next_request(session: Session, after: int = 0) -> PermissionRequest:
@@ -67,7 +67,7 @@ async def answer(session: Session, action: Any, **meta: Any) -> TurnFinished:
 
 
 async def test_another_input_is_what_runs_and_what_the_log_and_the_model_are_told(
-    place: Place,
+    place: HookProject,
 ) -> None:
     model = ScriptedModel([write("a.txt", "original"), "done"])
     async with place.open() as app:
@@ -83,7 +83,7 @@ async def test_another_input_is_what_runs_and_what_the_log_and_the_model_are_tol
     assert '"content":"other"' in note.text
 
 
-async def test_another_input_is_judged_by_the_rules_again(place: Place) -> None:
+async def test_another_input_is_judged_by_the_rules_again(place: HookProject) -> None:
     model = ScriptedModel([write("a.txt"), "done"])
     async with place.open({"permissions.deny": ["write(b.txt)"]}) as app:
         session = await app.sessions.start_session(model=model)
@@ -93,7 +93,7 @@ async def test_another_input_is_judged_by_the_rules_again(place: Place) -> None:
     assert not list(place.project.iterdir())
 
 
-async def test_another_input_is_held_to_the_boundaries(place: Place) -> None:
+async def test_another_input_is_held_to_the_boundaries(place: HookProject) -> None:
     place.write("a.txt", "one\ntwo\n")
     read = CallTool(name="read", args={"path": "a.txt"})
     edit = CallTool(name="edit", args={"path": "a.txt", "old_string": "one", "new_string": "first"})
@@ -108,7 +108,7 @@ async def test_another_input_is_held_to_the_boundaries(place: Place) -> None:
     assert "Denied" not in results(model)[1]
 
 
-async def test_another_input_is_judged_by_the_hooks_again(place: Place) -> None:
+async def test_another_input_is_judged_by_the_hooks_again(place: HookProject) -> None:
     check = 'if grep -q "rm -rf" ; then echo "too bold" >&2; exit 2; fi'
     place.on("PreToolUse", check)
     model = ScriptedModel([shell("touch made"), "done"])
@@ -119,7 +119,7 @@ async def test_another_input_is_judged_by_the_hooks_again(place: Place) -> None:
     assert "too bold" in results(model)[0]
 
 
-async def test_another_input_that_does_not_fit_the_tool_runs_nothing(place: Place) -> None:
+async def test_another_input_that_does_not_fit_the_tool_runs_nothing(place: HookProject) -> None:
     model = ScriptedModel([shell("touch made"), "done"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -130,7 +130,7 @@ async def test_another_input_that_does_not_fit_the_tool_runs_nothing(place: Plac
     assert not list(place.project.iterdir())
 
 
-async def test_what_a_hook_makes_of_another_input_is_asked_about(place: Place) -> None:
+async def test_what_a_hook_makes_of_another_input_is_asked_about(place: HookProject) -> None:
     changed = decides("ask", updatedInput={"command": "touch by-hook"})
     place.on("PreToolUse", f"if grep -q by-user; then {changed}; else cat > /dev/null; fi")
     model = ScriptedModel([shell("touch made"), "done"])
@@ -150,7 +150,7 @@ async def test_what_a_hook_makes_of_another_input_is_asked_about(place: Place) -
     assert [each.name for each in place.project.iterdir()] == ["by-hook"]
 
 
-async def test_a_program_that_does_not_know_of_inputs_reads_a_denial(place: Place) -> None:
+async def test_a_program_that_does_not_know_of_inputs_reads_a_denial(place: HookProject) -> None:
     """What is stored for another input must not be taken for leave for the one that was shown."""
     model = ScriptedModel([write("a.txt"), "done"])
     async with place.open() as app:
@@ -162,7 +162,7 @@ async def test_a_program_that_does_not_know_of_inputs_reads_a_denial(place: Plac
 
 
 async def test_after_a_crash_the_other_input_runs_and_never_the_one_that_was_shown(
-    place: Place,
+    place: HookProject,
 ) -> None:
     def crash(name: str) -> None:
         raise RuntimeError(name)
@@ -190,7 +190,7 @@ async def test_after_a_crash_the_other_input_runs_and_never_the_one_that_was_sho
     ],
 )
 async def test_an_answer_that_contradicts_itself_is_refused_and_approves_nothing(
-    place: Place, action: Any, meta: dict[str, Any]
+    place: HookProject, action: Any, meta: dict[str, Any]
 ) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel([shell("touch made"), "x"]))
@@ -205,7 +205,9 @@ async def test_an_answer_that_contradicts_itself_is_refused_and_approves_nothing
 # --- the end of the turn --------------------------------------------------------------------
 
 
-async def test_a_denial_may_end_the_turn_and_the_next_one_tells_the_model_why(place: Place) -> None:
+async def test_a_denial_may_end_the_turn_and_the_next_one_tells_the_model_why(
+    place: HookProject,
+) -> None:
     model = ScriptedModel([[*shell("touch made"), *write("later.txt")], "next"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model, permission_mode="accept_edits")
@@ -218,8 +220,12 @@ async def test_a_denial_may_end_the_turn_and_the_next_one_tells_the_model_why(pl
     assert not list(place.project.iterdir())
 
 
-async def test_a_denial_that_ends_the_turn_ends_that_of_an_agents_session_too(place: Place) -> None:
-    model = cast({"user": [hand("touch it")], "touch it": [shell("touch made"), "went on"]})
+async def test_a_denial_that_ends_the_turn_ends_that_of_an_agents_session_too(
+    place: HookProject,
+) -> None:
+    model = role_model(
+        {"user": [agent_call("touch it")], "touch it": [shell("touch made"), "went on"]}
+    )
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
         await session.send_prompt("user")
@@ -232,9 +238,11 @@ async def test_a_denial_that_ends_the_turn_ends_that_of_an_agents_session_too(pl
 
 
 async def test_a_request_of_an_agent_says_what_input_it_is_about_and_takes_another(
-    place: Place,
+    place: HookProject,
 ) -> None:
-    model = cast({"user": [hand("touch it"), "fine"], "touch it": [shell("touch made"), "done"]})
+    model = role_model(
+        {"user": [agent_call("touch it"), "fine"], "touch it": [shell("touch made"), "done"]}
+    )
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
         await session.send_prompt("user")
@@ -252,7 +260,7 @@ async def test_a_request_of_an_agent_says_what_input_it_is_about_and_takes_anoth
 # --- rules ----------------------------------------------------------------------------------
 
 
-async def test_rules_of_an_answer_hold_for_the_session(place: Place) -> None:
+async def test_rules_of_an_answer_hold_for_the_session(place: HookProject) -> None:
     looks = [CallTool(name="list", args={})]
     model = ScriptedModel([shell("touch one"), shell("touch two"), looks, "done"])
     allow = PermissionRule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
@@ -269,10 +277,10 @@ async def test_rules_of_an_answer_hold_for_the_session(place: Place) -> None:
     assert "deny list" in results(model)[2]
 
 
-async def test_what_an_answer_denies_is_denied_to_agents_too(place: Place) -> None:
-    model = cast(
+async def test_what_an_answer_denies_is_denied_to_agents_too(place: HookProject) -> None:
+    model = role_model(
         {
-            "user": [shell("touch one"), hand("write it"), "fine"],
+            "user": [shell("touch one"), agent_call("write it"), "fine"],
             "write it": [write("a.txt"), "tried"],
         }
     )
@@ -290,7 +298,9 @@ async def test_what_an_answer_denies_is_denied_to_agents_too(place: Place) -> No
     assert not (place.project / "a.txt").exists()
 
 
-async def test_rules_of_an_answer_do_not_outlive_the_process(place: Place, tmp_path: Path) -> None:
+async def test_rules_of_an_answer_do_not_outlive_the_process(
+    place: HookProject, tmp_path: Path
+) -> None:
     store = tmp_path / "weft.db"
     allow = PermissionRule(verdict="allow", tool="shell", pattern="touch two", is_exact=True)
     async with place.open(store=store) as app:

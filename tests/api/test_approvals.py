@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.hooks.hooking import Place, facts, results, shell
+from tests.support.hook_project import HookProject, facts, results, shell
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import NoPendingRequest, UsageError
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 class Patience:
@@ -57,12 +57,12 @@ async def idle(session: Session) -> None:
     await until(session, "idle")
 
 
-def opened(place: Place, patience: Patience, **config: Any) -> App:
+def opened(place: HookProject, patience: Patience, **config: Any) -> App:
     return place.open({"permissions.ask_timeout": 30.0, **config}, sleep=patience)
 
 
 async def test_a_request_that_nobody_answers_expires_as_a_denial_with_its_reason(
-    place: Place,
+    place: HookProject,
 ) -> None:
     model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
     async with opened(place, patience) as app:
@@ -81,7 +81,7 @@ async def test_a_request_that_nobody_answers_expires_as_a_denial_with_its_reason
     assert not (place.project / "made").exists()
 
 
-async def test_an_answer_in_time_counts_and_nothing_expires(place: Place) -> None:
+async def test_an_answer_in_time_counts_and_nothing_expires(place: HookProject) -> None:
     model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
     async with opened(place, patience) as app:
         session = await app.sessions.start_session(model=model)
@@ -95,7 +95,9 @@ async def test_an_answer_in_time_counts_and_nothing_expires(place: Place) -> Non
     assert (place.project / "made").exists()
 
 
-async def test_of_an_answer_and_the_end_of_patience_only_the_first_counts(place: Place) -> None:
+async def test_of_an_answer_and_the_end_of_patience_only_the_first_counts(
+    place: HookProject,
+) -> None:
     """Both are in flight at once, in both orders; whatever is on record first is what happens."""
     for first in ("answer", "expiry"):
         model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
@@ -123,7 +125,7 @@ async def test_of_an_answer_and_the_end_of_patience_only_the_first_counts(place:
         (place.project / "made").unlink(missing_ok=True)
 
 
-async def test_without_a_time_a_request_waits_for_ever(place: Place) -> None:
+async def test_without_a_time_a_request_waits_for_ever(place: HookProject) -> None:
     model, patience = ScriptedModel([shell("true"), "ok"]), Patience()
     async with opened(place, patience, **{"permissions.ask_timeout": 0}) as app:
         session = await app.sessions.start_session(model=model)
@@ -134,7 +136,7 @@ async def test_without_a_time_a_request_waits_for_ever(place: Place) -> None:
         assert await session.get_status() == "awaiting_permission"
 
 
-async def test_one_who_only_watches_gives_no_leave_and_takes_none(place: Place) -> None:
+async def test_one_who_only_watches_gives_no_leave_and_takes_none(place: HookProject) -> None:
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -160,7 +162,7 @@ async def test_one_who_only_watches_gives_no_leave_and_takes_none(place: Place) 
     assert (place.project / "made").exists()
 
 
-async def test_who_takes_the_wheel_answers_and_who_had_it_only_watches(place: Place) -> None:
+async def test_who_takes_the_wheel_answers_and_who_had_it_only_watches(place: HookProject) -> None:
     model = ScriptedModel([shell("true"), "ok"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -177,7 +179,7 @@ async def test_who_takes_the_wheel_answers_and_who_had_it_only_watches(place: Pl
         await idle(session)
 
 
-async def test_where_nobody_can_be_asked_the_answer_is_no_at_once(place: Place) -> None:
+async def test_where_nobody_can_be_asked_the_answer_is_no_at_once(place: HookProject) -> None:
     model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
     async with opened(place, patience) as app:
         session = await app.sessions.start_session(model=model, asking="no")

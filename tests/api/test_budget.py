@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.hooking import Place, facts, shell
+from tests.support.hook_project import HookProject, facts, shell
 from weft.api.session import Session
 from weft.errors import SessionError, UsageError
 from weft.events import SystemNote, TurnFinished
@@ -32,15 +32,15 @@ def spender(*dollars: float, info: ModelInfo = PRICED) -> ScriptedModel:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 async def warnings(session: Session) -> list[str]:
     return [note.text for note in await facts(session, SystemNote) if note.level == "warning"]
 
 
-async def test_most_of_a_budget_is_told_once_and_outlives_the_process(place: Place) -> None:
+async def test_most_of_a_budget_is_told_once_and_outlives_the_process(place: HookProject) -> None:
     model = spender(0.5, 0.31, 0.05, 0.05)
     store = place.project.parent / "weft.db"
     async with place.open(store=store) as app:
@@ -58,7 +58,7 @@ async def test_most_of_a_budget_is_told_once_and_outlives_the_process(place: Pla
         assert len(await warnings(again)) == 1
 
 
-async def test_another_budget_is_told_of_again(place: Place) -> None:
+async def test_another_budget_is_told_of_again(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(0.9, 0.75, 0.1))
         await session.set_budget(usd=1.0)
@@ -72,7 +72,7 @@ async def test_another_budget_is_told_of_again(place: Place) -> None:
         ]
 
 
-async def test_a_budget_of_tokens_is_told_of_too(place: Place) -> None:
+async def test_a_budget_of_tokens_is_told_of_too(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(0.0009, info=UNPRICED))
         await session.set_budget(tokens=1_000)
@@ -81,14 +81,14 @@ async def test_a_budget_of_tokens_is_told_of_too(place: Place) -> None:
     assert told.endswith("of 1,000 tokens.")
 
 
-async def test_without_a_budget_nothing_is_told(place: Place) -> None:
+async def test_without_a_budget_nothing_is_told(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(100.0))
         await session.send_message("one")
         assert await warnings(session) == []
 
 
-async def test_a_budget_that_is_used_up_stops_before_the_next_call(place: Place) -> None:
+async def test_a_budget_that_is_used_up_stops_before_the_next_call(place: HookProject) -> None:
     model = spender(0.6, 0.6, 0.6)
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -102,7 +102,7 @@ async def test_a_budget_that_is_used_up_stops_before_the_next_call(place: Place)
         assert (await session.send_message("four")).finish_reason == "stop"
 
 
-async def test_a_turn_stops_between_two_calls_when_the_money_is_gone(place: Place) -> None:
+async def test_a_turn_stops_between_two_calls_when_the_money_is_gone(place: HookProject) -> None:
     answers: list[list[Step]] = [
         [*shell("true"), Spend(usage=Usage(input_tokens=2 * MILLION))],
         [SayText(text="x")],
@@ -116,7 +116,7 @@ async def test_a_turn_stops_between_two_calls_when_the_money_is_gone(place: Plac
     assert "$1 is used up" in finished.detail
 
 
-async def test_a_money_budget_refuses_a_model_whose_price_is_not_known(place: Place) -> None:
+async def test_a_money_budget_refuses_a_model_whose_price_is_not_known(place: HookProject) -> None:
     model = spender(0.1, info=UNPRICED)
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -135,7 +135,7 @@ async def test_a_money_budget_refuses_a_model_whose_price_is_not_known(place: Pl
         assert (await session.send_message("go")).finish_reason == "max_budget"
 
 
-async def test_a_summary_keeps_to_the_budget_too(place: Place) -> None:
+async def test_a_summary_keeps_to_the_budget_too(place: HookProject) -> None:
     model = spender(2.0, 0.1, 0.1)
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -153,7 +153,7 @@ async def test_a_summary_keeps_to_the_budget_too(place: Place) -> None:
 
 
 async def test_every_call_is_counted_and_cut_by_turn_branch_model_and_purpose(
-    place: Place,
+    place: HookProject,
 ) -> None:
     model = spender(1.0, 2.0, 4.0, 8.0, 16.0)
     async with place.open() as app:
@@ -177,7 +177,7 @@ async def test_every_call_is_counted_and_cut_by_turn_branch_model_and_purpose(
     assert list(used.by_model) == ["scripted:priced"]
 
 
-async def test_a_budget_of_nothing_is_refused(place: Place) -> None:
+async def test_a_budget_of_nothing_is_refused(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(1.0))
         with pytest.raises(UsageError, match="more than nothing"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.examples import Example, examples, play_with_await, project_in
-from tests.source import ROOT
+from tests.support.doc_examples import Example, examples, make_project, run_async_example
+from tests.support.source_code import ROOT
 from weft import api
 from weft.app import App
 from weft.testing import MemoryStore, Script, ScriptedModel
@@ -62,8 +62,8 @@ async def test_the_examples_work(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    project = project_in(tmp_path)
+    project = make_project(tmp_path)
     model = ScriptedModel(Script(answers=("Done.",), loop=True))
     environ = {"HOME": str(tmp_path)}
     async with weft.open(project, MemoryStore(), environ=environ) as app:
-        await play_with_await(example, app=app, project=project, model=model)
+        await run_async_example(example, app=app, project=project, model=model)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.journeys.world import World
+from tests.support.world import World
 from weft.api import Session, SessionManager
 from weft.api.options import MessageOptions, QueryOptions, SessionDefaults, StartOptions
 from weft.errors import UsageError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.conftest import Weft, call
-from tests.cli.person import Talk, talking
+from tests.support.chat_driver import ChatDriver, driven_chat
+from tests.support.weft_program import WeftProgram, call
 from weft.app import App
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.errors import UsageError
@@ -71,14 +71,14 @@ PLAN = [call("submit", summary="Make files.", steps=[step(1), step(2)])]
 WRITE = ([call("write", path="1.txt", content="1\n")], "Wrote it.")
 
 
-def drawn(talk: Talk) -> list[str]:
+def drawn(talk: ChatDriver) -> list[str]:
     return [note.text for note in talk.screen.of(NoteBlock)]
 
 
 @pytest.mark.anyio
 async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -> None:
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
-    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+    async with driven_chat(app, PLAN, "Done.", flags=flags) as talk:
         assert talk.screen.live.is_architect
         talk.screen.typed("make them")
         question = await talk.screen.choice()
@@ -98,7 +98,7 @@ async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -
 @pytest.mark.anyio
 async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -> None:
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
-    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+    async with driven_chat(app, PLAN, "Done.", flags=flags) as talk:
         talk.screen.typed("make them")
         await talk.screen.pick("Edit it first")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
@@ -119,7 +119,7 @@ async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -
 
 @pytest.mark.anyio
 async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(app: App) -> None:
-    async with talking(app, PLAN, "I see.", flags=("--architect",)) as talk:
+    async with driven_chat(app, PLAN, "I see.", flags=("--architect",)) as talk:
         talk.screen.typed("make them")
         await talk.screen.pick("No, and say why")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
@@ -131,7 +131,7 @@ async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(ap
 
 @pytest.mark.anyio
 async def test_dismissing_a_plan_stops_the_turn_and_carries_nothing_out(app: App) -> None:
-    async with talking(app, PLAN, "Never.", flags=("--architect", "--yolo")) as talk:
+    async with driven_chat(app, PLAN, "Never.", flags=("--architect", "--yolo")) as talk:
         talk.screen.typed("/mode default")
         await talk.screen.noted("mode: default")
         talk.screen.typed("make them")
@@ -148,7 +148,7 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
     app: App,
 ) -> None:
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
-    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+    async with driven_chat(app, PLAN, "Done.", flags=flags) as talk:
         talk.screen.typed("make them")
         await talk.screen.choice()
         session = talk.chat.conversation.session
@@ -156,7 +156,7 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
         talk.screen.typed("/steer hurry up")
         await talk.screen.until(lambda: talk.screen.live.queue)
     await session.stop()
-    async with talking(app, PLAN, "Done.") as talk:
+    async with driven_chat(app, PLAN, "Done.") as talk:
         talk.screen.typed(f"/resume {session.id}")
         await talk.screen.pick("Continue it")
         await talk.screen.pick("Yes")
@@ -167,7 +167,7 @@ async def test_a_plan_that_was_left_waiting_is_asked_about_when_the_session_is_r
 @pytest.mark.anyio
 async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(app: App) -> None:
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
-    async with talking(app, PLAN, "Done.", flags=flags) as talk:
+    async with driven_chat(app, PLAN, "Done.", flags=flags) as talk:
         talk.screen.typed("make them")
         await talk.screen.choice()
         talk.screen.answer(None)
@@ -175,7 +175,7 @@ async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(
         await talk.screen.idle()
         session = talk.chat.conversation.session
         assert session is not None
-    async with talking(app, PLAN, "Done.") as talk:
+    async with driven_chat(app, PLAN, "Done.") as talk:
         talk.screen.typed(f"/resume {session.id}")
         question = await talk.screen.pick("Don't continue")
         assert question.title == "The plan was not finished."
@@ -202,7 +202,7 @@ async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app:
             ],
         )
     ]
-    async with talking(app, plan, "Done.", flags=("--edit-model", editor)) as talk:
+    async with driven_chat(app, plan, "Done.", flags=("--edit-model", editor)) as talk:
         talk.screen.typed("do it")
         await talk.screen.pick("Yes")
         await talk.screen.pick("Yes, once")
@@ -222,7 +222,7 @@ async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app:
 @pytest.mark.anyio
 async def test_the_mode_is_switched_on_and_off_and_a_task_can_go_along(app: App) -> None:
     plan = [call("submit", summary="Nothing to do.", steps=[])]
-    async with talking(app, plan, "Hello.") as talk:
+    async with driven_chat(app, plan, "Hello.") as talk:
         talk.screen.typed("/architect look at it")
         await talk.screen.until(lambda: talk.screen.live.is_architect)
         await talk.screen.until(lambda: "Nothing to do." in talk.screen.words())
@@ -236,7 +236,7 @@ async def test_the_mode_is_switched_on_and_off_and_a_task_can_go_along(app: App)
         assert not talk.screen.live.is_architect
 
 
-def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: Weft) -> None:
+def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram) -> None:
     model = weft.script(PLAN, "Done.")
     done = weft.run("-p", "--architect", "-m", model, "make them")
     assert done.returncode == 1
@@ -244,7 +244,7 @@ def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: Weft) -> No
     assert not list(weft.project.iterdir())
 
 
-def test_without_a_person_and_with_bypass_a_plan_is_carried_out(weft: Weft) -> None:
+def test_without_a_person_and_with_bypass_a_plan_is_carried_out(weft: WeftProgram) -> None:
     editor = weft.script(*WRITE)
     planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
     done = weft.run(

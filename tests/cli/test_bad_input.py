@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, text
+from tests.support.weft_program import WeftProgram, text
 
 
-def refused(weft: Weft, *arguments: str, stdin: bytes = b"", **env: str) -> tuple[int, str]:
+def refused(weft: WeftProgram, *arguments: str, stdin: bytes = b"", **env: str) -> tuple[int, str]:
     """Exit code and the one sentence; whatever else it says is an error of the test."""
     done = weft.call(*arguments, stdin=stdin, env=env)
     assert done.stdout == ""
@@ -64,7 +64,7 @@ def refused(weft: Weft, *arguments: str, stdin: bytes = b"", **env: str) -> tupl
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_wrong_command_line_is_one_sentence(
-    weft: Weft, arguments: list[str], code: int, told: str
+    weft: WeftProgram, arguments: list[str], code: int, told: str
 ) -> None:
     if "-m" not in arguments and arguments[0] == "-p":
         arguments = ["-m", weft.script("Never."), *arguments]
@@ -85,7 +85,9 @@ def test_a_wrong_command_line_is_one_sentence(
     ],
     ids=" ".join,
 )
-def test_the_program_says_what_its_main_function_says(weft: Weft, arguments: list[str]) -> None:
+def test_the_program_says_what_its_main_function_says(
+    weft: WeftProgram, arguments: list[str]
+) -> None:
     """The tests that call `main()` in their own process stand for the program itself."""
     called, ran = weft.call(*arguments), weft.run(*arguments)
     assert (called.returncode, called.stdout, called.stderr) == (
@@ -105,25 +107,25 @@ def test_the_program_says_what_its_main_function_says(weft: Weft, arguments: lis
     ids=["binary", "nul", "too large"],
 )
 def test_what_is_piped_in_must_be_text_of_a_sensible_size(
-    weft: Weft, piped: bytes, told: str
+    weft: WeftProgram, piped: bytes, told: str
 ) -> None:
     code, sentence = refused(weft, "-p", "-m", weft.script("Never."), "hi", stdin=piped)
     assert code == 2
     assert told in sentence
 
 
-def test_ten_megabytes_are_still_taken(weft: Weft) -> None:
+def test_ten_megabytes_are_still_taken(weft: WeftProgram) -> None:
     done = weft.run("-p", "-m", weft.script("Taken."), stdin=b"a b c d e\n" * 1_000_000)
     assert (done.returncode, done.stdout) == (0, "Taken.\n")
 
 
-def test_a_prompt_that_is_not_text_is_refused(weft: Weft) -> None:
+def test_a_prompt_that_is_not_text_is_refused(weft: WeftProgram) -> None:
     done = weft.run(*[os.fsdecode(b) for b in (b"-p", b"-m", b"a:b", b"\xff\xfe")])
     assert done.returncode == 2
     assert "not text" in done.stderr
 
 
-def test_a_missing_key_says_how_to_give_one(weft: Weft) -> None:
+def test_a_missing_key_says_how_to_give_one(weft: WeftProgram) -> None:
     done = weft.run("-p", "-m", "anthropic:claude-sonnet-4-6", "hi")
     assert done.returncode == 1
     assert "ANTHROPIC_API_KEY" in done.stderr
@@ -131,7 +133,7 @@ def test_a_missing_key_says_how_to_give_one(weft: Weft) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_rejected_key_says_so_and_the_prompt_is_kept(weft: Weft) -> None:
+def test_a_rejected_key_says_so_and_the_prompt_is_kept(weft: WeftProgram) -> None:
     model = weft.script(
         [{"do": "error", "error": "AuthFailed", "message": "the key was refused", "status": 401}],
         "Now.",
@@ -151,7 +153,7 @@ def test_a_rejected_key_says_so_and_the_prompt_is_kept(weft: Weft) -> None:
         ("[session]\nmax_turns = 'many'", "session.max_turns"),
     ],
 )
-def test_settings_that_cannot_be_read_are_named(weft: Weft, content: str, told: str) -> None:
+def test_settings_that_cannot_be_read_are_named(weft: WeftProgram, content: str, told: str) -> None:
     weft.config.mkdir(parents=True)
     (weft.config / "config.toml").write_text(content)
     code, sentence = refused(weft, "-p", "-m", "a:b", "hi")
@@ -159,13 +161,15 @@ def test_settings_that_cannot_be_read_are_named(weft: Weft, content: str, told: 
     assert told in sentence
 
 
-def test_settings_that_are_a_folder_are_named(weft: Weft) -> None:
+def test_settings_that_are_a_folder_are_named(weft: WeftProgram) -> None:
     (weft.config / "config.toml").mkdir(parents=True)
     code, sentence = refused(weft, "-p", "-m", "a:b", "hi")
     assert (code, "settings" in sentence, "config.toml" in sentence) == (2, True, True)
 
 
-def test_no_place_to_write_is_a_failure_that_names_the_place(weft: Weft, tmp_path: Path) -> None:
+def test_no_place_to_write_is_a_failure_that_names_the_place(
+    weft: WeftProgram, tmp_path: Path
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     code, sentence = refused(
@@ -175,7 +179,9 @@ def test_no_place_to_write_is_a_failure_that_names_the_place(weft: Weft, tmp_pat
     assert str(blocked / "data") in sentence
 
 
-def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_leave(weft: Weft) -> None:
+def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_leave(
+    weft: WeftProgram,
+) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[permissions]\nmode = 'bypass'\n")
     model = weft.script([{"do": "call", "name": "shell", "args": {"command": "touch made"}}], "No.")
@@ -183,7 +189,7 @@ def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_leave(weft:
     assert not (weft.project / "made").exists()
 
 
-def test_an_error_inside_is_one_sentence_too_and_its_trace_is_in_the_log(weft: Weft) -> None:
+def test_an_error_inside_is_one_sentence_too_and_its_trace_is_in_the_log(weft: WeftProgram) -> None:
     """Planted: a script that is not a JSON object where one is taken apart."""
     done = weft.run("-p", "-m", weft.script([text("x")]), "hi", env={"WEFT_LOG": "NONSENSE"})
     assert "Traceback" not in done.stderr
@@ -191,7 +197,7 @@ def test_an_error_inside_is_one_sentence_too_and_its_trace_is_in_the_log(weft: W
     assert "something went wrong inside Weft" in done.stderr
 
 
-def test_a_folder_that_is_gone_is_named(weft: Weft, tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_named(weft: WeftProgram, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     command = 'cd "$1" && rmdir "$1" && shift && exec "$@"'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import call, text
-from tests.cli.person import Remembering, talking
+from tests.support.chat_driver import RecordingScreen, driven_chat
+from tests.support.weft_program import call, text
 from weft.app import App
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.screens.screen import (
@@ -23,30 +23,30 @@ from weft.view import NoteBlock, PermissionBlock, QuestionBlock, TableBlock, Too
 pytestmark = pytest.mark.anyio
 
 
-def _has_mode(screen: Remembering, mode: str) -> bool:
+def _has_mode(screen: RecordingScreen, mode: str) -> bool:
     return screen.live.mode == mode
 
 
-def _has_table(screen: Remembering, title: str) -> bool:
+def _has_table(screen: RecordingScreen, title: str) -> bool:
     return any(table.title == title for table in screen.of(TableBlock))
 
 
 async def test_a_chat_that_says_nothing_leaves_nothing_behind(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed("/context")
         await talk.screen.until(lambda: talk.screen.of(TableBlock))
     assert await app.sessions.list_saved() == []
 
 
 async def test_what_is_said_and_answered_is_shown(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         assert [said.text for said in talk.screen.of(UserBlock)] == ["hi"]
         assert talk.screen.words() == "Hello."
 
 
 async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed("/model nope:x")
         await talk.screen.until(lambda: talk.screen.of(NoteBlock))
         talk.screen.typed("a long and careful message")
@@ -67,7 +67,7 @@ async def test_leave_is_given_for_as_long_as_was_said(
     """The same command twice in one turn."""
     command = "date +%s%N > made"
     steps = [[call("shell", command=command)], [text("Again."), call("shell", command=command)]]
-    async with talking(app, *steps, "Done.") as talk:
+    async with driven_chat(app, *steps, "Done.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
         assert talk.screen.of(PermissionBlock)[0].preview == command
@@ -84,7 +84,7 @@ async def test_leave_is_given_for_as_long_as_was_said(
 
 
 async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
-    async with talking(app, [call("shell", command="touch made")], "I see.") as talk:
+    async with driven_chat(app, [call("shell", command="touch made")], "I see.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
         talk.screen.answer(3)
@@ -97,7 +97,7 @@ async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
 
 
 async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App) -> None:
-    async with talking(app, [call("shell", command="touch made")], "Never.") as talk:
+    async with driven_chat(app, [call("shell", command="touch made")], "Never.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
         talk.screen.answer(None)
@@ -109,7 +109,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
 
 
 async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
-    async with talking(app, [call("shell", command="touch made")], "Done.") as talk:
+    async with driven_chat(app, [call("shell", command="touch made")], "Done.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
         session = talk.chat.conversation.session
@@ -121,7 +121,7 @@ async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
 
 async def test_the_models_question_is_put_and_answered(app: App) -> None:
     ask = call("ask", question="Which colour?", options=["red", "blue"])
-    async with talking(app, [ask], "Blue it is.") as talk:
+    async with driven_chat(app, [ask], "Blue it is.") as talk:
         talk.screen.typed("paint it")
         question = await talk.screen.asked()
         assert isinstance(question, ChoiceQuestion)
@@ -134,7 +134,7 @@ async def test_the_models_question_is_put_and_answered(app: App) -> None:
 
 
 async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App) -> None:
-    async with talking(
+    async with driven_chat(
         app, [text("word " * 10_000, 5)], "After.", "After.", pace_seconds=0.005
     ) as talk:
         talk.screen.typed("go")
@@ -152,7 +152,7 @@ async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App
 
 async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
     steps = [[text("Wait."), call("shell", command="sleep 2")]]
-    async with talking(app, *steps, "Heard you.", flags=("--yolo",)) as talk:
+    async with driven_chat(app, *steps, "Heard you.", flags=("--yolo",)) as talk:
         talk.screen.typed("start")
         await talk.screen.until(lambda: talk.screen.live.running)
         talk.screen.typed("be careful")
@@ -162,7 +162,7 @@ async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
 
 
 async def test_alt_up_takes_back_what_waits(app: App) -> None:
-    async with talking(app, [text("word " * 10_000, 5)], pace_seconds=0.005) as talk:
+    async with driven_chat(app, [text("word " * 10_000, 5)], pace_seconds=0.005) as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed("not yet")
@@ -174,7 +174,7 @@ async def test_alt_up_takes_back_what_waits(app: App) -> None:
 
 
 async def test_shift_tab_goes_through_the_modes_before_and_in_a_session(app: App) -> None:
-    async with talking(app, [call("write", path="a.txt", content="x")], "Done.") as talk:
+    async with driven_chat(app, [call("write", path="a.txt", content="x")], "Done.") as talk:
         talk.screen.typed(NextMode())
         await talk.screen.until(lambda: talk.screen.live.mode == "accept_edits")
         await talk.say("go")
@@ -187,7 +187,7 @@ async def test_shift_tab_goes_through_the_modes_before_and_in_a_session(app: App
 async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resumed(
     app: App,
 ) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         first = talk.chat.conversation.session
         assert first is not None
@@ -208,7 +208,7 @@ async def test_a_new_conversation_keeps_the_settings_and_the_old_one_can_be_resu
 
 
 async def test_resume_offers_the_other_conversations(app: App) -> None:
-    async with talking(app, "One.", "Two.", "Three.") as talk:
+    async with driven_chat(app, "One.", "Two.", "Three.") as talk:
         await talk.say("the first one")
         talk.screen.typed("/new")
         await talk.screen.until(lambda: talk.chat.conversation.session is None)
@@ -223,7 +223,7 @@ async def test_resume_offers_the_other_conversations(app: App) -> None:
 
 
 async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         old = talk.chat.conversation.session
         talk.screen.typed("/fork other way")
@@ -251,7 +251,7 @@ async def test_a_fork_goes_on_beside_the_old_conversation(app: App) -> None:
     ],
 )
 async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told: str) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed(typed)
         await talk.screen.until(
             lambda: [n for n in talk.screen.of(NoteBlock) if n.level == "error"]
@@ -260,7 +260,7 @@ async def test_a_command_that_cannot_be_done_says_why(app: App, typed: str, told
 
 
 async def test_every_command_there_is_does_something(app: App) -> None:
-    async with talking(
+    async with driven_chat(
         app,
         [call("write", path="a.txt", content="x"), call("todo", todos=[{"text": "t"}])],
         "Done.",
@@ -289,7 +289,7 @@ async def test_every_command_there_is_does_something(app: App) -> None:
 
 
 async def test_every_command_in_the_table_is_carried_out_by_somebody(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         commands = ChatCommands(talk.chat)
         for slash in COMMANDS:
             if slash.name != "/quit":  # the chat itself leaves
@@ -297,7 +297,7 @@ async def test_every_command_in_the_table_is_carried_out_by_somebody(app: App) -
 
 
 async def test_a_path_at_the_start_of_a_line_is_no_command(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("/etc/hosts looks odd")
         assert talk.screen.words() == "Hello."
 
@@ -307,7 +307,7 @@ async def test_a_failing_provider_is_told_and_the_chat_goes_on(app: App) -> None
         {"do": "error", "error": "RequestRefused", "message": "not like this", "times": 1},
         text("Better."),
     ]
-    async with talking(app, broken) as talk:
+    async with driven_chat(app, broken) as talk:
         await talk.say("hi")
         assert "not like this" in talk.screen.of(NoteBlock)[-1].text
         await talk.say("again")

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.hooks.hooking import Place
+from tests.support.hook_project import HookProject
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.agent_sdk.control import IGNORED, TAKES, ControlRequests
@@ -40,7 +40,7 @@ def requests_of(app: App, session: Session, hooks: HookBook) -> ControlRequests:
 
 
 async def test_hooks_for_a_session_of_another_process_are_refused(tmp_path: Path) -> None:
-    place, store, hooks = Place(tmp_path), tmp_path / "weft.db", HookBook()
+    place, store, hooks = HookProject(tmp_path), tmp_path / "weft.db", HookBook()
     async with place.open(store=store) as owner, place.open(store=store, hooks=hooks) as other:
         session = await owner.sessions.start_session(model=ScriptedModel(["ok"]))
         away = await other.sessions.get(session.id)
@@ -53,7 +53,7 @@ async def test_hooks_for_a_session_of_another_process_are_refused(tmp_path: Path
 
 async def test_a_refused_initialize_leaves_nothing_behind(tmp_path: Path) -> None:
     hooks = HookBook()
-    async with Place(tmp_path).open(hooks=hooks) as app:
+    async with HookProject(tmp_path).open(hooks=hooks) as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         requests = requests_of(app, session, hooks)
         with pytest.raises(UsageError, match="jsonSchema"):
@@ -68,7 +68,7 @@ async def test_a_refused_initialize_leaves_nothing_behind(tmp_path: Path) -> Non
 async def test_every_request_refuses_a_field_that_it_does_not_know(
     tmp_path: Path, subtype: str
 ) -> None:
-    async with Place(tmp_path).open() as app:
+    async with HookProject(tmp_path).open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         requests = requests_of(app, session, HookBook())
         with pytest.raises(UsageError, match="'unheard' is not supported here"):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Weft, call, kinds, lines, text
-from tests.cli.driver import PRINT, Driver, answer, control, user
+from tests.support.stream_json_driver import PRINT, StreamJsonDriver, answer, control, user
+from tests.support.weft_program import WeftProgram, call, kinds, lines, text
 
 
-def test_several_messages_are_several_turns_in_one_session(weft: Weft) -> None:
+def test_several_messages_are_several_turns_in_one_session(weft: WeftProgram) -> None:
     done = weft.run(*PRINT, "-m", weft.script("One.", "Two."), stdin=f"{user('a')}\n{user('b')}\n")
     told = lines(done.stdout)
     assert done.returncode == 0
@@ -23,7 +23,7 @@ def test_several_messages_are_several_turns_in_one_session(weft: Weft) -> None:
     assert len({each["session_id"] for each in told}) == 1
 
 
-def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: Weft) -> None:
+def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: WeftProgram) -> None:
     wrong = [
         "nonsense",
         '{"type":"dance"}',
@@ -37,7 +37,7 @@ def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: Weft) -> None:
     assert done.returncode == 0
 
 
-def test_a_message_that_fails_is_a_result_and_the_next_one_works(weft: Weft) -> None:
+def test_a_message_that_fails_is_a_result_and_the_next_one_works(weft: WeftProgram) -> None:
     model = weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}], "Fine.")
     done = weft.run(*PRINT, "-m", model, stdin=f"{user('')}\n{user('a')}\n{user('b')}\n")
     results = [each for each in lines(done.stdout) if each["type"] == "result"]
@@ -45,9 +45,9 @@ def test_a_message_that_fails_is_a_result_and_the_next_one_works(weft: Weft) -> 
     assert "empty" in results[0]["error"]
 
 
-def test_the_other_side_can_interrupt_and_go_on(weft: Weft) -> None:
+def test_the_other_side_can_interrupt_and_go_on(weft: WeftProgram) -> None:
     model = weft.script([text("word " * 50_000, 5)], "After.", "After.", pace_seconds=0.002)
-    driver = Driver(weft, "-m", model, "--include-partial-messages")
+    driver = StreamJsonDriver(weft, "-m", model, "--include-partial-messages")
     driver.send(user("a"))
     driver.until("stream_event")
     driver.send(control("r1", subtype="interrupt"))
@@ -62,10 +62,10 @@ def test_the_other_side_can_interrupt_and_go_on(weft: Weft) -> None:
     ("behaviour", "made"), [("allow", True), ("deny", False), ("nonsense", False)]
 )
 def test_what_needs_leave_is_asked_of_the_other_side(
-    weft: Weft, behaviour: str, made: bool
+    weft: WeftProgram, behaviour: str, made: bool
 ) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
-    driver = Driver(weft, "-m", model, "--permission-prompt-tool", "stdio")
+    driver = StreamJsonDriver(weft, "-m", model, "--permission-prompt-tool", "stdio")
     driver.send(user("a"))
     asked = driver.until("control_request")[-1]
     assert asked["request"]["tool_name"] == "shell"
@@ -79,9 +79,9 @@ def test_what_needs_leave_is_asked_of_the_other_side(
     assert (weft.project / "made").exists() == made
 
 
-def test_when_the_other_side_goes_away_what_it_was_asked_is_denied(weft: Weft) -> None:
+def test_when_the_other_side_goes_away_what_it_was_asked_is_denied(weft: WeftProgram) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
-    driver = Driver(weft, "-m", model, "--permission-prompt-tool", "stdio")
+    driver = StreamJsonDriver(weft, "-m", model, "--permission-prompt-tool", "stdio")
     driver.send(user("a"))
     driver.until("control_request")
     assert driver.end() == 0
@@ -89,11 +89,11 @@ def test_when_the_other_side_goes_away_what_it_was_asked_is_denied(weft: Weft) -
     assert not weft.sessions()[0]["turn_open"]
 
 
-def test_model_and_mode_can_be_changed_on_the_way(weft: Weft) -> None:
+def test_model_and_mode_can_be_changed_on_the_way(weft: WeftProgram) -> None:
     other = weft.script(
         [call("write", path="a.txt", content="x")], "From the other.", by="position"
     )
-    driver = Driver(weft, "-m", weft.script("From the first."))
+    driver = StreamJsonDriver(weft, "-m", weft.script("From the first."))
     driver.send(
         control("r1", subtype="set_model", model=other),
         control("r2", subtype="set_permission_mode", mode="acceptEdits"),
@@ -117,10 +117,10 @@ PLAN = [call("submit", summary="Make a file.", steps=[STEP])]
 ASKS = ("--permission-prompt-tool", "stdio", "--permission-mode", "acceptEdits", "--architect")
 
 
-def planned(weft: Weft) -> tuple[Driver, dict[str, Any]]:
+def planned(weft: WeftProgram) -> tuple[StreamJsonDriver, dict[str, Any]]:
     """A driver that was just asked about a plan, and what it was asked."""
     editor = weft.script([call("write", path="1.txt", content="1\n")], "Wrote it.")
-    driver = Driver(weft, "-m", weft.script(PLAN, "Done."), "--edit-model", editor, *ASKS)
+    driver = StreamJsonDriver(weft, "-m", weft.script(PLAN, "Done."), "--edit-model", editor, *ASKS)
     driver.send(user("make a file"))
     asked = driver.until("control_request")[-1]
     assert asked["request"]["tool_name"] == "plan"
@@ -129,7 +129,7 @@ def planned(weft: Weft) -> tuple[Driver, dict[str, Any]]:
     return driver, asked
 
 
-def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_told(weft: Weft) -> None:
+def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_told(weft: WeftProgram) -> None:
     driver, asked = planned(weft)
     driver.send(answer(asked, behavior="allow"))
     told = driver.until("result")
@@ -143,7 +143,7 @@ def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_told(weft: Weft)
     assert (weft.project / "1.txt").exists()
 
 
-def test_a_plan_that_comes_back_changed_is_the_one_that_is_carried_out(weft: Weft) -> None:
+def test_a_plan_that_comes_back_changed_is_the_one_that_is_carried_out(weft: WeftProgram) -> None:
     driver, asked = planned(weft)
     changed = {"summary": "Better.", "steps": [{**STEP, "description": "make it well"}]}
     driver.send(answer(asked, behavior="allow", updatedInput={"plan": changed}))
@@ -163,7 +163,9 @@ def test_a_plan_that_comes_back_changed_is_the_one_that_is_carried_out(weft: Wef
     ],
     ids=["deny", "nonsense", "no-plan"],
 )
-def test_what_is_no_clear_yes_turns_a_plan_down(weft: Weft, response: dict[str, Any]) -> None:
+def test_what_is_no_clear_yes_turns_a_plan_down(
+    weft: WeftProgram, response: dict[str, Any]
+) -> None:
     driver, asked = planned(weft)
     driver.send(answer(asked, **response))
     told = driver.until("result")
@@ -174,21 +176,21 @@ def test_what_is_no_clear_yes_turns_a_plan_down(weft: Weft, response: dict[str, 
     assert not list(weft.project.iterdir())
 
 
-def test_a_plan_whose_driver_goes_away_is_turned_down_and_nothing_waits(weft: Weft) -> None:
+def test_a_plan_whose_driver_goes_away_is_turned_down_and_nothing_waits(weft: WeftProgram) -> None:
     driver, _ = planned(weft)
     assert driver.end() == 1
     assert not list(weft.project.iterdir())
     assert not weft.sessions()[0]["turn_open"]
 
 
-def test_files_go_back_for_the_other_side_and_the_conversation_stays(weft: Weft) -> None:
+def test_files_go_back_for_the_other_side_and_the_conversation_stays(weft: WeftProgram) -> None:
     model = weft.script(
         [call("write", path="a.txt", content="one\n")],
         "One.",
         [call("write", path="a.txt", content="two\n")],
         "Two.",
     )
-    driver = Driver(weft, "-m", model, "--yolo")
+    driver = StreamJsonDriver(weft, "-m", model, "--yolo")
     driver.send(user("a"))
     driver.until("result")
     driver.send(user("b"))
@@ -214,7 +216,7 @@ def test_files_go_back_for_the_other_side_and_the_conversation_stays(weft: Weft)
     assert driver.end() == 0
 
 
-def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: Weft) -> None:
+def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: WeftProgram) -> None:
     for path, body in {
         ".weft/commands/greet.md": "---\ndescription: Greet\nargument-hint: NAME\n---\nHello $1",
         ".weft/agents/looker.md": "---\nname: looker\ndescription: Looks.\n---\nLook.",
@@ -223,7 +225,7 @@ def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: Weft) 
         file = weft.project / path
         file.parent.mkdir(parents=True)
         file.write_text(body)
-    driver = Driver(weft, "-m", weft.script("Hello."))
+    driver = StreamJsonDriver(weft, "-m", weft.script("Hello."))
     first = driver.until("system/init")[-1]
     assert "greet" in first["slash_commands"]
     assert (first["skills"], first["agents"]) == (["tidy"], ["general", "looker"])
@@ -233,7 +235,7 @@ def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: Weft) 
     assert driver.end() == 0
 
 
-def test_plan_is_a_permission_mode_too_and_contradictions_are_named(weft: Weft) -> None:
+def test_plan_is_a_permission_mode_too_and_contradictions_are_named(weft: WeftProgram) -> None:
     model = weft.script([call("write", path="a.txt", content="x")], "Planned.")
     assert weft.run("-p", "--plan", "-m", model, "go").returncode == 0
     assert not (weft.project / "a.txt").exists()

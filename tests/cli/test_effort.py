@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Weft
-from tests.cli.person import talking
+from tests.support.chat_driver import driven_chat
+from tests.support.weft_program import WeftProgram
 from weft.app import App
 from weft.view import NoteBlock, TableBlock
 
 
-def newest(weft: Weft) -> tuple[str, str]:
+def newest(weft: WeftProgram) -> tuple[str, str]:
     """Model and level of the newest session, as it is exported."""
     [row, *_] = json.loads(weft.run("session", "list", "--json").stdout)
     exported = weft.run("session", "export", row["id"], "-f", "json")
@@ -32,27 +32,27 @@ def newest(weft: Weft) -> tuple[str, str]:
     ],
 )
 def test_the_effort_stands_behind_the_model_or_is_an_option(
-    weft: Weft, behind: str, options: tuple[str, ...], level: str
+    weft: WeftProgram, behind: str, options: tuple[str, ...], level: str
 ) -> None:
     model = weft.script("Hello.")
     assert weft.run("-p", "-m", model + behind, *options, "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, level)
 
 
-def test_a_session_goes_on_with_the_effort_that_it_is_told(weft: Weft) -> None:
+def test_a_session_goes_on_with_the_effort_that_it_is_told(weft: WeftProgram) -> None:
     model, other = weft.script("One."), weft.script("Two.", "Two.")
     assert weft.run("-p", "-m", model, "hi").stdout == "One.\n"
     assert weft.run("-p", "-c", "-m", f"{other}:max", "hi").returncode == 0
     assert newest(weft) == (other, "max")
 
 
-def test_the_configured_model_has_an_effort_behind_it_too(weft: Weft) -> None:
+def test_the_configured_model_has_an_effort_behind_it_too(weft: WeftProgram) -> None:
     model = weft.script("Hello.")
     assert weft.run("-p", "--set", f"model.default={model}:low", "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, "low")
 
 
-def test_the_configured_effort_is_that_of_new_sessions(weft: Weft) -> None:
+def test_the_configured_effort_is_that_of_new_sessions(weft: WeftProgram) -> None:
     model = weft.script("Hello.")
     effort = ("--set", "model.effort=high")
     assert weft.run("-p", *effort, "-m", model, "hi").stdout == "Hello.\n"
@@ -65,7 +65,7 @@ def test_the_configured_effort_is_that_of_new_sessions(weft: Weft) -> None:
     assert "there are default, off, minimal, low" in refused.stderr
 
 
-def levelled(weft: Weft, *levels: str, **known: object) -> str:
+def levelled(weft: WeftProgram, *levels: str, **known: object) -> str:
     """A model that has these thinking levels."""
     info = {"provider": "scripted", "name": "m", "thinks": bool(levels), "levels": levels, **known}
     return weft.script("Hello.", "Hello.", info=info)
@@ -82,7 +82,7 @@ def levelled(weft: Weft, *levels: str, **known: object) -> str:
     ],
 )
 def test_a_run_says_on_standard_error_which_level_is_used(
-    weft: Weft, levels: tuple[str, ...], options: tuple[str, ...], said: str
+    weft: WeftProgram, levels: tuple[str, ...], options: tuple[str, ...], said: str
 ) -> None:
     done = weft.run("-p", "-m", levelled(weft, *levels), *options, "hi")
     assert done.stdout == "Hello.\n"
@@ -100,7 +100,7 @@ INFO = {"provider": "scripted", "name": "m", "thinks": True, "levels": ["low", "
 @pytest.mark.anyio
 async def test_the_chat_offers_the_levels_that_the_model_has(app: App) -> None:
     info = {**INFO, "default_level": "high"}
-    async with talking(app, "Hello.", info=info) as talk:
+    async with driven_chat(app, "Hello.", info=info) as talk:
         talk.screen.typed("/thinking")
         question = await talk.screen.choice()
         assert question.title == "Thinking level? (now default)"
@@ -118,7 +118,7 @@ async def test_the_chat_offers_the_levels_that_the_model_has(app: App) -> None:
 
 @pytest.mark.anyio
 async def test_the_chat_of_a_model_without_levels_offers_none(app: App) -> None:
-    async with talking(app, "Hello.", info={**INFO, "thinks": False, "levels": []}) as talk:
+    async with driven_chat(app, "Hello.", info={**INFO, "thinks": False, "levels": []}) as talk:
         talk.screen.typed("/effort")
         await talk.screen.noted("has no thinking levels; /model picks another one")
 
@@ -126,7 +126,7 @@ async def test_the_chat_of_a_model_without_levels_offers_none(app: App) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_begun", [False, True])
 async def test_the_chat_says_once_which_level_is_used(app: App, is_begun: bool) -> None:
-    async with talking(app, "Hello.", info=INFO) as talk:
+    async with driven_chat(app, "Hello.", info=INFO) as talk:
         if is_begun:
             await talk.say("hi")
         talk.screen.typed("/effort off")
@@ -143,7 +143,7 @@ async def test_the_chat_says_once_which_level_is_used(app: App, is_begun: bool) 
 
 @pytest.mark.anyio
 async def test_a_model_named_with_its_effort_in_the_chat(app: App) -> None:
-    async with talking(app, "Hello.", info=INFO) as talk:
+    async with driven_chat(app, "Hello.", info=INFO) as talk:
         name = talk.screen.live.model
         talk.screen.typed(f"/model {name}:max")
         await talk.screen.noted("has no level max: it thinks at high")

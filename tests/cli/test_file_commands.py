@@ -9,8 +9,8 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from tests.cli.conftest import Weft, lines, text
-from tests.cli.person import talking
+from tests.support.chat_driver import driven_chat
+from tests.support.weft_program import WeftProgram, lines, text
 from weft.app import App, open_app
 from weft.cli.chat.screens.completion import ChatCompleter, FileCommands
 from weft.cli.chat.screens.screen import ChoiceQuestion
@@ -36,7 +36,7 @@ async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed
     project = Path(app.project_path)
     command(project, "review", REVIEW)
     (project / "a.txt").write_text("1\n2\n")
-    async with talking(app, "Reviewed.") as talk:
+    async with driven_chat(app, "Reviewed.") as talk:
         talk.screen.typed("/review a.txt")
         question = await talk.screen.choice()
         assert question.picked == -1
@@ -52,7 +52,7 @@ async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_
     app: App,
 ) -> None:
     command(Path(app.project_path), "review", "!`touch made`")
-    async with talking(app, "Never.") as talk:
+    async with driven_chat(app, "Never.") as talk:
         talk.screen.typed("/review a b")
         await talk.screen.choice()
         talk.screen.answer(None)
@@ -64,7 +64,7 @@ async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_
 
 async def test_commands_from_files_are_in_the_help_and_near_names_are_found(app: App) -> None:
     command(Path(app.project_path), "review", REVIEW)
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed("/help")
         await talk.screen.until(lambda: len(talk.screen.of(TableBlock)) == 3)
         assert talk.screen.of(TableBlock)[1] == TableBlock(
@@ -85,7 +85,7 @@ def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path
     assert [each.text for each in offered].count("/rename") == 1
 
 
-def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: Weft) -> None:
+def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: WeftProgram) -> None:
     command(weft.project, "greet", "Say hello to $1.")
     model = weft.script(
         {"when": {"user_says": "hello to Ada"}, "steps": [text("Hello, Ada.")]}, "What?"
@@ -98,7 +98,9 @@ def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: Weft) -> N
     assert lines(done.stdout)[-1]["result"] == "Hello, Ada."
 
 
-def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(weft: Weft) -> None:
+def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(
+    weft: WeftProgram,
+) -> None:
     command(weft.project, "danger", "!`touch made`")
     done = weft.run("-p", "-m", weft.script("Never."), "/danger")
     assert done.returncode == 2
@@ -110,7 +112,7 @@ def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(
     assert weft.sessions() == []
 
 
-def test_a_path_and_an_unknown_command_are_plain_words(weft: Weft) -> None:
+def test_a_path_and_an_unknown_command_are_plain_words(weft: WeftProgram) -> None:
     for prompt in ("/etc/hosts looks odd", "/nothing here"):
         done = weft.run("-p", "-m", weft.script("Fine."), prompt)
         assert (done.stdout, done.returncode) == ("Fine.\n", 0)
@@ -135,7 +137,7 @@ async def test_a_folder_that_wants_to_act_is_asked_about_first_and_acts_only_aft
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     async with (
         open_app(project, tmp_path / "weft.db", environ=environ) as app,
-        talking(app, "Hello.") as talk,
+        driven_chat(app, "Hello.") as talk,
     ):
         question = await talk.screen.choice()
         assert "Do you trust" in question.title
@@ -155,7 +157,7 @@ async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_pa
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     async with open_app(project, tmp_path / "weft.db", environ=environ) as app:
         await app.trust()
-        async with talking(app, "Hello.") as talk:
+        async with driven_chat(app, "Hello.") as talk:
             await talk.say("hi")
             assert talk.screen.question is None
             talk.screen.typed("/trust")
@@ -181,7 +183,7 @@ async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_pa
 async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_says_so(
     app: App,
 ) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         assert talk.screen.question is None
         talk.screen.typed("/trust me")
@@ -200,7 +202,9 @@ async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_say
         await talk.screen.noted("trusted already")
 
 
-def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(weft: Weft) -> None:
+def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(
+    weft: WeftProgram,
+) -> None:
     hook(weft.project)
     done = weft.run("-p", "--yolo", "-m", weft.script("Hello."), "hi")
     assert (done.returncode, done.stdout) == (0, "Hello.\n")

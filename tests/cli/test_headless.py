@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, call, kinds, lines, text
-from tests.source import SRC
+from tests.support.source_code import SRC
+from tests.support.weft_program import WeftProgram, call, kinds, lines, text
 
 
-def test_the_last_answer_goes_to_standard_output_and_nothing_else(weft: Weft) -> None:
+def test_the_last_answer_goes_to_standard_output_and_nothing_else(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([text("Let me look."), call("read", path="a.txt")], "It says x.")
     done = weft.run("-p", "-m", model, "What does it say?")
@@ -23,21 +23,21 @@ def test_the_last_answer_goes_to_standard_output_and_nothing_else(weft: Weft) ->
 
 
 @pytest.mark.parametrize("verb", ["run", "exec"])
-def test_the_verbs_are_the_same_as_print(weft: Weft, verb: str) -> None:
+def test_the_verbs_are_the_same_as_print(weft: WeftProgram, verb: str) -> None:
     done = weft.run(verb, "-m", weft.script("Hello."), "hi")
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
 
 
-def test_without_a_terminal_a_prompt_is_answered(weft: Weft) -> None:
+def test_without_a_terminal_a_prompt_is_answered(weft: WeftProgram) -> None:
     assert weft.run("-m", weft.script("Hello."), "hi").stdout == "Hello.\n"
 
 
-def test_what_is_piped_in_reaches_the_model_behind_the_prompt(weft: Weft) -> None:
+def test_what_is_piped_in_reaches_the_model_behind_the_prompt(weft: WeftProgram) -> None:
     model = weft.script({"when": {"user_says": "Explain\n\nline 1"}, "steps": [text("Seen.")]})
     assert weft.run("-p", "-m", model, "Explain", stdin="line 1\n").stdout == "Seen.\n"
 
 
-def test_json_is_one_object_with_the_whole_result(weft: Weft) -> None:
+def test_json_is_one_object_with_the_whole_result(weft: WeftProgram) -> None:
     done = weft.run("-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
     (line,) = lines(done.stdout)
     assert (line["type"], line["subtype"], line["result"]) == ("result", "success", "Hello.")
@@ -45,7 +45,7 @@ def test_json_is_one_object_with_the_whole_result(weft: Weft) -> None:
     assert line["usage"]["output_tokens"] > 0
 
 
-def test_a_stream_of_json_tells_everything_in_order(weft: Weft) -> None:
+def test_a_stream_of_json_tells_everything_in_order(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([text("Look.", 2), call("read", path="a.txt")], "Done.")
     done = weft.run(
@@ -68,7 +68,7 @@ def test_a_stream_of_json_tells_everything_in_order(weft: Weft) -> None:
     assert "".join(pieces) == "Look.Done."
 
 
-def test_a_very_long_answer_comes_whole_in_every_format(weft: Weft) -> None:
+def test_a_very_long_answer_comes_whole_in_every_format(weft: WeftProgram) -> None:
     long = "word " * 20_000
     for format_ in ("text", "json", "stream-json"):
         done = weft.run("-p", "-m", weft.script(long), "--output-format", format_, "hi")
@@ -76,7 +76,7 @@ def test_a_very_long_answer_comes_whole_in_every_format(weft: Weft) -> None:
         assert found.strip() == long.strip()
 
 
-def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: Weft) -> None:
+def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: WeftProgram) -> None:
     evil = "a\x1b]0;x\x07\x9b31m\u202e\x7f\U000e0041z"
     done = weft.run("-p", "-m", weft.script(evil), "--output-format", "json", "hi")
     assert not any(letter in done.stdout for letter in "\x1b\x07\x9b\u202e\x7f\U000e0041")
@@ -86,7 +86,7 @@ def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: W
     )
 
 
-def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: Weft) -> None:
+def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: WeftProgram) -> None:
     model = weft.script([call("shell", command="touch made")], "I could not.")
     done = weft.run("-p", "-m", model, "hi")
     assert (done.returncode, done.stdout) == (0, "I could not.\n")
@@ -106,14 +106,14 @@ def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: Weft) ->
     ],
     ids=" ".join,
 )
-def test_leave_can_be_given_beforehand(weft: Weft, flags: list[str]) -> None:
+def test_leave_can_be_given_beforehand(weft: WeftProgram, flags: list[str]) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
     done = weft.run("-p", "-m", model, *flags, "hi")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Done.\n", "")
     assert (weft.project / "made").exists()
 
 
-def test_edits_can_be_allowed_and_commands_not(weft: Weft) -> None:
+def test_edits_can_be_allowed_and_commands_not(weft: WeftProgram) -> None:
     steps = [call("write", path="a.txt", content="x"), call("shell", command="touch made")]
     done = weft.run("-p", "-m", weft.script(steps, "Ok."), "--permission-mode", "acceptEdits", "hi")
     assert done.stdout == "Ok.\n"
@@ -121,14 +121,14 @@ def test_edits_can_be_allowed_and_commands_not(weft: Weft) -> None:
     assert not (weft.project / "made").exists()
 
 
-def test_a_denied_rule_beats_everything(weft: Weft) -> None:
+def test_a_denied_rule_beats_everything(weft: WeftProgram) -> None:
     model = weft.script([call("write", path="a.txt", content="x")], "No.")
     done = weft.run("-p", "-m", model, "--yolo", "--disallowedTools", "write(a.txt)", "hi")
     assert done.stdout == "No.\n"
     assert not (weft.project / "a.txt").exists()
 
 
-def test_tools_can_be_chosen_and_taken_away(weft: Weft) -> None:
+def test_tools_can_be_chosen_and_taken_away(weft: WeftProgram) -> None:
     def tools(*flags: str) -> list[str]:
         done = weft.run(
             "-p", "-m", weft.script("x"), "--output-format", "stream-json", *flags, "hi"
@@ -143,13 +143,13 @@ def test_tools_can_be_chosen_and_taken_away(weft: Weft) -> None:
 
 
 @pytest.mark.parametrize("rule", ["Bash(rm:*)", "shell(rm *)"])
-def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: Weft, rule: str) -> None:
+def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: WeftProgram, rule: str) -> None:
     done = weft.call("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
     assert done.returncode == 2
     assert f"the rule {rule!r} cannot be enforced" in done.stderr
 
 
-def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: Weft) -> None:
+def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: WeftProgram) -> None:
     (weft.project / ".env").write_text("SECRET=hunter22\n")
     model = weft.script([call("read", path=".env")], "No.")
     done = weft.run(
@@ -160,7 +160,9 @@ def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: Weft) -> Non
     assert lines(done.stdout)[-1]["permission_denials"]
 
 
-def test_agents_are_taken_away_by_the_name_that_other_agents_have_for_them(weft: Weft) -> None:
+def test_agents_are_taken_away_by_the_name_that_other_agents_have_for_them(
+    weft: WeftProgram,
+) -> None:
     model = weft.script([call("agent", prompt="Look around.")], "No.")
     done = weft.run(
         *("-p", "-m", model, "--yolo", "--output-format", "stream-json"),
@@ -169,7 +171,7 @@ def test_agents_are_taken_away_by_the_name_that_other_agents_have_for_them(weft:
     assert "system/task_started" not in kinds(lines(done.stdout))
 
 
-def test_an_added_folder_is_open_to_it(weft: Weft, tmp_path: Path) -> None:
+def test_an_added_folder_is_open_to_it(weft: WeftProgram, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "b.txt").write_text("from the other folder")
@@ -182,7 +184,7 @@ def test_an_added_folder_is_open_to_it(weft: Weft, tmp_path: Path) -> None:
     assert "from the other folder" in within.stdout
 
 
-def test_a_session_goes_on_where_it_was(weft: Weft) -> None:
+def test_a_session_goes_on_where_it_was(weft: WeftProgram) -> None:
     model = weft.script("One.", "Two.", "Three.")
     weft.run("-p", "-m", model, "first")
     assert weft.run("-p", "-c", "second").stdout == "Two.\n"
@@ -191,7 +193,7 @@ def test_a_session_goes_on_where_it_was(weft: Weft) -> None:
     assert weft.sessions()[0]["message_count"] == 6
 
 
-def test_a_session_is_found_by_its_id_the_beginning_of_it_or_its_title(weft: Weft) -> None:
+def test_a_session_is_found_by_its_id_the_beginning_of_it_or_its_title(weft: WeftProgram) -> None:
     model = weft.script("One.", "Two.", "Three.", "Four.")
     weft.run("-p", "-m", model, "--session-id", "my-own-id", "-n", "The Title", "first")
     for given in ("my-own-id", "my-own", "the title"):
@@ -199,7 +201,7 @@ def test_a_session_is_found_by_its_id_the_beginning_of_it_or_its_title(weft: Wef
     assert [row["id"] for row in weft.sessions()] == ["my-own-id"]
 
 
-def test_a_fork_shares_the_past_and_leaves_the_old_session_alone(weft: Weft) -> None:
+def test_a_fork_shares_the_past_and_leaves_the_old_session_alone(weft: WeftProgram) -> None:
     model = weft.script("One.", "Two.", [call("shell", command="touch made")], "Four.")
     weft.run("-p", "-m", model, "first")
     assert weft.run("-p", "-c", "--fork", "second").stdout == "Two.\n"
@@ -210,7 +212,7 @@ def test_a_fork_shares_the_past_and_leaves_the_old_session_alone(weft: Weft) -> 
     assert not (weft.project / "made").exists()
 
 
-def test_only_without_the_sandbox_does_bypass_reach_the_whole_disk(weft: Weft) -> None:
+def test_only_without_the_sandbox_does_bypass_reach_the_whole_disk(weft: WeftProgram) -> None:
     outside = weft.project.parent / "outside"
     model = weft.script([call("shell", command=f"touch {outside}")], "Done.")
     if shutil.which("bwrap") is None:
@@ -221,12 +223,12 @@ def test_only_without_the_sandbox_does_bypass_reach_the_whole_disk(weft: Weft) -
     assert outside.exists()
 
 
-def test_an_ephemeral_run_keeps_nothing(weft: Weft) -> None:
+def test_an_ephemeral_run_keeps_nothing(weft: WeftProgram) -> None:
     assert weft.run("-p", "--ephemeral", "-m", weft.script("Hello."), "hi").stdout == "Hello.\n"
     assert weft.sessions() == []
 
 
-def test_limits_end_the_run_with_a_failure_and_say_why(weft: Weft) -> None:
+def test_limits_end_the_run_with_a_failure_and_say_why(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([text("Look."), call("read", path="a.txt")], "Never said.")
     done = weft.run("-p", "-m", model, "--max-turns", "1", "hi")
@@ -240,7 +242,7 @@ def test_limits_end_the_run_with_a_failure_and_say_why(weft: Weft) -> None:
     assert lines(money.stdout)[0]["subtype"] == "error_max_budget_usd"
 
 
-def test_a_schema_gives_a_checked_value(weft: Weft, tmp_path: Path) -> None:
+def test_a_schema_gives_a_checked_value(weft: WeftProgram, tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(
         json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
@@ -255,20 +257,20 @@ def test_a_schema_gives_a_checked_value(weft: Weft, tmp_path: Path) -> None:
     assert lines(json_.stdout)[0]["structured_output"] == {"n": 42}
 
 
-def test_the_last_answer_can_go_to_a_file(weft: Weft, tmp_path: Path) -> None:
+def test_the_last_answer_can_go_to_a_file(weft: WeftProgram, tmp_path: Path) -> None:
     path = tmp_path / "answer.txt"
     assert weft.run("-p", "-m", weft.script("Hello."), "-o", str(path), "hi").stdout == "Hello.\n"
     assert path.read_text() == "Hello.\n"
 
 
-def test_the_system_prompt_can_be_replaced_and_added_to(weft: Weft) -> None:
+def test_the_system_prompt_can_be_replaced_and_added_to(weft: WeftProgram) -> None:
     model = weft.script({"when": {"system_says": "PIRATE"}, "steps": [text("Arr.")]}, "Hello.")
     assert weft.run("-p", "-m", model, "hi").stdout == "Hello.\n"
     for flag in ("--system-prompt", "--append-system-prompt"):
         assert weft.run("-p", "-m", model, flag, "Be a PIRATE", "hi").stdout == "Arr.\n"
 
 
-def test_verbose_tells_what_is_done_on_standard_error(weft: Weft) -> None:
+def test_verbose_tells_what_is_done_on_standard_error(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([call("read", path="a.txt")], "Done.")
     done = weft.run("-p", "--verbose", "-m", model, "hi")
@@ -276,7 +278,7 @@ def test_verbose_tells_what_is_done_on_standard_error(weft: Weft) -> None:
     assert "read a.txt: done" in done.stderr
 
 
-def test_a_setting_can_be_set_for_one_run(weft: Weft) -> None:
+def test_a_setting_can_be_set_for_one_run(weft: WeftProgram) -> None:
     done = weft.run("-p", "--set", f"model.default={weft.script('From the setting.')}", "hi")
     assert done.stdout == "From the setting.\n"
 
@@ -284,7 +286,7 @@ def test_a_setting_can_be_set_for_one_run(weft: Weft) -> None:
 # --- standard output that is not there ---------------------------------------------------------
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly(weft: Weft) -> None:
+def test_a_reader_that_goes_away_ends_the_run_quietly(weft: WeftProgram) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as gone:
@@ -293,7 +295,9 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(weft: Weft) -> None:
     assert (running.returncode, stderr) == (141, b"")
 
 
-def test_a_stream_whose_reader_goes_away_is_stopped_and_the_session_is_whole(weft: Weft) -> None:
+def test_a_stream_whose_reader_goes_away_is_stopped_and_the_session_is_whole(
+    weft: WeftProgram,
+) -> None:
     """It would go on for minutes, if nobody stopped it."""
     model = weft.script([{"do": "text", "text": "word " * 100_000, "chunk": 5}], pace_seconds=0.002)
     running = weft.start(
@@ -311,7 +315,7 @@ def test_a_stream_whose_reader_goes_away_is_stopped_and_the_session_is_whole(wef
 
 
 def test_a_closed_standard_output_is_refused_unless_a_file_takes_the_answer(
-    weft: Weft, tmp_path: Path
+    weft: WeftProgram, tmp_path: Path
 ) -> None:
     model, path = weft.script("Hello.", "Hello."), tmp_path / "answer"
     shell = ["bash", "-c", 'exec "$@" >&-', "bash"]
@@ -351,7 +355,7 @@ def test_the_three_standard_numbers_are_taken_before_a_file_gets_one_of_them() -
     assert done.returncode == 0
 
 
-def test_a_full_disk_behind_standard_output_is_a_failure_in_a_sentence(weft: Weft) -> None:
+def test_a_full_disk_behind_standard_output_is_a_failure_in_a_sentence(weft: WeftProgram) -> None:
     with open("/dev/full", "wb") as full:
         running = weft.start("-p", "-m", weft.script("Hello."), "hi", stdout=full)
         _, stderr = running.communicate(timeout=30)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.source import ROOT, SRC, parsed
+from tests.support.source_code import ROOT, SRC, parsed
 from weft.cli import exit_codes as exits
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.help import main_help, topic_help, verb_help

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, lines
-from tests.cli.person import talking
-from tests.project.hostile import (
+from tests.support.chat_driver import driven_chat
+from tests.support.hostile_project import (
     CANARY,
     SLOTS,
     Outside,
@@ -21,6 +20,7 @@ from tests.project.hostile import (
     sparse_file,
     terminal,
 )
+from tests.support.weft_program import WeftProgram, lines
 from weft.app import open_app
 from weft.view import NoteBlock
 
@@ -34,7 +34,7 @@ def left_out(stderr: str) -> list[str]:
     return told
 
 
-def is_kept(weft: Weft, text: str) -> bool:
+def is_kept(weft: WeftProgram, text: str) -> bool:
     """True when the data of the program hold a text."""
     files = [path for path in weft.data.rglob("*") if path.is_file()]
     return any(text.encode() in path.read_bytes() for path in files)
@@ -45,7 +45,7 @@ def is_kept(weft: Weft, text: str) -> bool:
 )
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_run_goes_on_without_a_trap_and_says_so_in_one_line(
-    weft: Weft, tmp_path: Path, slot: str, trap: Callable[[Path, Outside, str], None]
+    weft: WeftProgram, tmp_path: Path, slot: str, trap: Callable[[Path, Outside, str], None]
 ) -> None:
     (weft.home / ".ssh").mkdir()
     outside = Outside(tmp_path / "around")
@@ -57,7 +57,7 @@ def test_a_run_goes_on_without_a_trap_and_says_so_in_one_line(
     assert not is_kept(weft, CANARY)
 
 
-def test_the_canary_would_be_found_where_it_is_read(weft: Weft) -> None:
+def test_the_canary_would_be_found_where_it_is_read(weft: WeftProgram) -> None:
     (weft.project / "AGENTS.md").write_text(CANARY)
     done = weft.run("-p", "-m", weft.script("Fine."), "hi")
     assert (done.returncode, done.stderr) == (0, "")
@@ -65,7 +65,7 @@ def test_the_canary_would_be_found_where_it_is_read(weft: Weft) -> None:
 
 
 def test_a_folder_of_nothing_but_traps_is_worked_in_with_little_memory(
-    weft: Weft, tmp_path: Path
+    weft: WeftProgram, tmp_path: Path
 ) -> None:
     bomb = "\n".join(
         ["a0: &a0 [lol]"]
@@ -89,7 +89,7 @@ def test_a_folder_of_nothing_but_traps_is_worked_in_with_little_memory(
     assert rest.startswith(f"weft: left out: {len(SLOTS) + 3 - 5} more; ")
 
 
-def test_a_program_that_reads_json_is_not_disturbed(weft: Weft) -> None:
+def test_a_program_that_reads_json_is_not_disturbed(weft: WeftProgram) -> None:
     os.mkfifo(weft.project / "AGENTS.md")
     done = weft.run("-p", "--output-format", "stream-json", "-m", weft.script("Fine."), "hi")
     assert lines(done.stdout)[-1]["result"] == "Fine."
@@ -100,7 +100,7 @@ def test_a_program_that_reads_json_is_not_disturbed(weft: Weft) -> None:
     "arguments", [["session", "list"], ["models"], ["config", "model.default"]]
 )
 def test_broken_settings_of_a_folder_stop_no_other_command(
-    weft: Weft, arguments: list[str]
+    weft: WeftProgram, arguments: list[str]
 ) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
@@ -109,7 +109,7 @@ def test_broken_settings_of_a_folder_stop_no_other_command(
     assert "Traceback" not in done.stderr
 
 
-def test_the_settings_say_what_of_them_is_left_out(weft: Weft) -> None:
+def test_the_settings_say_what_of_them_is_left_out(weft: WeftProgram) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
     [told] = left_out(weft.run("config").stderr)
@@ -126,7 +126,7 @@ async def test_the_chat_says_it_at_the_start_and_where_the_files_are_shown(tmp_p
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     async with (
         open_app(project, tmp_path / "weft.db", environ=environ) as app,
-        talking(app, "Hello.") as talk,
+        driven_chat(app, "Hello.") as talk,
     ):
         await talk.say("hi")
         told = f"left out: {project}/AGENTS.md: it is a named pipe, not a regular file"
@@ -147,7 +147,7 @@ async def test_a_yes_to_settings_that_cannot_be_understood_trusts_nothing(tmp_pa
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     async with (
         open_app(project, tmp_path / "weft.db", environ=environ) as app,
-        talking(app, "Hello.") as talk,
+        driven_chat(app, "Hello.") as talk,
     ):
         await talk.screen.choice()
         talk.screen.answer(1)

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-from tests.cli.conftest import Weft
+from tests.support.weft_program import WeftProgram
 
 NEVER = {
     "argparse",
@@ -69,7 +69,7 @@ sys.exit(main())
 """
 
 
-def loaded_by(weft: Weft, *arguments: str) -> set[str]:
+def loaded_by(weft: WeftProgram, *arguments: str) -> set[str]:
     """Every module that is loaded when the program ends."""
     done = subprocess.run(
         [sys.executable, "-c", DUMP, *arguments],
@@ -103,7 +103,7 @@ def roots(modules: set[str]) -> set[str]:
     }
 
 
-def test_help_loads_next_to_nothing(weft: Weft) -> None:
+def test_help_loads_next_to_nothing(weft: WeftProgram) -> None:
     loaded = loaded_by(weft, "--help")
     assert {name for name in loaded if name.startswith("weft")} <= HELP
     assert not roots(loaded - bare())
@@ -119,7 +119,7 @@ def test_help_loads_next_to_nothing(weft: Weft) -> None:
     } & (loaded - bare() - {"json.decoder", "json", "json.encoder", "json.scanner"})
 
 
-def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: Weft) -> None:
+def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram) -> None:
     """The dump is taken at the end of a run with one short answer, so it holds all that came before the request."""
     loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "hi")
     of_the_cli = {name for name in loaded if name.startswith("weft.cli")} | {"weft", "weft.errors"}
@@ -127,7 +127,7 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: Weft) -> No
     assert not roots(loaded - bare())
 
 
-def test_the_test_sees_what_is_loaded(weft: Weft) -> None:
+def test_the_test_sees_what_is_loaded(weft: WeftProgram) -> None:
     loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
     assert "weft.protocol.stream_json" in loaded
     assert "asyncio" in loaded

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Weft, lines
-from tests.cli.driver import ASKS, PRINT, Driver, SdkDriver, answer, user
-from tests.cli.person import talking
+from tests.support.chat_driver import driven_chat
 from tests.support.image_samples import png
+from tests.support.stream_json_driver import ASKS, PRINT, SdkDriver, StreamJsonDriver, answer, user
+from tests.support.weft_program import WeftProgram, lines
 from weft.app import App
 from weft.view.blocks import UserBlock
 
@@ -31,7 +31,7 @@ def outside_of(project: Path, content: str = "OUTSIDE") -> Path:
     return path
 
 
-def sent(weft: Weft) -> list[dict[str, Any]]:
+def sent(weft: WeftProgram) -> list[dict[str, Any]]:
     """The parts of the first message of the newest session."""
     newest = weft.sessions()[0]["id"]
     exported = json.loads(weft.run("session", "export", newest, "--format", "json").stdout)
@@ -43,7 +43,7 @@ def sent(weft: Weft) -> list[dict[str, Any]]:
 # --- -p ------------------------------------------------------------------------------------
 
 
-def test_p_attaches_a_file_and_leaves_the_prompt_as_it_was_typed(weft: Weft) -> None:
+def test_p_attaches_a_file_and_leaves_the_prompt_as_it_was_typed(weft: WeftProgram) -> None:
     (weft.project / "a b.txt").write_text("CONTENT")
     done = weft.run("-p", "-m", weft.script("Fine."), "Look at", "@a b.txt")
     assert (done.stdout, done.stderr) == ("Fine.\n", "")
@@ -55,7 +55,7 @@ def test_p_attaches_a_file_and_leaves_the_prompt_as_it_was_typed(weft: Weft) -> 
 
 @pytest.mark.parametrize("said", ["@{}", "What is in @{}?", "/look {}", "/none @{}"])
 def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
-    weft: Weft, said: str
+    weft: WeftProgram, said: str
 ) -> None:
     outside = outside_of(weft.project)
     command(weft.project, "look", "Look at @$1")
@@ -76,7 +76,7 @@ def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
 
 
 @pytest.mark.parametrize("said", ["@link", "/look link"])
-def test_p_counts_a_link_that_leads_outside_as_outside(weft: Weft, said: str) -> None:
+def test_p_counts_a_link_that_leads_outside_as_outside(weft: WeftProgram, said: str) -> None:
     outside = outside_of(weft.project)
     (weft.project / "link").symlink_to(outside)
     command(weft.project, "look", "Look at @$1")
@@ -86,7 +86,7 @@ def test_p_counts_a_link_that_leads_outside_as_outside(weft: Weft, said: str) ->
 
 
 @pytest.mark.parametrize("said", ["see @key.txt now", "/look key.txt"])
-def test_p_masks_secrets_in_files(weft: Weft, said: str) -> None:
+def test_p_masks_secrets_in_files(weft: WeftProgram, said: str) -> None:
     (weft.project / "key.txt").write_text(f"key = {KEY}")
     command(weft.project, "look", "Look at @$1")
     done = weft.run("-p", "-m", weft.script("Fine."), said)
@@ -104,7 +104,9 @@ def test_p_masks_secrets_in_files(weft: Weft, said: str) -> None:
         ("/look data", "'data' is neither text nor an image"),
     ],
 )
-def test_p_says_in_one_sentence_what_cannot_be_attached(weft: Weft, said: str, told: str) -> None:
+def test_p_says_in_one_sentence_what_cannot_be_attached(
+    weft: WeftProgram, said: str, told: str
+) -> None:
     os.mkfifo(weft.project / "pipe")
     (weft.project / "data").write_bytes(b"\0\1\2")
     command(weft.project, "look", "Look at @$1")
@@ -115,14 +117,14 @@ def test_p_says_in_one_sentence_what_cannot_be_attached(weft: Weft, said: str, t
     assert weft.sessions() == []
 
 
-def test_a_command_from_a_file_attaches_what_stands_behind_it_once(weft: Weft) -> None:
+def test_a_command_from_a_file_attaches_what_stands_behind_it_once(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("CONTENT")
     command(weft.project, "look", "Look.")
     weft.run("-p", "-m", weft.script("Fine."), "/look @a.txt")
     assert [part["type"] for part in sent(weft)] == ["text", "file"]
 
 
-def test_p_takes_an_image_from_anywhere_and_refuses_what_is_none(weft: Weft) -> None:
+def test_p_takes_an_image_from_anywhere_and_refuses_what_is_none(weft: WeftProgram) -> None:
     (weft.home / "shot").write_bytes(png())
     (weft.home / "text.png").write_text("no image")
     done = weft.run("-p", "-m", weft.script("Fine."), "-i", str(weft.home / "shot"), "hi")
@@ -132,7 +134,7 @@ def test_p_takes_an_image_from_anywhere_and_refuses_what_is_none(weft: Weft) -> 
     assert "text.png' is not an image that models take; those are PNG, JPEG" in done.stderr
 
 
-def test_what_is_piped_in_names_no_files(weft: Weft) -> None:
+def test_what_is_piped_in_names_no_files(weft: WeftProgram) -> None:
     """A log or a diff is data: an `@` in it is not the user's."""
     (weft.project / "a.txt").write_text("CONTENT")
     done = weft.run("-p", "-m", weft.script("Fine."), "explain", stdin="see @a.txt")
@@ -143,14 +145,16 @@ def test_what_is_piped_in_names_no_files(weft: Weft) -> None:
 # --- stream-json ---------------------------------------------------------------------------
 
 
-def test_a_message_of_a_program_attaches_files_too(weft: Weft) -> None:
+def test_a_message_of_a_program_attaches_files_too(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("CONTENT")
     done = weft.run(*PRINT, "-m", weft.script("Fine."), stdin=user("see @a.txt"))
     assert lines(done.stdout)[-1]["result"] == "Fine."
     assert sent(weft)[1] == {"type": "file", "name": "a.txt", "text": "CONTENT"}
 
 
-def test_a_file_outside_fails_the_message_of_a_program_and_the_next_one_works(weft: Weft) -> None:
+def test_a_file_outside_fails_the_message_of_a_program_and_the_next_one_works(
+    weft: WeftProgram,
+) -> None:
     outside = outside_of(weft.project)
     said = f"{user(f'@{outside}')}\n{user('hi')}"
     done = weft.run(*PRINT, "-m", weft.script("Fine."), stdin=said)
@@ -162,7 +166,7 @@ def test_a_file_outside_fails_the_message_of_a_program_and_the_next_one_works(we
 
 @pytest.mark.parametrize("behavior", ["allow", "deny"])
 def test_a_program_that_answers_permissions_is_asked_about_a_file_outside(
-    weft: Weft, behavior: str
+    weft: WeftProgram, behavior: str
 ) -> None:
     outside = outside_of(weft.project)
     driver = SdkDriver(weft, *ASKS, "-m", weft.script("Fine."))
@@ -179,9 +183,9 @@ def test_a_program_that_answers_permissions_is_asked_about_a_file_outside(
         assert sent(weft)[1]["text"] == "OUTSIDE"
 
 
-def test_a_program_that_hangs_up_instead_of_an_answer_allows_nothing(weft: Weft) -> None:
+def test_a_program_that_hangs_up_instead_of_an_answer_allows_nothing(weft: WeftProgram) -> None:
     outside = outside_of(weft.project)
-    driver = Driver(weft, *ASKS, "-m", weft.script("Never."))
+    driver = StreamJsonDriver(weft, *ASKS, "-m", weft.script("Never."))
     driver.send(user(f"@{outside}"))
     driver.asked("can_use_tool")
     driver.hang_up()
@@ -196,7 +200,7 @@ def test_a_program_that_hangs_up_instead_of_an_answer_allows_nothing(weft: Weft)
 async def test_the_chat_asks_before_it_reads_a_file_outside(app: App, said: str) -> None:
     outside = outside_of(Path(app.project_path))
     command(Path(app.project_path), "look", "Look at @$1")
-    async with talking(app, "Fine.") as talk:
+    async with driven_chat(app, "Fine.") as talk:
         talk.screen.typed(said.format(outside))
         question = await talk.screen.choice()
         assert question.title == f"Allow reading {outside}?"
@@ -216,7 +220,7 @@ async def test_a_no_in_the_chat_sends_nothing_and_the_line_comes_back(
     outside = outside_of(Path(app.project_path))
     command(Path(app.project_path), "look", "Look at @$1")
     typed = said.format(outside)
-    async with talking(app, "Never.") as talk:
+    async with driven_chat(app, "Never.") as talk:
         talk.screen.typed(typed)
         await talk.screen.choice()
         talk.screen.answer(no)
@@ -229,7 +233,7 @@ async def test_a_no_in_the_chat_sends_nothing_and_the_line_comes_back(
 async def test_the_path_that_the_chat_asks_about_shows_what_is_unprintable(app: App) -> None:
     hidden = Path(app.project_path).parent / "a\u202etxt.exe"
     hidden.write_text("x")
-    async with talking(app, "Never.") as talk:
+    async with driven_chat(app, "Never.") as talk:
         talk.screen.typed(f"@{hidden}")
         question = await talk.screen.choice()
         assert "\u202e" not in question.title
@@ -241,7 +245,7 @@ async def test_the_path_that_the_chat_asks_about_shows_what_is_unprintable(app: 
 @pytest.mark.anyio
 async def test_the_chat_attaches_files_and_images_of_the_project(app: App) -> None:
     (Path(app.project_path) / "shot").write_bytes(png())
-    async with talking(app, "Fine.") as talk:
+    async with driven_chat(app, "Fine.") as talk:
         talk.screen.typed("see @shot")
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
         (shown,) = talk.screen.of(UserBlock)

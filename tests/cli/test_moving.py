@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import call, text
-from tests.cli.person import Talk, talking
+from tests.support.chat_driver import ChatDriver, driven_chat
+from tests.support.weft_program import call, text
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.screens.screen import ChoiceQuestion, GoBack
@@ -27,13 +27,13 @@ WRITING: tuple[Any, ...] = (
 )
 
 
-def session_of(talk: Talk) -> Session:
+def session_of(talk: ChatDriver) -> Session:
     session = talk.chat.conversation.session
     assert session is not None
     return session
 
 
-async def said(talk: Talk) -> list[str]:
+async def said(talk: ChatDriver) -> list[str]:
     return [
         each.content
         for each in await session_of(talk).messages()
@@ -49,7 +49,7 @@ def files(app: App) -> dict[str, str]:
 
 
 async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> None:
-    async with talking(app, "One.", "Two.", "Other two.") as talk:
+    async with driven_chat(app, "One.", "Two.", "Other two.") as talk:
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/tree")
@@ -78,7 +78,7 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
 async def test_files_go_along_with_a_move_only_if_the_person_says_so(
     app: App, with_files: bool
 ) -> None:
-    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
         await talk.say("make a")
         await talk.say("make b")
         talk.screen.typed("/tree")
@@ -96,7 +96,7 @@ async def test_files_go_along_with_a_move_only_if_the_person_says_so(
 
 
 async def test_saying_it_differently_goes_to_before_it_with_its_words_in_the_line(app: App) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/tree")
@@ -108,7 +108,7 @@ async def test_saying_it_differently_goes_to_before_it_with_its_words_in_the_lin
 
 
 async def test_what_was_learned_on_another_line_is_brought_over(app: App) -> None:
-    async with talking(app, "One.", "Two.", "Learned much.", "Learned much.") as talk:
+    async with driven_chat(app, "One.", "Two.", "Learned much.", "Learned much.") as talk:
         await talk.say("first")
         await talk.say("second")
         first = (await session_of(talk).messages_with_ids())[1][0]
@@ -123,7 +123,7 @@ async def test_what_was_learned_on_another_line_is_brought_over(app: App) -> Non
 
 
 async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/branch left")
@@ -158,7 +158,7 @@ async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None
 async def test_going_back_takes_what_was_chosen_and_can_be_undone(
     app: App, what: str, left: int, there: dict[str, str]
 ) -> None:
-    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
         await talk.say("make a")
         await talk.say("make b")
         before = len(await said(talk))
@@ -183,7 +183,7 @@ async def test_going_back_takes_what_was_chosen_and_can_be_undone(
 
 
 async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> None:
-    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
         await talk.say("make a")
         await talk.say("make b")
         before = await said(talk)
@@ -202,7 +202,7 @@ async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> Non
 async def test_what_somebody_else_changed_goes_back_only_when_that_is_said(
     app: App, overwrite: bool
 ) -> None:
-    async with talking(app, *WRITING, flags=("--yolo",)) as talk:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
         await talk.say("make a")
         await talk.say("make b")
         (Path(app.project_path) / "b.txt").write_text("mine\n")
@@ -217,7 +217,7 @@ async def test_what_somebody_else_changed_goes_back_only_when_that_is_said(
 
 
 async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         talk.screen.typed("/checkpoint safe")
         await talk.screen.noted("checkpoint 'safe' saved")
@@ -230,7 +230,7 @@ async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
 
 async def test_a_compaction_is_undone(app: App) -> None:
     answers = [f"Answer {number}. " + "word " * 400 for number in range(8)]
-    async with talking(app, *answers) as talk:
+    async with driven_chat(app, *answers) as talk:
         for number in range(6):
             await talk.say(f"question {number}")
         talk.screen.typed("/compact")
@@ -244,7 +244,7 @@ async def test_a_compaction_is_undone(app: App) -> None:
 
 
 async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
-    async with talking(app, "One.", "Two.") as talk:
+    async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
         talk.screen.typed("/branch")
         await talk.screen.noted("new branch branch-1")
@@ -263,7 +263,7 @@ async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
 
 
 async def test_a_pinned_message_is_pinned(app: App) -> None:
-    async with talking(app, "One.") as talk:
+    async with driven_chat(app, "One.") as talk:
         await talk.say("keep this in mind")
         talk.screen.typed("/pin")
         await talk.screen.pick("keep this in mind")
@@ -287,7 +287,7 @@ async def test_a_pinned_message_is_pinned(app: App) -> None:
 async def test_before_the_first_word_there_is_nothing_to_move_in(
     app: App, typed: str, told: str
 ) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed(typed)
         await talk.screen.noted(told)
     assert await app.sessions.list_saved() == []
@@ -307,7 +307,7 @@ async def test_before_the_first_word_there_is_nothing_to_move_in(
 async def test_a_move_that_cannot_be_made_says_why_in_one_sentence(
     app: App, typed: str, told: str
 ) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         talk.screen.typed(typed)
         note = await talk.screen.noted(told)
@@ -318,7 +318,7 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
     app: App,
 ) -> None:
     steps = [text("word " * 200, 5), call("shell", command="touch made")]
-    async with talking(app, steps, "Done.", pace_seconds=0.01) as talk:
+    async with driven_chat(app, steps, "Done.", pace_seconds=0.01) as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.is_busy)
         talk.screen.typed("/effort")

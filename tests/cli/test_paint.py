@@ -7,7 +7,7 @@ from typing import Any
 import pyte
 import pytest
 
-from tests.cli.test_sanitize import ATTACKS, Watched
+from tests.support.terminal_attacks import ATTACKS, RecordingTerminal
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.messages import ToolResult
 from weft.view import (
@@ -65,9 +65,9 @@ def blocks_with(text: str) -> list[AnyBlock]:
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_no_foreign_word_in_any_block_does_anything_but_show(attack: str) -> None:
     """Colours are ours; a title, a mode, a margin, an answer, a jump upward would be theirs."""
-    fresh = Watched()
+    fresh = RecordingTerminal()
     for block in blocks_with(attack[:300]):
-        screen = Watched()
+        screen = RecordingTerminal()
         stream: Any = pyte.Stream(screen)
         painted = BlockRenderer(width=80).paint(block)
         stream.feed("top\r\n" + painted.replace("\n", "\r\n"))

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Weft, call, text
-from tests.cli.driver import (
+from tests.support.stream_json_driver import (
     ASKS,
     PRINT,
     STREAMS,
-    Driver,
     SdkDriver,
+    StreamJsonDriver,
     answer,
     control,
     failure,
     user,
 )
+from tests.support.weft_program import WeftProgram, call, text
 from weft.cli.agent_sdk.stream_input import WAITING
 
 WRITE = [call("write", path="a.txt", content="original\n")]
 TOUCH = [call("shell", command="touch made")]
 
 
-def hooked(weft: Weft, event: str, *arguments: str, **matcher: Any) -> SdkDriver:
+def hooked(weft: WeftProgram, event: str, *arguments: str, **matcher: Any) -> SdkDriver:
     """A driver that has handed over one hook."""
     driver = SdkDriver(weft, *arguments)
     hooks = {event: [{"matcher": None, "hookCallbackIds": ["hook_0"], **matcher}]}
@@ -34,7 +34,7 @@ def hooked(weft: Weft, event: str, *arguments: str, **matcher: Any) -> SdkDriver
     return driver
 
 
-def test_a_hook_that_was_handed_over_is_called_and_its_deny_counts(weft: Weft) -> None:
+def test_a_hook_that_was_handed_over_is_called_and_its_deny_counts(weft: WeftProgram) -> None:
     model = weft.script(TOUCH, "I could not.")
     driver = hooked(weft, "PreToolUse", "-m", model, "--yolo", matcher="Bash")
     driver.send(user("go"))
@@ -55,7 +55,7 @@ def test_a_hook_that_was_handed_over_is_called_and_its_deny_counts(weft: Weft) -
     assert not (weft.project / "made").exists()
 
 
-def test_the_input_of_a_permission_answer_is_what_runs(weft: Weft) -> None:
+def test_the_input_of_a_permission_answer_is_what_runs(weft: WeftProgram) -> None:
     driver = SdkDriver(weft, "-m", weft.script(WRITE, "Done."), *ASKS)
     driver.send(user("go"))
     asked = driver.asked("can_use_tool")
@@ -67,7 +67,9 @@ def test_the_input_of_a_permission_answer_is_what_runs(weft: Weft) -> None:
     assert (weft.project / "a.txt").read_text() == "changed\n"
 
 
-def test_a_deny_with_interrupt_ends_the_turn_and_the_model_is_not_asked_again(weft: Weft) -> None:
+def test_a_deny_with_interrupt_ends_the_turn_and_the_model_is_not_asked_again(
+    weft: WeftProgram,
+) -> None:
     model = weft.script([*TOUCH, call("read", path="b.txt")], "I go on.", "Next.")
     (weft.project / "b.txt").write_text("b\n")
     driver = SdkDriver(weft, "-m", model, *ASKS)
@@ -88,7 +90,7 @@ def test_a_deny_with_interrupt_ends_the_turn_and_the_model_is_not_asked_again(we
     ],
 )
 def test_the_names_are_those_of_the_sdk(
-    weft: Weft, step: dict[str, Any], name: str, given: dict[str, Any]
+    weft: WeftProgram, step: dict[str, Any], name: str, given: dict[str, Any]
 ) -> None:
     if "file_path" in given:
         given = {**given, "file_path": str(weft.project / given["file_path"])}
@@ -106,7 +108,7 @@ def test_the_names_are_those_of_the_sdk(
 # --- hooks ----------------------------------------------------------------------------------
 
 
-def test_a_hook_is_told_what_the_types_of_the_sdk_promise(weft: Weft) -> None:
+def test_a_hook_is_told_what_the_types_of_the_sdk_promise(weft: WeftProgram) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(WRITE, "Done."), "--yolo")
     driver.send(user("go"))
     asked = driver.asked("hook_callback")["request"]
@@ -119,7 +121,7 @@ def test_a_hook_is_told_what_the_types_of_the_sdk_promise(weft: Weft) -> None:
     assert told["permission_mode"] == "bypassPermissions"
 
 
-def test_an_input_that_a_hook_changes_is_what_runs(weft: Weft) -> None:
+def test_an_input_that_a_hook_changes_is_what_runs(weft: WeftProgram) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(WRITE, "Done."), "--yolo")
     driver.send(user("go"))
     asked = driver.asked("hook_callback")
@@ -130,7 +132,7 @@ def test_an_input_that_a_hook_changes_is_what_runs(weft: Weft) -> None:
     assert (weft.project / "a.txt").read_text() == "changed\n"
 
 
-def test_a_hook_that_echoes_the_input_changes_nothing(weft: Weft) -> None:
+def test_a_hook_that_echoes_the_input_changes_nothing(weft: WeftProgram) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(WRITE, "Done."), "--yolo")
     driver.send(user("go"))
     asked = driver.asked("hook_callback")
@@ -143,7 +145,7 @@ def test_a_hook_that_echoes_the_input_changes_nothing(weft: Weft) -> None:
 
 
 @pytest.mark.parametrize("how", ["error", "hang up", "time"])
-def test_a_hook_that_does_not_answer_denies_the_call(weft: Weft, how: str) -> None:
+def test_a_hook_that_does_not_answer_denies_the_call(weft: WeftProgram, how: str) -> None:
     model = weft.script(TOUCH, "I could not.")
     timeout = 0.05 if how == "time" else 60
     driver = hooked(weft, "PreToolUse", "-m", model, "--yolo", timeout=timeout)
@@ -162,7 +164,9 @@ def test_a_hook_that_does_not_answer_denies_the_call(weft: Weft, how: str) -> No
     assert not (weft.project / "made").exists()
 
 
-def test_after_the_program_has_hung_up_no_message_and_no_call_passes_its_hooks(weft: Weft) -> None:
+def test_after_the_program_has_hung_up_no_message_and_no_call_passes_its_hooks(
+    weft: WeftProgram,
+) -> None:
     hooks = {"UserPromptSubmit": [{"hookCallbackIds": ["hook_0"]}]}
     driver = SdkDriver(weft, "-m", weft.script("Never said."))
     assert driver.initialize(hooks=hooks)["subtype"] == "success"
@@ -173,7 +177,7 @@ def test_after_the_program_has_hung_up_no_message_and_no_call_passes_its_hooks(w
     assert driver.end() == 1
 
 
-def test_an_abort_withdraws_the_hook_that_is_waited_for(weft: Weft) -> None:
+def test_an_abort_withdraws_the_hook_that_is_waited_for(weft: WeftProgram) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(TOUCH, "Done."), "--yolo")
     driver.send(user("go"))
     asked = driver.asked("hook_callback")
@@ -185,7 +189,7 @@ def test_an_abort_withdraws_the_hook_that_is_waited_for(weft: Weft) -> None:
     assert not (weft.project / "made").exists()
 
 
-def test_a_hook_on_messages_may_add_to_them_or_keep_them_out(weft: Weft) -> None:
+def test_a_hook_on_messages_may_add_to_them_or_keep_them_out(weft: WeftProgram) -> None:
     driver = hooked(weft, "UserPromptSubmit", "-m", weft.script("Fine."))
     driver.send(user("bad words"))
     asked = driver.asked("hook_callback")
@@ -202,7 +206,7 @@ def test_a_hook_on_messages_may_add_to_them_or_keep_them_out(weft: Weft) -> None
     assert driver.end() == 0
 
 
-def test_a_hook_after_a_call_is_told_what_came_of_it(weft: Weft) -> None:
+def test_a_hook_after_a_call_is_told_what_came_of_it(weft: WeftProgram) -> None:
     model = weft.script([call("shell", command="echo hello")], "Done.")
     driver = hooked(weft, "PostToolUse", "-m", model, "--yolo")
     driver.send(user("go"))
@@ -215,7 +219,7 @@ def test_a_hook_after_a_call_is_told_what_came_of_it(weft: Weft) -> None:
     assert driver.end() == 1
 
 
-def test_a_hook_may_keep_the_model_at_work(weft: Weft) -> None:
+def test_a_hook_may_keep_the_model_at_work(weft: WeftProgram) -> None:
     driver = hooked(weft, "Stop", "-m", weft.script("Done.", "Really done."))
     driver.send(user("go"))
     asked = driver.asked("hook_callback")
@@ -229,7 +233,7 @@ def test_a_hook_may_keep_the_model_at_work(weft: Weft) -> None:
     assert driver.end() == 0
 
 
-def test_hooks_hold_for_agents_in_the_one_session_that_is_driven(weft: Weft) -> None:
+def test_hooks_hold_for_agents_in_the_one_session_that_is_driven(weft: WeftProgram) -> None:
     hand = [call("agent", prompt="touch it", model=weft.script(TOUCH, "I tried."))]
     model = weft.script(hand, "Fine.")
     driver = hooked(weft, "PreToolUse", "-m", model, "--yolo", matcher="Bash")
@@ -245,7 +249,7 @@ def test_hooks_hold_for_agents_in_the_one_session_that_is_driven(weft: Weft) -> 
     assert not (weft.project / "made").exists()
 
 
-def first_session(weft: Weft) -> str:
+def first_session(weft: WeftProgram) -> str:
     return str(weft.sessions()[0]["id"])
 
 
@@ -270,7 +274,7 @@ def first_session(weft: Weft) -> str:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
 def test_what_initialize_asks_for_and_cannot_have_is_refused_and_nothing_runs_without_it(
-    weft: Weft, fields: dict[str, Any], named: str
+    weft: WeftProgram, fields: dict[str, Any], named: str
 ) -> None:
     driver = SdkDriver(weft, "-m", weft.script(TOUCH, "Done."), "--yolo")
     refused = driver.initialize(**fields)
@@ -286,7 +290,7 @@ def test_what_initialize_asks_for_and_cannot_have_is_refused_and_nothing_runs_wi
     assert driver.end() == 0
 
 
-def test_a_session_is_initialized_once(weft: Weft) -> None:
+def test_a_session_is_initialized_once(weft: WeftProgram) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(TOUCH, "Done."), "--yolo")
     again = driver.initialize()
     assert (again["subtype"], "already" in again["error"]) == ("error", True)
@@ -297,7 +301,7 @@ def test_a_session_is_initialized_once(weft: Weft) -> None:
     assert not (weft.project / "made").exists()
 
 
-def test_what_initialize_promises_is_said_only_when_it_is_true(weft: Weft) -> None:
+def test_what_initialize_promises_is_said_only_when_it_is_true(weft: WeftProgram) -> None:
     driver = SdkDriver(weft, "-m", weft.script("Hi."))
     told = driver.initialize(hooks={"Stop": [{"hookCallbackIds": ["hook_0"]}]})["response"]
     assert (told["hooks_applied"], told["hook_on_failure_supported"]) == (True, True)
@@ -310,7 +314,7 @@ def test_what_initialize_promises_is_said_only_when_it_is_true(weft: Weft) -> No
 @pytest.mark.parametrize(
     "prompt", [{"systemPrompt": ["Be a", "PIRATE"]}, {"appendSystemPrompt": "Be a PIRATE"}]
 )
-def test_what_initialize_may_set_is_set(weft: Weft, prompt: dict[str, Any]) -> None:
+def test_what_initialize_may_set_is_set(weft: WeftProgram, prompt: dict[str, Any]) -> None:
     counted = [call("submit", count=3)]
     model = weft.script({"when": {"system_says": "PIRATE"}, "steps": counted}, "Hello.")
     schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
@@ -323,7 +327,9 @@ def test_what_initialize_may_set_is_set(weft: Weft, prompt: dict[str, Any]) -> N
     assert weft.sessions()[0]["title"] == "Mine"
 
 
-def test_a_control_request_with_a_field_that_means_nothing_here_is_refused(weft: Weft) -> None:
+def test_a_control_request_with_a_field_that_means_nothing_here_is_refused(
+    weft: WeftProgram,
+) -> None:
     driver = SdkDriver(weft, "-m", weft.script("Hi."))
     for request in (
         {"subtype": "mcp_status"},
@@ -335,7 +341,7 @@ def test_a_control_request_with_a_field_that_means_nothing_here_is_refused(weft:
     assert driver.end() == 0
 
 
-def test_an_interrupt_may_drop_the_messages_that_wait(weft: Weft) -> None:
+def test_an_interrupt_may_drop_the_messages_that_wait(weft: WeftProgram) -> None:
     model = weft.script([text("word " * 50_000, 5)], "After.", pace_seconds=0.002)
     driver = SdkDriver(weft, "-m", model, "--include-partial-messages")
     driver.send(user("a"))
@@ -347,7 +353,9 @@ def test_an_interrupt_may_drop_the_messages_that_wait(weft: Weft) -> None:
     assert driver.end() == 0
 
 
-def test_messages_that_wait_do_not_keep_the_answer_of_a_hook_from_being_read(weft: Weft) -> None:
+def test_messages_that_wait_do_not_keep_the_answer_of_a_hook_from_being_read(
+    weft: WeftProgram,
+) -> None:
     driver = hooked(weft, "PreToolUse", "-m", weft.script(TOUCH, "Done.", loop=True), "--yolo")
     driver.send(user("go"))
     asked = driver.asked("hook_callback")
@@ -364,14 +372,16 @@ def test_messages_that_wait_do_not_keep_the_answer_of_a_hook_from_being_read(wef
 # --- answers --------------------------------------------------------------------------------
 
 
-def asking(weft: Weft, *answers: Any, mode: str = "default") -> tuple[SdkDriver, dict[str, Any]]:
+def asking(
+    weft: WeftProgram, *answers: Any, mode: str = "default"
+) -> tuple[SdkDriver, dict[str, Any]]:
     """A driver that was just asked for permission, and what it was asked."""
     driver = SdkDriver(weft, "-m", weft.script(*answers), *ASKS, "--permission-mode", mode)
     driver.send(user("go"))
     return driver, driver.asked("can_use_tool")
 
 
-def test_another_input_is_judged_by_the_rules_before_it_runs(weft: Weft) -> None:
+def test_another_input_is_judged_by_the_rules_before_it_runs(weft: WeftProgram) -> None:
     rules = ("--disallowedTools", "Write(b.txt)")
     driver = SdkDriver(weft, "-m", weft.script(WRITE, "Done."), *ASKS, *rules)
     driver.send(user("go"))
@@ -383,7 +393,7 @@ def test_another_input_is_judged_by_the_rules_before_it_runs(weft: Weft) -> None
     assert not list(weft.project.iterdir())
 
 
-def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: Weft) -> None:
+def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: WeftProgram) -> None:
     driver, asked = asking(weft, WRITE, "Done.")
     driver.send(answer(asked, behavior="allow", updatedInput=asked["request"]["input"]))
     driver.until("result")
@@ -420,7 +430,7 @@ def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: W
     ids=str,
 )
 def test_an_answer_that_cannot_be_carried_out_whole_is_refused_whole(
-    weft: Weft, response: dict[str, Any]
+    weft: WeftProgram, response: dict[str, Any]
 ) -> None:
     driver, asked = asking(weft, TOUCH, "I could not.")
     driver.send(answer(asked, **response))
@@ -435,7 +445,7 @@ def test_an_answer_that_cannot_be_carried_out_whole_is_refused_whole(
     assert not list(weft.project.iterdir())
 
 
-def test_a_callback_that_fails_is_a_denial_that_says_so(weft: Weft) -> None:
+def test_a_callback_that_fails_is_a_denial_that_says_so(weft: WeftProgram) -> None:
     driver, asked = asking(weft, TOUCH, "I could not.")
     driver.send(failure(asked, "KeyError: 'x'"))
     told = driver.until("result")
@@ -445,7 +455,7 @@ def test_a_callback_that_fails_is_a_denial_that_says_so(weft: Weft) -> None:
     assert not (weft.project / "made").exists()
 
 
-def test_the_suggestion_that_is_sent_back_is_not_asked_about_again(weft: Weft) -> None:
+def test_the_suggestion_that_is_sent_back_is_not_asked_about_again(weft: WeftProgram) -> None:
     glob = [call("shell", command="touch *.made")]
     driver, asked = asking(weft, glob, glob, "Done.")
     [suggested] = asked["request"]["permission_suggestions"]
@@ -457,7 +467,7 @@ def test_the_suggestion_that_is_sent_back_is_not_asked_about_again(weft: Weft) -
     assert (weft.project / "*.made").exists()
 
 
-def test_rules_of_an_answer_deny_from_then_on(weft: Weft) -> None:
+def test_rules_of_an_answer_deny_from_then_on(weft: WeftProgram) -> None:
     driver, asked = asking(weft, TOUCH, [call("list")], "Done.", mode="default")
     update = {"type": "addRules", "behavior": "deny", "rules": [{"toolName": "LS"}]}
     driver.send(answer(asked, behavior="allow", updatedPermissions=[update]))
@@ -466,7 +476,7 @@ def test_rules_of_an_answer_deny_from_then_on(weft: Weft) -> None:
     assert driver.end() == 0
 
 
-def test_an_answer_may_set_the_mode(weft: Weft) -> None:
+def test_an_answer_may_set_the_mode(weft: WeftProgram) -> None:
     driver, asked = asking(weft, TOUCH, WRITE, "Done.")
     update = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
     driver.send(answer(asked, behavior="allow", updatedPermissions=[update]))
@@ -475,7 +485,7 @@ def test_an_answer_may_set_the_mode(weft: Weft) -> None:
     assert (weft.project / "a.txt").exists()
 
 
-def test_where_nothing_may_be_asked_the_program_is_not_asked(weft: Weft) -> None:
+def test_where_nothing_may_be_asked_the_program_is_not_asked(weft: WeftProgram) -> None:
     driver = SdkDriver(weft, "-m", weft.script(TOUCH, "I could not."), *ASKS)
     assert driver.control(subtype="set_permission_mode", mode="dontAsk")["subtype"] == "success"
     driver.send(user("go"))
@@ -485,7 +495,7 @@ def test_where_nothing_may_be_asked_the_program_is_not_asked(weft: Weft) -> None
     assert driver.end() == 0
 
 
-def test_a_request_of_an_agent_has_the_name_and_the_input_of_its_call(weft: Weft) -> None:
+def test_a_request_of_an_agent_has_the_name_and_the_input_of_its_call(weft: WeftProgram) -> None:
     hand = [call("agent", prompt="touch it", model=weft.script(TOUCH, "Done."))]
     driver = SdkDriver(weft, "-m", weft.script(hand, "Fine."), *ASKS)
     driver.send(user("go"))
@@ -499,7 +509,7 @@ def test_a_request_of_an_agent_has_the_name_and_the_input_of_its_call(weft: Weft
     assert [each.name for each in weft.project.iterdir()] == ["other"]
 
 
-def test_an_abort_withdraws_the_request_that_is_open(weft: Weft) -> None:
+def test_an_abort_withdraws_the_request_that_is_open(weft: WeftProgram) -> None:
     driver, asked = asking(weft, TOUCH, "Done.")
     driver.send(control("r1", subtype="interrupt"))
     told = driver.until("result")
@@ -517,7 +527,7 @@ def test_an_abort_withdraws_the_request_that_is_open(weft: Weft) -> None:
     ],
 )
 def test_what_the_model_asks_is_asked_of_the_program(
-    weft: Weft, response: dict[str, Any], told: str
+    weft: WeftProgram, response: dict[str, Any], told: str
 ) -> None:
     question = [call("ask", question="Which?", options=["a", "b"])]
     driver, asked = asking(weft, question, "Thanks.")
@@ -533,7 +543,7 @@ def test_what_the_model_asks_is_asked_of_the_program(
 # --- names ----------------------------------------------------------------------------------
 
 
-def test_arguments_in_flight_have_their_names_too(weft: Weft) -> None:
+def test_arguments_in_flight_have_their_names_too(weft: WeftProgram) -> None:
     driver = SdkDriver(
         weft, "-m", weft.script(WRITE, "Done."), "--yolo", "--include-partial-messages"
     )
@@ -558,8 +568,8 @@ def test_arguments_in_flight_have_their_names_too(weft: Weft) -> None:
         ((*STREAMS, "--dialect", "weft"), "shell"),
     ],
 )
-def test_the_dialect_can_be_chosen(weft: Weft, flags: tuple[str, ...], name: str) -> None:
-    driver = Driver(weft, "-m", weft.script(TOUCH, "Done."), "--yolo", flags=flags)
+def test_the_dialect_can_be_chosen(weft: WeftProgram, flags: tuple[str, ...], name: str) -> None:
+    driver = StreamJsonDriver(weft, "-m", weft.script(TOUCH, "Done."), "--yolo", flags=flags)
     assert name in driver.until("system/init")[-1]["tools"]
     hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
     assert driver.control(subtype="initialize", hooks=hooks)["subtype"] == "success"
@@ -571,7 +581,7 @@ def test_the_dialect_can_be_chosen(weft: Weft, flags: tuple[str, ...], name: str
     assert driver.end() == 0
 
 
-def test_the_model_knows_nothing_of_the_dialect(weft: Weft) -> None:
+def test_the_model_knows_nothing_of_the_dialect(weft: WeftProgram) -> None:
     model = weft.script([call("Bash", command="touch made")], "I see.")
     driver = SdkDriver(weft, "-m", model, "--yolo")
     driver.send(user("go"))

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from tests.cli.conftest import Weft, call, text
+from tests.support.weft_program import WeftProgram, call, text
 
 
-def made(weft: Weft) -> str:
+def made(weft: WeftProgram) -> str:
     """A session of two turns that made a file and changed it; returns its id."""
     answers = (
         {"when": {"user_says": "third"}, "steps": [text("Third.")]},
@@ -25,12 +25,12 @@ def made(weft: Weft) -> str:
     return str(weft.sessions()[0]["id"])
 
 
-def history(weft: Weft, session: str) -> list[str]:
+def history(weft: WeftProgram, session: str) -> list[str]:
     shown = json.loads(weft.run("session", "show", session, "--json").stdout)
     return [each["content"] for each in shown["messages"] if each["role"] == "user"]
 
 
-def test_a_tree_is_printed_with_the_places_that_other_commands_take(weft: Weft) -> None:
+def test_a_tree_is_printed_with_the_places_that_other_commands_take(weft: WeftProgram) -> None:
     session = made(weft)
     shown = weft.run("session", "tree", session).stdout.splitlines()
     assert [re.sub(r"^\S+ +", "", line) for line in shown] == [
@@ -52,7 +52,7 @@ def test_a_tree_is_printed_with_the_places_that_other_commands_take(weft: Weft) 
     assert history(weft, session) == ["make it", "change it"]
 
 
-def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: Weft) -> None:
+def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: WeftProgram) -> None:
     session = made(weft)
     file = weft.project / "a.txt"
     to = ("session", "rewind", session, "--to", "3")
@@ -76,7 +76,7 @@ def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: Weft) -> None:
     assert history(weft, session) == ["make it", "change it"]
 
 
-def test_files_and_conversation_go_back_apart_and_to_the_very_start(weft: Weft) -> None:
+def test_files_and_conversation_go_back_apart_and_to_the_very_start(weft: WeftProgram) -> None:
     session = made(weft)
     file = weft.project / "a.txt"
     rewind = ("session", "rewind", session, "--to", "start", "-y")
@@ -89,7 +89,7 @@ def test_files_and_conversation_go_back_apart_and_to_the_very_start(weft: Weft) 
     assert history(weft, session) == []
 
 
-def test_what_somebody_else_changed_stays_unless_it_is_named(weft: Weft) -> None:
+def test_what_somebody_else_changed_stays_unless_it_is_named(weft: WeftProgram) -> None:
     session = made(weft)
     (weft.project / "a.txt").write_text("mine\n")
     rewind = ("session", "rewind", session, "--to", "start", "--files-only", "-y")
@@ -99,7 +99,7 @@ def test_what_somebody_else_changed_stays_unless_it_is_named(weft: Weft) -> None
     assert not (weft.project / "a.txt").exists()
 
 
-def test_a_checkpoint_is_named_and_come_back_to(weft: Weft) -> None:
+def test_a_checkpoint_is_named_and_come_back_to(weft: WeftProgram) -> None:
     session = made(weft)
     assert weft.run("session", "checkpoint", session, "good", "place").stdout == "good place\n"
     assert weft.run("session", "checkpoint", session).stdout == "checkpoint-1\n"
@@ -108,7 +108,7 @@ def test_a_checkpoint_is_named_and_come_back_to(weft: Weft) -> None:
     assert history(weft, session) == ["make it", "change it"]
 
 
-def test_a_session_is_compacted_summarised_and_the_compaction_undone(weft: Weft) -> None:
+def test_a_session_is_compacted_summarised_and_the_compaction_undone(weft: WeftProgram) -> None:
     model = weft.script(
         {"when": {"user_says": "handover"}, "steps": [text("# Decisions\n\nNone.")]},
         *["Answer. " + "word " * 400] * 8,
@@ -128,7 +128,7 @@ def test_a_session_is_compacted_summarised_and_the_compaction_undone(weft: Weft)
     assert f"{session}.md" in written.stderr
 
 
-def test_an_archived_session_leaves_the_list_and_comes_back(weft: Weft) -> None:
+def test_an_archived_session_leaves_the_list_and_comes_back(weft: WeftProgram) -> None:
     session = made(weft)
     assert weft.run("session", "archive", session).returncode == 0
     assert weft.sessions() == []
@@ -164,7 +164,7 @@ def test_an_archived_session_leaves_the_list_and_comes_back(weft: Weft) -> None:
     ],
 )
 def test_a_wrong_word_is_one_clear_sentence_and_changes_nothing(
-    weft: Weft, words: tuple[str, ...], told: str
+    weft: WeftProgram, words: tuple[str, ...], told: str
 ) -> None:
     session = made(weft)
     done = weft.call("session", *(session if word == "ID" else word for word in words))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, call, lines, text
+from tests.support.weft_program import WeftProgram, call, lines, text
 from weft.cli.signals import DEADLINE_SECONDS
 
 HANGS = """
@@ -40,7 +40,7 @@ weft.api.session.Session.abort = stick
 
 
 def started(
-    weft: Weft, model: str, *flags: str, env: dict[str, str] | None = None
+    weft: WeftProgram, model: str, *flags: str, env: dict[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """A run whose first line is out: the turn has begun."""
     running = weft.start(
@@ -55,7 +55,7 @@ def started(
     return running
 
 
-def never_ending(weft: Weft) -> str:
+def never_ending(weft: WeftProgram) -> str:
     return weft.script([text("word " * 50_000, 5)], pace_seconds=0.002)
 
 
@@ -64,7 +64,9 @@ def never_ending(weft: Weft) -> str:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
-def test_a_signal_settles_the_turn_and_ends_with_its_code(weft: Weft, sent: int, code: int) -> None:
+def test_a_signal_settles_the_turn_and_ends_with_its_code(
+    weft: WeftProgram, sent: int, code: int
+) -> None:
     running = started(weft, never_ending(weft))
     running.send_signal(sent)
     stdout, stderr = running.communicate(timeout=5)
@@ -78,7 +80,7 @@ def test_a_signal_settles_the_turn_and_ends_with_its_code(weft: Weft, sent: int,
     assert "word" in shown, "what was said so far is kept"
 
 
-def test_a_command_that_runs_is_killed_with_everything_it_started(weft: Weft) -> None:
+def test_a_command_that_runs_is_killed_with_everything_it_started(weft: WeftProgram) -> None:
     """Found from outside by what they run: the command has no other way to be heard from in its sandbox."""
     seconds = f"9{uuid.uuid4().int % 10**12:012}"
     model = weft.script(
@@ -111,7 +113,7 @@ def deadline(seconds: float) -> Iterator[Callable[[], bool]]:
 
 
 @pytest.mark.parametrize("fault", [HANGS, STUCK], ids=["hangs", "holds up the loop"])
-def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: Weft, fault: str) -> None:
+def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: WeftProgram, fault: str) -> None:
     running = started(weft, never_ending(weft), env=weft.plant(fault))
     begun = time.monotonic()
     running.send_signal(signal.SIGTERM)
@@ -122,14 +124,14 @@ def test_a_second_signal_ends_it_at_once_whatever_hangs(weft: Weft, fault: str) 
 
 
 @pytest.mark.parametrize("fault", [HANGS, STUCK], ids=["hangs", "holds up the loop"])
-def test_one_signal_is_enough_in_the_end_whatever_hangs(weft: Weft, fault: str) -> None:
+def test_one_signal_is_enough_in_the_end_whatever_hangs(weft: WeftProgram, fault: str) -> None:
     running = started(weft, never_ending(weft), env=weft.plant(fault))
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=DEADLINE_SECONDS + 10)
     assert running.returncode == 143
 
 
-def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: Weft) -> None:
+def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: WeftProgram) -> None:
     """The program is killed outright, so the turn stays open; `-p -c` goes on with it."""
     model = weft.script(
         [text("Let me wait. " * 200, 5), call("read", path="a.txt")],

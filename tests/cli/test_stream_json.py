@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import kinds
+from tests.support.weft_program import kinds
 from weft.api.results import Result
 from weft.errors import UsageError
 from weft.events import (

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Weft, call, text
-from tests.cli.tmux import Terminal, needs_tmux
+from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
+from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = needs_tmux
 
@@ -23,13 +23,13 @@ ASK = "1-4; Esc stops the turn"
 
 
 @pytest.fixture
-def terminal(weft: Weft, tmp_path: Path) -> Iterator[Terminal]:
-    window = Terminal(weft, tmp_path)
+def terminal(weft: WeftProgram, tmp_path: Path) -> Iterator[TmuxTerminal]:
+    window = TmuxTerminal(weft, tmp_path)
     yield window
     window.close()
 
 
-def fixing(weft: Weft) -> str:
+def fixing(weft: WeftProgram) -> str:
     """A model that finds a bug, mends it and runs the test."""
     (weft.project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     test = f"{sys.executable} -c 'import calc; assert calc.add(1, 2) == 3; print(\"passed\")'"
@@ -56,13 +56,13 @@ def fixing(weft: Weft) -> str:
     )
 
 
-def slow(weft: Weft) -> str:
+def slow(weft: WeftProgram) -> str:
     """A model that talks for ever, until it is asked again."""
     after = {"when": {"user_says": "again"}, "steps": [text("After that.")]}
     return weft.script(after, *[[text("word " * 20_000, 5)]] * 3, pace_seconds=0.01)
 
 
-def test_a_whole_conversation_and_the_next_day(weft: Weft, terminal: Terminal) -> None:
+def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     """Ask, allow an edit after seeing it, run the test, thank, leave; come back with -c and go on."""
     terminal.start("-m", fixing(weft))
     terminal.wait_for("›", "default ·")
@@ -103,7 +103,7 @@ def test_a_whole_conversation_and_the_next_day(weft: Weft, terminal: Terminal) -
     assert len(weft.sessions()) == 1
 
 
-def test_a_no_is_heard_with_its_reason(weft: Weft, terminal: Terminal) -> None:
+def test_a_no_is_heard_with_its_reason(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", weft.script([call("shell", command="touch made")], "As you like."), "go")
     terminal.wait_for("touch made", ASK)
     terminal.keys("4")
@@ -115,7 +115,9 @@ def test_a_no_is_heard_with_its_reason(weft: Weft, terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("key", ["Escape", "C-c", "Enter"])
-def test_no_key_but_an_answer_allows_anything(weft: Weft, terminal: Terminal, key: str) -> None:
+def test_no_key_but_an_answer_allows_anything(
+    weft: WeftProgram, terminal: TmuxTerminal, key: str
+) -> None:
     terminal.start("-m", weft.script([call("shell", command="touch made")], "Never."), "go")
     terminal.wait_for("touch made", ASK)
     terminal.keys(key)
@@ -128,7 +130,7 @@ def test_no_key_but_an_answer_allows_anything(weft: Weft, terminal: Terminal, ke
 
 
 def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     """Digits of a sentence that is under way belong to the sentence."""
     steps = [call("shell", command="sleep 3"), call("shell", command="touch made")]
@@ -149,7 +151,7 @@ def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
     assert (weft.project / "made").exists()
 
 
-def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: Weft, terminal: Terminal) -> None:
+def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word", "thinking")
     terminal.keys("C-c")
@@ -163,7 +165,7 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: Weft, terminal: Terminal) 
     assert "weft -r" in terminal.screen()
 
 
-def test_esc_stops_the_turn_and_the_chat_goes_on(weft: Weft, terminal: Terminal) -> None:
+def test_esc_stops_the_turn_and_the_chat_goes_on(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
     terminal.keys("Escape")
@@ -174,7 +176,7 @@ def test_esc_stops_the_turn_and_the_chat_goes_on(weft: Weft, terminal: Terminal)
 
 
 def test_what_is_typed_while_it_works_waits_and_comes_back_when_it_is_stopped(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
@@ -187,7 +189,9 @@ def test_what_is_typed_while_it_works_waits_and_comes_back_when_it_is_stopped(
     assert "then:" not in screen
 
 
-def test_lines_can_be_many_and_pasted_and_recalled(weft: Weft, terminal: Terminal) -> None:
+def test_lines_can_be_many_and_pasted_and_recalled(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
     model = weft.script(
         {"when": {"user_says": "a\nb\nc\nd\ne"}, "steps": [text("All five.")]}, "No."
     )
@@ -212,7 +216,7 @@ def test_lines_can_be_many_and_pasted_and_recalled(weft: Weft, terminal: Termina
     assert "+e" in history.read_text()
 
 
-def test_files_and_commands_are_completed(weft: Weft, terminal: Terminal) -> None:
+def test_files_and_commands_are_completed(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     (weft.project / "src").mkdir()
     (weft.project / "src" / "main.py").write_text("x")
     (weft.project / ".hidden.py").write_text("x")
@@ -232,7 +236,9 @@ def test_files_and_commands_are_completed(weft: Weft, terminal: Terminal) -> Non
     terminal.wait_for("Tokens and cost")
 
 
-def test_the_mode_is_shown_and_shift_tab_changes_it(weft: Weft, terminal: Terminal) -> None:
+def test_the_mode_is_shown_and_shift_tab_changes_it(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
     terminal.start("-m", weft.script([call("write", path="a.txt", content="x")], "Done."))
     terminal.wait_for(" default ·")
     terminal.keys("BTab")
@@ -244,7 +250,7 @@ def test_the_mode_is_shown_and_shift_tab_changes_it(weft: Weft, terminal: Termin
     terminal.wait_for(" plan ·")
 
 
-def test_a_session_is_picked_from_a_list(weft: Weft, terminal: Terminal) -> None:
+def test_a_session_is_picked_from_a_list(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     for title in ("alpha", "beta", "gamma"):
         weft.run("-p", "-m", weft.script("One.", "Two."), "-n", title, f"about {title}")
     terminal.start("-r")
@@ -258,7 +264,7 @@ def test_a_session_is_picked_from_a_list(weft: Weft, terminal: Terminal) -> None
     terminal.wait_for("Two.")
 
 
-def test_an_interrupted_turn_is_offered_again(weft: Weft, terminal: Terminal) -> None:
+def test_an_interrupted_turn_is_offered_again(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
     os.kill(terminal.pid(), signal.SIGKILL)
@@ -272,8 +278,8 @@ def test_an_interrupted_turn_is_offered_again(weft: Weft, terminal: Terminal) ->
 
 
 @pytest.mark.parametrize("width", [24, 40])
-def test_a_narrow_window_is_enough(weft: Weft, tmp_path: Path, width: int) -> None:
-    terminal = Terminal(weft, tmp_path, width=width, height=24)
+def test_a_narrow_window_is_enough(weft: WeftProgram, tmp_path: Path, width: int) -> None:
+    terminal = TmuxTerminal(weft, tmp_path, width=width, height=24)
     try:
         terminal.start("-m", fixing(weft), "Fix it")
         screen = terminal.wait_for("edit needs your approval", "+    return a + b", "4. No")
@@ -291,7 +297,7 @@ def test_a_narrow_window_is_enough(weft: Weft, tmp_path: Path, width: int) -> No
 
 
 def test_a_window_may_change_its_size_while_something_is_said(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
@@ -302,7 +308,7 @@ def test_a_window_may_change_its_size_while_something_is_said(
     terminal.wait_for("! stopped", "›")
 
 
-def test_without_colour_nothing_is_coloured(weft: Weft, terminal: Terminal) -> None:
+def test_without_colour_nothing_is_coloured(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", fixing(weft), "Fix it", NO_COLOR="1")
     terminal.wait_for("+    return a + b", ASK)
     coloured = terminal.screen(styles=True)
@@ -314,7 +320,9 @@ def test_without_colour_nothing_is_coloured(weft: Weft, terminal: Terminal) -> N
     assert any(f"\x1b[{code}m" in coloured for code in range(30, 38)), "with colour, something is"
 
 
-def test_foreign_escapes_do_nothing_to_a_real_terminal(weft: Weft, terminal: Terminal) -> None:
+def test_foreign_escapes_do_nothing_to_a_real_terminal(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;QQ==\x07\u202etxet"
     answers = [[text(f"safe {evil} text", 3), call("shell", command=f"printf '%s' '{evil}'; true")]]
     terminal.start("-m", weft.script(*answers, "Done."), "go")
@@ -327,7 +335,7 @@ def test_foreign_escapes_do_nothing_to_a_real_terminal(weft: Weft, terminal: Ter
 
 
 def test_a_run_in_a_terminal_shows_text_as_it_comes_once_and_obeys_nothing(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     evil = "\x1b]0;owned\x07\x1b[31m"
     (weft.project / "a.txt").write_text("x")
@@ -353,7 +361,7 @@ def test_a_run_in_a_terminal_shows_text_as_it_comes_once_and_obeys_nothing(
     ids=["SIGTERM", "SIGHUP"],
 )
 def test_a_signal_settles_everything_and_puts_the_terminal_back(
-    weft: Weft, terminal: Terminal, sent: int, code: int
+    weft: WeftProgram, terminal: TmuxTerminal, sent: int, code: int
 ) -> None:
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
@@ -369,7 +377,7 @@ def test_a_signal_settles_everything_and_puts_the_terminal_back(
 
 
 def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     """Planted: drawing fails, as no drawing should."""
     planted = weft.plant(
@@ -387,7 +395,7 @@ def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
 
 
 def test_a_second_signal_puts_the_terminal_back_even_if_closing_hangs(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     """Planted: the screen never lets go, so nobody but the signal's own handler is left to tidy up."""
     planted = weft.plant(
@@ -410,7 +418,9 @@ def test_a_second_signal_puts_the_terminal_back_even_if_closing_hangs(
     assert " echo " in terminal.tty()
 
 
-def test_suspending_and_coming_back_keeps_the_draft(weft: Weft, terminal: Terminal) -> None:
+def test_suspending_and_coming_back_keeps_the_draft(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
     terminal.start_shell()
     terminal.wait_for("$")
     terminal.type(shlex.join(weft.argv("-m", weft.script("Hello."))))
@@ -431,7 +441,9 @@ def test_suspending_and_coming_back_keeps_the_draft(weft: Weft, terminal: Termin
 
 
 @pytest.mark.parametrize("how", ["dumb", "--plain"])
-def test_a_simple_terminal_gets_plain_lines(weft: Weft, terminal: Terminal, how: str) -> None:
+def test_a_simple_terminal_gets_plain_lines(
+    weft: WeftProgram, terminal: TmuxTerminal, how: str
+) -> None:
     flags = ["--plain"] if how == "--plain" else []
     terminal.start(*flags, "-m", fixing(weft), TERM="dumb" if how == "dumb" else "screen")
     terminal.wait_for("\n>")
@@ -457,7 +469,7 @@ def test_a_simple_terminal_gets_plain_lines(weft: Weft, terminal: Terminal, how:
 
 
 def test_a_chat_says_at_its_start_which_thinking_level_is_used(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     info = {"provider": "scripted", "name": "m", "thinks": True, "levels": ["low", "high"]}
     terminal.start("--plain", "-m", weft.script("Hello.", info=info), "--effort", "off", "hi")
@@ -466,7 +478,7 @@ def test_a_chat_says_at_its_start_which_thinking_level_is_used(
 
 
 def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
-    weft: Weft, terminal: Terminal
+    weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     terminal.start("--plain", "-m", slow(weft), "go")
     terminal.wait_for("› go")

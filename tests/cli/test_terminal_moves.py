@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, call, text
-from tests.cli.tmux import Terminal, needs_tmux
+from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
+from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = needs_tmux
 
 
 @pytest.fixture(params=[80, 40])
 def terminal(
-    weft: Weft, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[tuple[Terminal, int]]:
+    weft: WeftProgram, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[TmuxTerminal, int]]:
     """A window, wide or narrow; the narrow one without colours."""
-    window = Terminal(weft, tmp_path, width=request.param, height=30)
+    window = TmuxTerminal(weft, tmp_path, width=request.param, height=30)
     yield window, request.param
     window.close()
 
@@ -34,7 +34,7 @@ def fits(screen: str, width: int) -> bool:
 
 
 def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     model = weft.script(
@@ -86,7 +86,7 @@ def test_the_tree_is_drawn_and_moved_in_and_esc_esc_goes_back_with_files(
 
 
 def test_a_plan_is_changed_in_the_editor_and_carried_out(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     step = {"action": "create", "file": "1.txt", "description": "make it", "details": "It holds 1."}
@@ -113,7 +113,7 @@ def test_a_plan_is_changed_in_the_editor_and_carried_out(
 
 
 def test_trust_is_asked_for_and_enter_trusts_nothing(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     (weft.project / ".weft").mkdir()
@@ -133,7 +133,7 @@ def test_trust_is_asked_for_and_enter_trusts_nothing(
 
 
 def test_alt_enter_says_it_after_the_turn_and_is_a_new_line_otherwise(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     model = weft.script([text("word " * 600, 5)], "Heard you.", pace_seconds=0.005)
@@ -153,7 +153,7 @@ def test_alt_enter_says_it_after_the_turn_and_is_a_new_line_otherwise(
 
 
 def test_esc_twice_clears_what_stands_in_the_line(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     window.start("-m", weft.script("Hello."), **colours(width))
@@ -169,7 +169,7 @@ def test_esc_twice_clears_what_stands_in_the_line(
 
 
 def test_a_request_that_comes_up_waits_until_an_open_list_is_closed(
-    weft: Weft, terminal: tuple[Terminal, int]
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
 ) -> None:
     window, width = terminal
     steps = [text("word " * 1000, 5), call("shell", command="touch made")]

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Weft, call
+from tests.support.weft_program import WeftProgram, call
 from weft.cli.options import VERBS
 
 
-def said(weft: Weft, prompt: str, title: str) -> str:
+def said(weft: WeftProgram, prompt: str, title: str) -> str:
     """A session with one turn; returns its id."""
     weft.run("-p", "-m", weft.script("An answer.", "Another."), "-n", title, prompt)
     return str(next(row["id"] for row in weft.sessions() if row["title"] == title))
 
 
 def test_sessions_are_listed_per_folder_newest_first_and_searched(
-    weft: Weft, tmp_path: Path
+    weft: WeftProgram, tmp_path: Path
 ) -> None:
     said(weft, "about apples", "First")
     said(weft, "about pears", "Second")
@@ -39,7 +39,7 @@ def test_sessions_are_listed_per_folder_newest_first_and_searched(
     assert len(json.loads(weft.run("session", "list", "--json", "--limit", "1").stdout)) == 1
 
 
-def test_a_session_is_shown_renamed_forked_and_deleted(weft: Weft) -> None:
+def test_a_session_is_shown_renamed_forked_and_deleted(weft: WeftProgram) -> None:
     session = said(weft, "hello there", "Old")
     assert "hello there" in weft.run("session", "show", "old").stdout
     shown = json.loads(weft.run("session", "show", session, "--json").stdout)
@@ -59,7 +59,7 @@ def test_a_session_is_shown_renamed_forked_and_deleted(weft: Weft) -> None:
 
 
 @pytest.mark.parametrize("format_", ["json", "jsonl"])
-def test_an_export_can_be_imported(weft: Weft, tmp_path: Path, format_: str) -> None:
+def test_an_export_can_be_imported(weft: WeftProgram, tmp_path: Path, format_: str) -> None:
     session = said(weft, "hello there", "Title")
     path = tmp_path / f"out.{format_}"
     assert weft.run("session", "export", session, "-o", str(path)).returncode == 0
@@ -68,13 +68,13 @@ def test_an_export_can_be_imported(weft: Weft, tmp_path: Path, format_: str) -> 
     assert weft.run("-p", "-r", "back", "more").stdout == "Another.\n"
 
 
-def test_an_export_for_people_goes_to_standard_output(weft: Weft) -> None:
+def test_an_export_for_people_goes_to_standard_output(weft: WeftProgram) -> None:
     session = said(weft, "hello there", "Title")
     assert "# Title" in weft.run("session", "export", session).stdout
     assert weft.run("session", "export", session, "-f", "html").stdout.startswith("<!")
 
 
-def test_stats_add_up(weft: Weft) -> None:
+def test_stats_add_up(weft: WeftProgram) -> None:
     said(weft, "a", "A")
     said(weft, "b", "B")
     numbers = json.loads(weft.run("stats", "--json").stdout)
@@ -83,7 +83,7 @@ def test_stats_add_up(weft: Weft) -> None:
     assert "2 sessions, 2 turns" in weft.run("stats").stdout
 
 
-def test_config_shows_each_value_with_its_source(weft: Weft) -> None:
+def test_config_shows_each_value_with_its_source(weft: WeftProgram) -> None:
     weft.config.mkdir(parents=True)
     (weft.config / "config.toml").write_text("[session]\nmax_turns = 7\n[model]\ndefault = 'a:b'\n")
     (weft.project / ".weft").mkdir()
@@ -101,7 +101,7 @@ def test_config_shows_each_value_with_its_source(weft: Weft) -> None:
     assert "caller" in line
 
 
-def test_models_are_listed_with_window_and_price(weft: Weft) -> None:
+def test_models_are_listed_with_window_and_price(weft: WeftProgram) -> None:
     listed = weft.call("models").stdout
     assert "anthropic:claude-sonnet-4-6" in listed
     found = json.loads(weft.call("models", "list", "sonnet", "--json").stdout)
@@ -115,7 +115,7 @@ def test_models_are_listed_with_window_and_price(weft: Weft) -> None:
 # --- keys ------------------------------------------------------------------------------------
 
 
-def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: Weft) -> None:
+def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: WeftProgram) -> None:
     secret = "sk-ant-planted-0123456789"
     done = weft.call("auth", "login", "anthropic", stdin=f"{secret}\n".encode())
     path = weft.config / "auth.json"
@@ -135,7 +135,7 @@ def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: W
     assert secret not in path.read_text()
 
 
-def test_a_key_in_the_environment_counts_first_and_that_is_said(weft: Weft) -> None:
+def test_a_key_in_the_environment_counts_first_and_that_is_said(weft: WeftProgram) -> None:
     env = {"ANTHROPIC_API_KEY": "from-env"}
     told = weft.call("auth", "login", "anthropic", stdin=b"kept\n", env=env).stderr
     assert "ANTHROPIC_API_KEY is set" in told
@@ -144,13 +144,13 @@ def test_a_key_in_the_environment_counts_first_and_that_is_said(weft: Weft) -> N
 
 
 @pytest.mark.parametrize("key", ["", "two words", "caf\u00e9", "a\x1b[31m", "x" * 9000])
-def test_what_is_no_key_is_not_kept(weft: Weft, key: str) -> None:
+def test_what_is_no_key_is_not_kept(weft: WeftProgram, key: str) -> None:
     done = weft.call("auth", "login", "anthropic", stdin=f"{key}\n".encode())
     assert done.returncode == 2
     assert not (weft.config / "auth.json").exists()
 
 
-def test_a_damaged_key_file_is_said_without_its_content(weft: Weft) -> None:
+def test_a_damaged_key_file_is_said_without_its_content(weft: WeftProgram) -> None:
     weft.config.mkdir(parents=True)
     (weft.config / "auth.json").write_text('{"anthropic": {"key": "sk-secret"')
     done = weft.call("auth", "list")
@@ -162,12 +162,12 @@ def test_a_damaged_key_file_is_said_without_its_content(weft: Weft) -> None:
 # --- doctor ----------------------------------------------------------------------------------
 
 
-def findings(weft: Weft, **env: str) -> dict[str, dict[str, str]]:
+def findings(weft: WeftProgram, **env: str) -> dict[str, dict[str, str]]:
     done = weft.run("doctor", "--json", env=env)
     return {each["what"]: each for each in json.loads(done.stdout)}
 
 
-def test_doctor_finds_out_what_is_there(weft: Weft) -> None:
+def test_doctor_finds_out_what_is_there(weft: WeftProgram) -> None:
     found = findings(weft)
     assert {
         "weft",
@@ -185,7 +185,9 @@ def test_doctor_finds_out_what_is_there(weft: Weft) -> None:
     assert weft.run("doctor").returncode == 0, "what is missing is no failure"
 
 
-def test_doctor_runs_no_program_of_the_folder_it_is_called_in(weft: Weft, tmp_path: Path) -> None:
+def test_doctor_runs_no_program_of_the_folder_it_is_called_in(
+    weft: WeftProgram, tmp_path: Path
+) -> None:
     marker = tmp_path / "ran"
     for name in ("git", "rg"):
         for folder in (weft.project, weft.project / "bin"):
@@ -197,7 +199,7 @@ def test_doctor_runs_no_program_of_the_folder_it_is_called_in(weft: Weft, tmp_pa
     assert not marker.exists()
 
 
-def test_doctor_notices_a_sandbox_that_does_not_hold(weft: Weft, tmp_path: Path) -> None:
+def test_doctor_notices_a_sandbox_that_does_not_hold(weft: WeftProgram, tmp_path: Path) -> None:
     """Planted: a bwrap that runs the command without any wall."""
     (tmp_path / "bwrap").write_text(
         '#!/bin/sh\nwhile [ "$1" != touch ]; do shift; done\nexec "$@"\n'
@@ -207,7 +209,9 @@ def test_doctor_notices_a_sandbox_that_does_not_hold(weft: Weft, tmp_path: Path)
     assert found["sandbox"]["state"] == "wrong"
 
 
-def test_doctor_says_that_there_is_no_sandbox_and_what_follows(weft: Weft, tmp_path: Path) -> None:
+def test_doctor_says_that_there_is_no_sandbox_and_what_follows(
+    weft: WeftProgram, tmp_path: Path
+) -> None:
     found = findings(weft, PATH=str(tmp_path))
     assert found["sandbox"]["state"] == "missing"
     assert "bubblewrap is not installed; commands run with all your rights" in str(
@@ -215,14 +219,14 @@ def test_doctor_says_that_there_is_no_sandbox_and_what_follows(weft: Weft, tmp_p
     )
 
 
-def test_doctor_tries_the_whole_sandbox_and_says_what_it_is_made_of(weft: Weft) -> None:
+def test_doctor_tries_the_whole_sandbox_and_says_what_it_is_made_of(weft: WeftProgram) -> None:
     detail = str(findings(weft)["sandbox"]["detail"])
     assert "commands run with all your rights" in detail or (
         detail.startswith("working: bubblewrap, overlay") and "network blocked" in detail
     )
 
 
-def test_doctor_fails_when_something_is_wrong(weft: Weft, tmp_path: Path) -> None:
+def test_doctor_fails_when_something_is_wrong(weft: WeftProgram, tmp_path: Path) -> None:
     weft.run("-p", "-m", weft.script("x"), "hi")
     database = weft.data / "weft.db"
     content = bytearray(database.read_bytes())
@@ -249,7 +253,7 @@ def test_doctor_fails_when_something_is_wrong(weft: Weft, tmp_path: Path) -> Non
         (["weft", "-m", "a:b", "--output-f"], "--output-format"),
     ],
 )
-def test_bash_completes(weft: Weft, words: list[str], expected: str) -> None:
+def test_bash_completes(weft: WeftProgram, words: list[str], expected: str) -> None:
     script = weft.call("completion", "bash").stdout
     shell = f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weft; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(
@@ -260,7 +264,7 @@ def test_bash_completes(weft: Weft, words: list[str], expected: str) -> None:
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_other_scripts_name_every_command_and_parse_where_the_shell_is(
-    weft: Weft, shell: str
+    weft: WeftProgram, shell: str
 ) -> None:
     script = weft.call("completion", shell).stdout
     assert all(verb.name in script for verb in VERBS)
@@ -268,7 +272,7 @@ def test_the_other_scripts_name_every_command_and_parse_where_the_shell_is(
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
-def test_version_and_help_go_to_standard_output(weft: Weft) -> None:
+def test_version_and_help_go_to_standard_output(weft: WeftProgram) -> None:
     assert weft.call("--version").stdout.startswith("weft ")
     assert weft.call("-V").stdout == weft.call("-v").stdout
     for flags in (["--help"], ["-h"], ["help"], ["session", "--help"], ["session", "list", "-h"]):
@@ -277,7 +281,7 @@ def test_version_and_help_go_to_standard_output(weft: Weft) -> None:
         assert "weft" in done.stdout
 
 
-def test_the_installed_program_is_the_same(weft: Weft) -> None:
+def test_the_installed_program_is_the_same(weft: WeftProgram) -> None:
     program = Path(sys.executable).with_name("weft")
     if not program.exists():
         pytest.skip("not installed; `make ready` installs it")
@@ -285,7 +289,7 @@ def test_the_installed_program_is_the_same(weft: Weft) -> None:
     assert done.stdout == weft.run("--version").stdout
 
 
-def test_a_tool_result_with_windows_line_ends_reads_well(weft: Weft) -> None:
+def test_a_tool_result_with_windows_line_ends_reads_well(weft: WeftProgram) -> None:
     (weft.project / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
     model = weft.script([call("read", path="dos.txt")], "Read.\r\nReally.")
     assert weft.run("-p", "-m", model, "hi").stdout == "Read.\r\nReally.\n"

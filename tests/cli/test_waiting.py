@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import text
-from tests.cli.person import Remembering, Talk, talking
+from tests.support.chat_driver import ChatDriver, RecordingScreen, driven_chat
+from tests.support.weft_program import text
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.screens.screen import LineSubmitted
@@ -19,23 +19,23 @@ pytestmark = pytest.mark.anyio
 SLOW = ([text("word " * 4_000, 5)], "Heard.", "Heard.", "Heard.", "Heard.")
 
 
-def session_of(talk: Talk) -> Session:
+def session_of(talk: ChatDriver) -> Session:
     session = talk.chat.conversation.session
     assert session is not None
     return session
 
 
-def later(screen: Remembering) -> int:
+def later(screen: RecordingScreen) -> int:
     """How many messages wait for the end of the turn."""
     return sum(each.delivery == "follow_up" for each in screen.live.queue)
 
 
-def waits(screen: Remembering, *texts: str) -> bool:
+def waits(screen: RecordingScreen, *texts: str) -> bool:
     return [each.text for each in screen.live.queue] == list(texts)
 
 
 async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(app: App) -> None:
-    async with talking(app, *SLOW, pace_seconds=0.0005) as talk:
+    async with driven_chat(app, *SLOW, pace_seconds=0.0005) as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed(LineSubmitted("and afterwards this", later=True))
@@ -53,13 +53,13 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
 
 
 async def test_a_follow_up_while_nothing_runs_is_simply_said(app: App) -> None:
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed(LineSubmitted("hi", later=True))
         await talk.screen.until(lambda: "Hello." in talk.screen.words())
 
 
 async def test_the_queue_is_shown_changed_reordered_and_taken_back(app: App) -> None:
-    async with talking(app, [text("word " * 20_000, 5)], "Heard.", pace_seconds=0.005) as talk:
+    async with driven_chat(app, [text("word " * 20_000, 5)], "Heard.", pace_seconds=0.005) as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         for each in ("one", "two", "three"):
@@ -98,7 +98,7 @@ async def test_skills_are_listed_and_switched_on_and_off(app: App) -> None:
     folder = Path(app.project_path) / ".agents" / "skills" / "tidy"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: tidy\ndescription: Tidies up.\n---\nTidy.\n")
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         talk.screen.typed("/skills")
         question = await talk.screen.pick("[ ] tidy")
@@ -114,7 +114,7 @@ async def test_skills_are_listed_and_switched_on_and_off(app: App) -> None:
 
 async def test_instructions_are_shown_with_where_they_come_from(app: App) -> None:
     (Path(app.project_path) / "AGENTS.md").write_text("\n# Be brief\n\nAlways.\n")
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed("/memory")
         await talk.screen.until(lambda: talk.screen.of(TableBlock))
         assert talk.screen.of(TableBlock)[0].rows == (
@@ -124,7 +124,7 @@ async def test_instructions_are_shown_with_where_they_come_from(app: App) -> Non
 
 async def test_a_boundary_is_counted_from_one_as_people_do(app: App) -> None:
     (Path(app.project_path) / "a.txt").write_text("1\n2\n3\n4\n")
-    async with talking(app, "Hello.") as talk:
+    async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         talk.screen.typed("/boundary a.txt 2-3")
         await talk.screen.noted("a.txt may be edited in lines 2-3 only")
@@ -147,7 +147,7 @@ async def test_a_boundary_is_counted_from_one_as_people_do(app: App) -> None:
 
 
 async def test_a_budget_and_a_handover(app: App) -> None:
-    async with talking(app, "Hello.", "# Decisions\n\nNone.", "# Decisions\n\nNone.") as talk:
+    async with driven_chat(app, "Hello.", "# Decisions\n\nNone.", "# Decisions\n\nNone.") as talk:
         talk.screen.typed("/handover")
         await talk.screen.noted("nothing to hand over yet")
         await talk.say("hi")

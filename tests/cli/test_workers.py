@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import call
-from tests.cli.person import talking
+from tests.support.chat_driver import driven_chat
+from tests.support.weft_program import call
 from weft.app import App
 from weft.cli.chat.screens.live_area import in_flight
 from weft.view import (
@@ -42,7 +42,7 @@ def hand(name: str, **more: Any) -> list[dict[str, Any]]:
 
 async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_told(app: App) -> None:
     define(app, "doer", [call("shell", command="touch made")], "It is done.")
-    async with talking(app, hand("doer"), "They did it.") as talk:
+    async with driven_chat(app, hand("doer"), "They did it.") as talk:
         talk.screen.typed("have it done")
         await talk.screen.choice()
         (leave,) = talk.screen.of(PermissionBlock)
@@ -61,7 +61,7 @@ async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_tol
 
 async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
-    async with talking(
+    async with driven_chat(
         app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
     ) as talk:
         await talk.say("have it wait")
@@ -89,7 +89,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
 
 async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
-    async with talking(
+    async with driven_chat(
         app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
     ) as talk:
         await talk.say("have it wait")
@@ -106,7 +106,7 @@ async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
 
 async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
     define(app, "doer", "I looked at everything.")
-    async with talking(app, hand("doer"), "They did it.") as talk:
+    async with driven_chat(app, hand("doer"), "They did it.") as talk:
         await talk.say("have it done")
         talk.screen.typed("/tree")
         question = await talk.screen.pick("⤷ doer: Do it all")
@@ -120,13 +120,13 @@ async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
 
 async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
-    async with talking(
+    async with driven_chat(
         app, hand("waiter", background=True), "It waits.", "x", flags=("--yolo",)
     ) as talk:
         await talk.say("have it wait")
         session = talk.chat.conversation.session
         assert session is not None
-    async with talking(app, "unused") as talk:
+    async with driven_chat(app, "unused") as talk:
         talk.screen.typed(f"/resume {session.id}")
         await talk.screen.until(lambda: talk.screen.live.tasks)
         (worker,) = talk.screen.live.tasks.values()
@@ -136,7 +136,7 @@ async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
 
 async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> None:
     serve = [call("shell", command="echo up; exec sleep 60", background=True)]
-    async with talking(app, serve, "It is up.", "I see.") as talk:
+    async with driven_chat(app, serve, "It is up.", "I see.") as talk:
         talk.screen.typed("serve")
         await talk.screen.choice()
         (leave,) = talk.screen.of(PermissionBlock)

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from tests.providers.worlds import WORLDS, World
+from tests.support.model_sources import MODEL_SOURCES, ModelSource
 from weft.providers.script import ScriptedAnswer
 from weft.testing.model_contract import ModelContract, ServedModel
 
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.anyio
 
 
 class TestModels(ModelContract):
-    _world: World
+    _world: ModelSource
 
-    @pytest.fixture(autouse=True, params=sorted(WORLDS))
+    @pytest.fixture(autouse=True, params=sorted(MODEL_SOURCES))
     def _choose(self, request: pytest.FixtureRequest) -> None:
-        self._world = WORLDS[request.param]
+        self._world = MODEL_SOURCES[request.param]
 
     def serve(self, plan: ScriptedAnswer) -> AbstractAsyncContextManager[ServedModel]:
         return self._world(plan)

@@ -4,56 +4,32 @@ from __future__ import annotations
 
 import gzip
 import socket
-import ssl
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import pytest
-import trustme
 
-from tests.providers.loopback import Handler, Line, Server, serving
+from tests.support.http_exchange import (
+    SHORT,
+    CertificateAuthority,
+    body_of,
+    client_and_server,
+    fetch,
+    reply_ok,
+)
+from tests.support.loopback_server import Handler, LoopbackConnection, serving
 from weft.errors import ProviderUnavailable, UsageError
-from weft.transport import HttpClient, HttpReply, HttpRequest, HttpTimeouts, ProxySettings
+from weft.transport import HttpClient, HttpRequest, HttpTimeouts, ProxySettings
 
 pytestmark = pytest.mark.anyio
-
-SHORT = HttpTimeouts(connect=0.05, idle=0.05)
-
-
-async def body_of(reply: HttpReply) -> bytes:
-    parts = []
-    while data := await reply.read():
-        parts.append(data)
-    return b"".join(parts)
-
-
-async def fetch(client: HttpClient, url: str, **more: object) -> bytes:
-    request = HttpRequest(url=url, body=b"{}", **more)  # type: ignore[arg-type]  # the test's own
-    with anyio.fail_after(10):
-        async with client.send(request) as reply:
-            return await body_of(reply)
-
-
-@asynccontextmanager
-async def served(handler: Handler) -> AsyncGenerator[tuple[HttpClient, Server]]:
-    client = HttpClient()
-    async with serving(handler) as server:
-        yield client, server
-        await client.aclose()
-
-
-async def says_ok(line: Line) -> None:
-    while await line.request():
-        await line.reply(b"ok")
 
 
 # --- framing ---------------------------------------------------------------------------
 
 
 async def test_a_request_goes_out_whole_and_the_reply_comes_back() -> None:
-    async with served(says_ok) as (client, server):
+    async with client_and_server(reply_ok) as (client, server):
         request = HttpRequest(
             url=f"{server.url}/v1/x?a=1", headers=(("x-key", "k"),), body=b'{"a":1}'
         )
@@ -68,7 +44,7 @@ async def test_a_request_goes_out_whole_and_the_reply_comes_back() -> None:
 
 async def test_a_get_has_no_body_and_no_length() -> None:
     async with (
-        served(says_ok) as (client, server),
+        client_and_server(reply_ok) as (client, server),
         client.send(HttpRequest(url=server.url, method="GET")) as reply,
     ):
         await body_of(reply)
@@ -79,7 +55,7 @@ async def test_a_get_has_no_body_and_no_length() -> None:
 async def test_chunks_arrive_as_they_are_sent() -> None:
     go_on = anyio.Event()
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
         await line.chunk(b"one")
@@ -87,7 +63,7 @@ async def test_chunks_arrive_as_they_are_sent() -> None:
         await line.chunk(b"two")
         await line.end_chunks()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with anyio.fail_after(5):
             async with client.send(HttpRequest(url=server.url)) as reply:
                 assert await reply.read() == b"one"
@@ -98,14 +74,14 @@ async def test_chunks_arrive_as_they_are_sent() -> None:
 async def test_a_reply_cut_into_single_bytes_is_the_same_reply() -> None:
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         for at in range(len(whole)):
             await line.send(whole[at : at + 1])
         await line.until_gone()
 
     async with (
-        served(handler) as (client, server),
+        client_and_server(handler) as (client, server),
         client.send(HttpRequest(url=server.url)) as reply,
     ):
         assert await body_of(reply) == b"abcd"
@@ -113,22 +89,22 @@ async def test_a_reply_cut_into_single_bytes_is_the_same_reply() -> None:
 
 
 async def test_a_body_without_length_ends_with_the_connection() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         assert await fetch(client, server.url) == b"all of it"
 
 
 async def test_hints_before_the_reply_are_passed_over() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: x\r\n\r\n")
         await line.reply(b"ok", status=201)
 
     async with (
-        served(handler) as (client, server),
+        client_and_server(handler) as (client, server),
         client.send(HttpRequest(url=server.url)) as reply,
     ):
         assert (reply.status, await body_of(reply)) == (201, b"ok")
@@ -139,7 +115,7 @@ async def test_hints_before_the_reply_are_passed_over() -> None:
 
 
 async def test_a_connection_is_used_again() -> None:
-    async with served(says_ok) as (client, server):
+    async with client_and_server(reply_ok) as (client, server):
         for _ in range(3):
             assert await fetch(client, server.url) == b"ok"
     assert server.connections == 1
@@ -147,38 +123,38 @@ async def test_a_connection_is_used_again() -> None:
 
 
 async def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b"ok", headers="connection: close\r\n")
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         for _ in range(2):
             assert await fetch(client, server.url) == b"ok"
     assert server.connections == 2
 
 
 async def test_a_connection_that_died_while_it_waited_is_replaced_unseen() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b"ok")
         await line.request()  # and hangs up on it
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         assert await fetch(client, server.url) == b"ok"
         assert await fetch(client, server.url) == b"ok"
     assert server.connections == 2
 
 
 async def test_a_reply_that_broke_off_is_never_asked_for_twice() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b"ok")
         await line.request()
         await line.send(b"HTTP/1.1 200 OK\r\n")
         await line.reset()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         await fetch(client, server.url)
         with pytest.raises(ProviderUnavailable):
             await fetch(client, server.url)
@@ -186,24 +162,24 @@ async def test_a_reply_that_broke_off_is_never_asked_for_twice() -> None:
 
 
 async def test_an_answer_to_nothing_spoils_the_connection() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         good = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
         await line.send(good + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         assert await fetch(client, server.url) == b"ok"
         assert await fetch(client, server.url) == b"ok"
     assert server.connections == 2
 
 
 async def test_fifty_requests_at_once_each_get_their_own_answer() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
             await line.reply(asked.path.encode())
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         seen: dict[int, bytes] = {}
 
         async def one(number: int) -> None:
@@ -220,24 +196,24 @@ async def test_fifty_requests_at_once_each_get_their_own_answer() -> None:
 # --- faults ----------------------------------------------------------------------------
 
 
-async def reset_in_the_middle(line: Line) -> None:
+async def reset_in_the_middle(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.chunk(b"half")
     await line.reset()
 
 
-async def end_in_the_middle(line: Line) -> None:
+async def end_in_the_middle(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.chunk(b"half")
     await line.close()
 
 
-async def too_short(line: Line) -> None:
+async def too_short(line: LoopbackConnection) -> None:
     await line.send(b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\nhalf")
     await line.close()
 
 
-async def broken_chunks(line: Line) -> None:
+async def broken_chunks(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.chunk(b"half")
     await line.send(b"zz\r\nnot a chunk\r\n")
@@ -248,11 +224,11 @@ async def broken_chunks(line: Line) -> None:
     "fault", [reset_in_the_middle, end_in_the_middle, too_short, broken_chunks]
 )
 async def test_a_body_that_breaks_off_raises_after_what_came(fault: Handler) -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await fault(line)
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with anyio.fail_after(5):
             async with client.send(HttpRequest(url=server.url)) as reply:
                 heard = b""
@@ -263,22 +239,22 @@ async def test_a_body_that_breaks_off_raises_after_what_came(fault: Handler) -> 
     assert caught.value.retryable
 
 
-async def closes_at_once(line: Line) -> None:
+async def closes_at_once(line: LoopbackConnection) -> None:
     await line.request()
 
 
-async def resets_at_once(line: Line) -> None:
+async def resets_at_once(line: LoopbackConnection) -> None:
     await line.request()
     await line.reset()
 
 
-async def speaks_another_language(line: Line) -> None:
+async def speaks_another_language(line: LoopbackConnection) -> None:
     await line.request()
     await line.send(b"SSH-2.0-OpenSSH_9.2\r\n")
     await line.until_gone()
 
 
-async def never_ends_its_head(line: Line) -> None:
+async def never_ends_its_head(line: LoopbackConnection) -> None:
     await line.request()
     await line.send(b"HTTP/1.1 200 OK\r\n")
     while True:
@@ -295,13 +271,13 @@ async def never_ends_its_head(line: Line) -> None:
     ],
 )
 async def test_no_proper_answer_is_unavailable(handler: Handler, message: str) -> None:
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with pytest.raises(ProviderUnavailable, match=message):
             await fetch(client, server.url)
 
 
 async def test_nobody_listening_is_unavailable() -> None:
-    async with served(says_ok) as (client, server):
+    async with client_and_server(reply_ok) as (client, server):
         pass
     with pytest.raises(ProviderUnavailable, match=f"could not reach 127.0.0.1:{server.port}"):
         await fetch(client, server.url)
@@ -316,18 +292,18 @@ async def test_an_unknown_host_is_unavailable() -> None:
 
 
 async def test_silence_before_the_head_and_in_the_body_is_unavailable() -> None:
-    async def silent(line: Line) -> None:
+    async def silent(line: LoopbackConnection) -> None:
         await line.request()
         await line.until_gone()
 
-    async def falls_silent(line: Line) -> None:
+    async def falls_silent(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
         await line.chunk(b"half")
         await line.until_gone()
 
     for handler in (silent, falls_silent):
-        async with served(handler) as (client, server):
+        async with client_and_server(handler) as (client, server):
             with pytest.raises(ProviderUnavailable, match=r"sent nothing for 0\.05 seconds"):
                 await fetch(client, server.url, timeouts=SHORT)
             with anyio.fail_after(5):
@@ -335,13 +311,13 @@ async def test_silence_before_the_head_and_in_the_body_is_unavailable() -> None:
 
 
 async def test_a_silent_kept_connection_is_not_asked_again() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b"ok")
         await line.request()
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         await fetch(client, server.url)
         with pytest.raises(ProviderUnavailable, match="sent nothing"):
             await fetch(client, server.url, timeouts=HttpTimeouts(idle=0.05))
@@ -361,13 +337,13 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
 
 
 async def test_leaving_in_the_middle_closes_the_socket_at_once() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
         await line.chunk(b"half")
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with anyio.fail_after(5):
             async with client.send(HttpRequest(url=server.url)) as reply:
                 await reply.read()
@@ -378,14 +354,14 @@ async def test_leaving_in_the_middle_closes_the_socket_at_once() -> None:
 async def test_a_cancel_closes_the_socket_at_once(answers: bool) -> None:
     waits = anyio.Event()
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         if answers:
             await line.start_events()
         waits.set()
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(fetch, client, server.url)
@@ -397,7 +373,7 @@ async def test_a_cancel_closes_the_socket_at_once(answers: bool) -> None:
 async def test_a_slow_reader_is_not_buried() -> None:
     sent = 0
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         nonlocal sent
         await line.request()
         await line.start_events()
@@ -407,7 +383,7 @@ async def test_a_slow_reader_is_not_buried() -> None:
             sent += len(block)
         await line.end_chunks()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with anyio.fail_after(20):
             async with client.send(HttpRequest(url=server.url, timeouts=SHORT)) as reply:
                 first = await reply.read()
@@ -424,12 +400,12 @@ async def test_a_slow_reader_is_not_buried() -> None:
 
 
 async def test_gzip_that_was_not_asked_for_is_decoded() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(gzip.compress(b"plain " * 100), headers="content-encoding: gzip\r\n")
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         assert await fetch(client, server.url) == b"plain " * 100
 
 
@@ -444,12 +420,12 @@ async def test_gzip_that_was_not_asked_for_is_decoded() -> None:
 async def test_a_body_that_cannot_be_decoded_is_unavailable(
     encoding: str, body: bytes, message: str
 ) -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(body, headers=f"content-encoding: {encoding}\r\n")
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with pytest.raises(ProviderUnavailable, match=message):
             await fetch(client, server.url)
 
@@ -457,30 +433,10 @@ async def test_a_body_that_cannot_be_decoded_is_unavailable(
 # --- TLS -------------------------------------------------------------------------------
 
 
-class Authority:
-    """A certificate authority of our own."""
-
-    def __init__(self) -> None:
-        self._ca = trustme.CA()
-
-    def server(self, *names: str) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._ca.issue_cert(*names).configure_cert(context)
-        return context
-
-    def client(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        self._ca.configure_trust(context)
-        return context
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-async def test_tls_with_a_trusted_certificate_works_and_is_kept(authority: Authority) -> None:
-    async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
+async def test_tls_with_a_trusted_certificate_works_and_is_kept(
+    authority: CertificateAuthority,
+) -> None:
+    async with serving(reply_ok, tls=authority.server("127.0.0.1")) as server:
         client = HttpClient(tls=authority.client)
         for _ in range(2):
             assert await fetch(client, server.url) == b"ok"
@@ -488,25 +444,27 @@ async def test_tls_with_a_trusted_certificate_works_and_is_kept(authority: Autho
     assert server.connections == 1
 
 
-async def test_tls_with_an_unknown_authority_is_refused_for_good(authority: Authority) -> None:
-    async with serving(says_ok, tls=authority.server("127.0.0.1")) as server:
+async def test_tls_with_an_unknown_authority_is_refused_for_good(
+    authority: CertificateAuthority,
+) -> None:
+    async with serving(reply_ok, tls=authority.server("127.0.0.1")) as server:
         with pytest.raises(ProviderUnavailable, match="is not trusted") as caught:
             await fetch(HttpClient(), server.url)
     assert not caught.value.retryable
     assert server.asked == []
 
 
-async def test_tls_for_another_name_is_refused(authority: Authority) -> None:
-    async with serving(says_ok, tls=authority.server("other.test")) as server:
+async def test_tls_for_another_name_is_refused(authority: CertificateAuthority) -> None:
+    async with serving(reply_ok, tls=authority.server("other.test")) as server:
         with pytest.raises(ProviderUnavailable, match="is not trusted"):
             await fetch(HttpClient(tls=authority.client), server.url)
     assert server.asked == []
 
 
-async def test_a_cancel_closes_a_tls_socket_at_once(authority: Authority) -> None:
+async def test_a_cancel_closes_a_tls_socket_at_once(authority: CertificateAuthority) -> None:
     waits = anyio.Event()
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         waits.set()
         await line.until_gone()
@@ -526,7 +484,7 @@ async def test_a_cancel_closes_a_tls_socket_at_once(authority: Authority) -> Non
 def tunnelling(to_port: int) -> Handler:
     """A proxy that consents to every CONNECT and passes bytes to one port."""
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         if not await line.request():
             return
         await line.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -547,9 +505,9 @@ def tunnelling(to_port: int) -> Handler:
     return handler
 
 
-async def test_https_goes_through_the_proxy_by_connect(authority: Authority) -> None:
+async def test_https_goes_through_the_proxy_by_connect(authority: CertificateAuthority) -> None:
     async with (
-        serving(says_ok, tls=authority.server("api.example.test")) as server,
+        serving(reply_ok, tls=authority.server("api.example.test")) as server,
         serving(tunnelling(server.port)) as proxy,
     ):
         proxies = ProxySettings(https=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
@@ -564,10 +522,10 @@ async def test_https_goes_through_the_proxy_by_connect(authority: Authority) -> 
 
 
 async def test_the_end_to_end_certificate_is_checked_through_the_proxy(
-    authority: Authority,
+    authority: CertificateAuthority,
 ) -> None:
     async with (
-        serving(says_ok, tls=authority.server("other.test")) as server,
+        serving(reply_ok, tls=authority.server("other.test")) as server,
         serving(tunnelling(server.port)) as proxy,
     ):
         proxies = ProxySettings(https=f"127.0.0.1:{proxy.port}")
@@ -578,7 +536,7 @@ async def test_the_end_to_end_certificate_is_checked_through_the_proxy(
 
 
 async def test_a_proxy_that_refuses_is_named() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.send(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
         await line.until_gone()
@@ -594,18 +552,18 @@ async def test_a_proxy_that_refuses_is_named() -> None:
 
 
 async def test_plain_http_is_asked_of_the_proxy_in_full() -> None:
-    async with served(says_ok) as (_, proxy):
+    async with client_and_server(reply_ok) as (_, proxy):
         client = HttpClient(proxies=ProxySettings(http=proxy.url))
         assert await fetch(client, "http://api.example.test/v1") == b"ok"
         await client.aclose()
     assert proxy.asked[0].path == "http://api.example.test/v1"
 
 
-async def test_no_proxy_and_this_machine_go_straight(authority: Authority) -> None:
+async def test_no_proxy_and_this_machine_go_straight(authority: CertificateAuthority) -> None:
     async def here(host: str, port: int) -> Sequence[str]:
         return ("127.0.0.1",)
 
-    async with serving(says_ok, tls=authority.server("a.internal.test", "127.0.0.1")) as server:
+    async with serving(reply_ok, tls=authority.server("a.internal.test", "127.0.0.1")) as server:
         proxies = ProxySettings(https="http://127.0.0.1:1", no_proxy="x.test, .internal.test")
         client = HttpClient(proxies=proxies, tls=authority.client, resolve=here)
         assert await fetch(client, f"https://a.internal.test:{server.port}/") == b"ok"
@@ -630,7 +588,7 @@ async def test_only_the_pinned_addresses_are_connected_to() -> None:
         asked_for.append((host, port))
         return ("127.0.0.2", "127.0.0.1")  # nobody listens on the first
 
-    async with served(says_ok) as (_, server):
+    async with client_and_server(reply_ok) as (_, server):
         client = HttpClient(resolve=pin)
         assert await fetch(client, f"http://api.example.test:{server.port}/") == b"ok"
         await client.aclose()
@@ -642,7 +600,7 @@ async def test_a_refused_address_is_not_connected_to() -> None:
     async def refuse(host: str, port: int) -> Sequence[str]:
         raise ProviderUnavailable(f"{host} is not allowed")
 
-    async with served(says_ok) as (_, server):
+    async with client_and_server(reply_ok) as (_, server):
         with pytest.raises(ProviderUnavailable, match="is not allowed"):
             await fetch(HttpClient(resolve=refuse), server.url)
     assert server.connections == 0
@@ -650,7 +608,7 @@ async def test_a_refused_address_is_not_connected_to() -> None:
 
 async def test_a_unix_socket_is_spoken_to_without_the_network(tmp_path: Path) -> None:
     path = str(tmp_path / "s.sock")
-    async with serving(says_ok, unix=path) as server:
+    async with serving(reply_ok, unix=path) as server:
         client = HttpClient()
         for _ in range(2):
             assert await fetch(client, "http://local/v1", unix_socket=path) == b"ok"

@@ -9,15 +9,14 @@ import socket
 import anyio
 import pytest
 
-from tests.contracts.test_provider_transport import (
+from tests.support.http_exchange import (
     SHORT,
-    Authority,
-    authority,
+    CertificateAuthority,
+    client_and_server,
     fetch,
-    says_ok,
-    served,
+    reply_ok,
 )
-from tests.providers.loopback import Handler, Line, serving
+from tests.support.loopback_server import Handler, LoopbackConnection, serving
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
 from weft.providers.base import ModelRequest
 from weft.providers.catalogue import shipped
@@ -29,13 +28,11 @@ from weft.transport.proxy import target
 
 pytestmark = pytest.mark.anyio
 
-__all__ = ["authority"]
-
 
 def sends(data: bytes) -> Handler:
     """A server that answers every request with these bytes and keeps the connection."""
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while await line.request():
             await line.send(data)
 
@@ -96,7 +93,7 @@ def sends(data: bytes) -> Handler:
 async def test_an_odd_reply_is_read_and_only_a_clean_connection_is_kept(
     data: bytes, body: bytes, is_kept: bool
 ) -> None:
-    async with served(sends(data)) as (client, server):
+    async with client_and_server(sends(data)) as (client, server):
         for _ in range(2):
             assert await fetch(client, server.url) == body
         assert server.connections == (1 if is_kept else 2)
@@ -126,7 +123,7 @@ async def test_an_odd_reply_is_read_and_only_a_clean_connection_is_kept(
     ],
 )
 async def test_a_reply_that_contradicts_itself_is_unavailable(data: bytes) -> None:
-    async with served(sends(data)) as (client, server):
+    async with client_and_server(sends(data)) as (client, server):
         with pytest.raises(ProviderUnavailable) as caught:
             await fetch(client, server.url, timeouts=SHORT)
         assert caught.value.retryable
@@ -135,26 +132,26 @@ async def test_a_reply_that_contradicts_itself_is_unavailable(data: bytes) -> No
 async def test_a_compressed_body_that_is_cut_off_is_not_taken_for_a_whole_one() -> None:
     half = gzip.compress(os.urandom(2_000))[:-900]
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(half)
-    async with served(sends(head + half)) as (client, server):
+    async with client_and_server(sends(head + half)) as (client, server):
         with pytest.raises(ProviderUnavailable, match="damaged compressed body"):
             await fetch(client, server.url)
 
 
 async def test_an_empty_compressed_body_is_empty() -> None:
     data = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n"
-    async with served(sends(data)) as (client, server):
+    async with client_and_server(sends(data)) as (client, server):
         assert await fetch(client, server.url) == b""
 
 
 async def test_a_head_that_trickles_is_not_waited_for_longer_than_silence() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
         while not server.gone.is_set():
             await line.send(b"y")
             await anyio.lowlevel.checkpoint()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with pytest.raises(ProviderUnavailable, match=r"no answer within 0\.05 seconds"):
             await fetch(client, server.url, timeouts=SHORT)
 
@@ -167,7 +164,7 @@ async def test_a_server_that_closes_on_every_request_is_asked_twice_at_most() ->
     all_here = anyio.Event()
     is_broken = False
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while await line.request():
             if is_broken:
                 return
@@ -176,7 +173,7 @@ async def test_a_server_that_closes_on_every_request_is_asked_twice_at_most() ->
             await all_here.wait()
             await line.reply(b"ok")
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         async with anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(fetch, client, server.url)
@@ -190,7 +187,7 @@ async def test_a_server_that_closes_on_every_request_is_asked_twice_at_most() ->
 async def test_a_thousand_requests_leave_no_descriptor_behind() -> None:
     count = 0
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         nonlocal count
         while await line.request():
             count += 1
@@ -207,7 +204,7 @@ async def test_a_thousand_requests_leave_no_descriptor_behind() -> None:
                 case _:
                     await line.reply(b"ok")
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(1_000):
             try:
@@ -228,9 +225,9 @@ async def test_a_thousand_requests_leave_no_descriptor_behind() -> None:
 async def test_a_redirect_is_an_error_that_names_the_place_and_the_key_goes_nowhere(
     status: int,
 ) -> None:
-    async with serving(says_ok) as other, served(says_ok) as (client, _):
+    async with serving(reply_ok) as other, client_and_server(reply_ok) as (client, _):
 
-        async def moved(line: Line) -> None:
+        async def moved(line: LoopbackConnection) -> None:
             await line.request()
             await line.reply(b"", status=status, headers=f"location: {other.url}/elsewhere\r\n")
 
@@ -325,11 +322,11 @@ async def test_a_literal_of_the_sixth_version_is_reached_and_named_as_such() -> 
 
 
 async def test_plain_words_where_tls_was_expected_are_unavailable() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.send(b"HTTP/1.1 400 This is plain HTTP\r\n\r\n" * 4)
         await line.until_gone()
 
-    async with served(handler) as (client, server):
+    async with client_and_server(handler) as (client, server):
         with pytest.raises(ProviderUnavailable, match="could not"):
             await fetch(client, server.url.replace("http://", "https://"))
         with anyio.fail_after(5):
@@ -338,11 +335,11 @@ async def test_plain_words_where_tls_was_expected_are_unavailable() -> None:
 
 @pytest.mark.parametrize("stage", ["handshake", "tunnel"])
 async def test_a_cancel_in_the_middle_of_connecting_closes_the_socket(
-    stage: str, authority: Authority
+    stage: str, authority: CertificateAuthority
 ) -> None:
     begun = anyio.Event()
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         begun.set()
         await line.until_gone()
 

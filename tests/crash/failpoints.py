@@ -23,9 +23,9 @@ from typing import Literal
 
 import msgspec
 
-from tests.crash.journey import Place
-from tests.crash.journey_life import Life, Variant
-from tests.crash.journey_process import Process, import_everything, next_life, side_by_side
+from tests.support.crash.journey import JourneyFolder
+from tests.support.crash.journey_life import Life, Variant
+from tests.support.crash.journey_process import Process, import_everything, next_life, side_by_side
 from weft import faults
 
 WORKERS = 2
@@ -86,7 +86,7 @@ class Tally(msgspec.Struct):
 # -- one life
 
 
-def _first_life(place: Place, scenario: Scenario, seed: int) -> Life | None:
+def _first_life(place: JourneyFolder, scenario: Scenario, seed: int) -> Life | None:
     """The life in which the point is to be hit; None when the one before it went wrong."""
     if not scenario.comes_back:
         return Life(seed=seed, variant=scenario.variant)
@@ -142,7 +142,7 @@ def _how_to_come_back(seed: int) -> Literal["continue", "prompt"]:
     return "continue" if seed % 3 else "prompt"
 
 
-def _complete(place: Place, life: Life) -> list[str]:
+def _complete(place: JourneyFolder, life: Life) -> list[str]:
     last = Process(place, life)
     try:
         if not last.end() or not last.is_finished:
@@ -223,10 +223,10 @@ def _hit_often(
 
 
 @contextlib.contextmanager
-def _place(scenario: Scenario) -> Iterator[Place]:
+def _place(scenario: Scenario) -> Iterator[JourneyFolder]:
     folder = Path(tempfile.mkdtemp(prefix="points-"))
     try:
-        place = Place(folder, scenario.store_kind)
+        place = JourneyFolder(folder, scenario.store_kind)
         place.make()
         yield place
     finally:

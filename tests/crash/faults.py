@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
-import resource
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from tests.beside import connect
 from tests.support.faulty_disk import faulty_disk
+from tests.support.file_size_limit import file_size_limit
+from tests.support.store_connection import open_connection
 from weft.errors import Corrupt, StoreUnavailable, TooNew
 from weft.ids import SessionId
 from weft.store import Append, Record, SessionRow, Store
@@ -77,7 +76,7 @@ async def sqlite_beyond_a_quota_is_told_as_a_full_disk(folder: Path) -> None:
     async with await open_sqlite(folder / "weft.db") as store:
         lease = await store.take_lease(A)
         await store.append(facts(lease, 0, "kept"))
-        with no_file_beyond(200_000), refuses(StoreUnavailable) as refusal:
+        with file_size_limit(200_000), refuses(StoreUnavailable) as refusal:
             await store.append(facts(lease, 1, "x" * 500_000))
         assert "disk is full" in str(refusal.error)
         await store.append(facts(lease, 1, "small"))
@@ -137,7 +136,7 @@ async def sqlite_locked_by_another_process_is_waited_for_then_refused(folder: Pa
     path = folder / "weft.db"
     async with await open_sqlite(path, busy_seconds=0.05) as store:
         lease = await store.take_lease(A)
-        locker = connect(path)
+        locker = open_connection(path)
         locker.execute("begin immediate")
         with refuses(StoreUnavailable) as refusal:
             await store.append(facts(lease, 0, "refused"))
@@ -154,7 +153,7 @@ async def sqlite_waits_for_a_lock_that_is_given_back(folder: Path) -> None:
     path = folder / "weft.db"
     async with await open_sqlite(path) as store:
         lease = await store.take_lease(A)
-        locker = connect(path)
+        locker = open_connection(path)
         locker.execute("begin immediate")
         waiting = asyncio.ensure_future(store.append(facts(lease, 0, "kept")))
         done, _ = await asyncio.wait([waiting], timeout=0.05)
@@ -318,13 +317,13 @@ async def jsonl_on_a_full_disk_says_so_and_nothing_is_half_written(folder: Path)
     async with await open_jsonl(folder) as store:
         a, b = await store.take_lease(A), await store.take_lease(B)
         await store.append(facts(a, 0, "kept"), facts(b, 0, "kept"))
-        with no_file_beyond(60_000), refuses(StoreUnavailable) as refusal:
+        with file_size_limit(60_000), refuses(StoreUnavailable) as refusal:
             await store.append(facts(a, 1, "x" * 100_000))
         assert "disk is full" in str(refusal.error)
         log = folder / "logs" / f"{B}.jsonl"
         await store.append(facts(b, 1, "y" * 50_000))
         # The journal and the first file have room for this batch, the second file has not.
-        with no_file_beyond(log.stat().st_size + 20_000), refuses(StoreUnavailable):
+        with file_size_limit(log.stat().st_size + 20_000), refuses(StoreUnavailable):
             await store.append(facts(a, 1, "x" * 15_000), facts(b, 2, "x" * 15_000))
         assert await store.last_seq(A) == 1
         assert await store.last_seq(B) == 2
@@ -433,7 +432,7 @@ async def still_works(store: Store, name: SessionId) -> None:
 
 def change(path: Path, sql: str) -> None:
     """Change a database behind the store's back."""
-    db = connect(path)
+    db = open_connection(path)
     db.execute(sql)
     db.close()
 
@@ -450,17 +449,6 @@ def copy_of(folder: Path, name: str) -> Path:
 def content_of(folder: Path) -> dict[Path, bytes]:
     """Every file and what is in it."""
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-@contextlib.contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """No file of this process can grow beyond `size`: the kernel cuts the write short, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -22,8 +22,8 @@ import anyio
 import msgspec
 
 import weft
-from tests.crash.interrupts_frame import Lives, prove
-from tests.crash.interrupts_model import (
+from tests.support.crash.interrupt_frame import Lives, prove
+from tests.support.crash.interrupt_model import (
     HELLO,
     NEXT,
     SAID,
@@ -37,7 +37,7 @@ from tests.crash.interrupts_model import (
     said_by_user,
     turn_beats,
 )
-from tests.crash.interrupts_protocols import VENDORS, illegal, illegal_request
+from tests.support.vendor_legality import VENDORS, illegal, illegal_request
 from weft import faults
 from weft.api.session import Session
 from weft.app import App

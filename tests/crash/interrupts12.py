@@ -24,9 +24,9 @@ import anyio.lowlevel
 import msgspec
 
 import weft
-from tests.crash.interrupts_frame import Lives, prove
-from tests.journeys.vendors import POSES, illegal_anywhere
-from tests.journeys.world import facts, until_idle
+from tests.support.crash.interrupt_frame import Lives, prove
+from tests.support.vendor_models import VENDOR_PROFILES, illegal_anywhere
+from tests.support.world import facts, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.context import INSTRUCTIONS
@@ -112,7 +112,7 @@ class Stage:
         """False in the process that comes back: nothing stops there."""
         self._folder = folder
         self._wrong: list[str] = []
-        self._pose = POSES[case.vendor]
+        self._pose = VENDOR_PROFILES[case.vendor]
         info = self._pose.info
         if self._compacts:
             info = msgspec.structs.replace(info, context_window=WINDOW, max_output_tokens=400)

@@ -28,9 +28,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from tests.crash.journey import Place
-from tests.crash.journey_life import Life, Variant
-from tests.crash.journey_process import (
+from tests.support.crash.journey import JourneyFolder
+from tests.support.crash.journey_life import Life, Variant
+from tests.support.crash.journey_process import (
     A_LIFE_TAKES_AT_MOST_SECONDS,
     Process,
     import_everything,
@@ -121,7 +121,9 @@ def _without(what: Teeth) -> Callable[[], None] | None:
 # -- one journey
 
 
-def killed(place: Place, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A_JOURNEY) -> Tally:
+def killed(
+    place: JourneyFolder, seed: int, teeth: Teeth = "", most_kills: int = KILLS_A_JOURNEY
+) -> Tally:
     """One journey that dies up to `most_kills` times."""
     dice = random.Random(seed)
     tally = Tally(journeys=1)
@@ -172,7 +174,7 @@ def _live_to_the_end(process: Process) -> None:
         process.said.append(["wrong", f"life {process.life.number} did not finish"])
 
 
-def robbed(place: Place, seed: int, teeth: Teeth = "") -> Tally:
+def robbed(place: JourneyFolder, seed: int, teeth: Teeth = "") -> Tally:
     """One journey whose process is stopped, robbed, and let go on."""
     dice = random.Random(seed)
     tally = Tally(journeys=1)
@@ -241,7 +243,7 @@ def _share(n: int, seed: str, teeth: Teeth, most_kills: int) -> Tally:
         folder = Path(tempfile.mkdtemp(prefix="kill9-"))
         try:
             is_jsonl = not is_robbery and not teeth and one % JSONL == 0
-            place = Place(folder, "jsonl" if is_jsonl else "sqlite")
+            place = JourneyFolder(folder, "jsonl" if is_jsonl else "sqlite")
             place.make()
             came = (
                 robbed(place, one, teeth) if is_robbery else killed(place, one, teeth, most_kills)

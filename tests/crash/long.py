@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
-from tests.journeys.vendors import illegal_anywhere
-from tests.journeys.world import World, crash, facts, until_idle, until_status
+from tests.support.vendor_models import illegal_anywhere
+from tests.support.world import World, crash, facts, until_idle, until_status
 from weft.api.session import Session
 from weft.app import App
 from weft.context import INSTRUCTIONS

@@ -22,7 +22,7 @@ from typing import Literal
 
 import apsw
 
-from tests.crash.powercut_disk import Disk, PowerCutVFS
+from tests.support.power_cut_disk import PowerCutDisk, PowerCutVFS
 from weft.errors import StoreError
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import Append, Blob, Record, SearchText, SessionRow
@@ -48,7 +48,7 @@ async def life(
     place = folder / "life-0"
     for number in range(1, cuts + 1):
         # Now and then the cut comes while the file and its log are being made.
-        disk = Disk(cut_at=dice.randint(1, dice.choice((40, LONGEST, LONGEST, LONGEST))))
+        disk = PowerCutDisk(cut_at=dice.randint(1, dice.choice((40, LONGEST, LONGEST, LONGEST))))
         await _work_until_the_cut(place, disk, dice, acknowledged, synchronous)
         place = folder / f"life-{number}"
         disk.survivor(place, dice)
@@ -58,7 +58,7 @@ async def life(
 
 async def _work_until_the_cut(
     place: Path,
-    disk: Disk,
+    disk: PowerCutDisk,
     dice: random.Random,
     acknowledged: Acknowledged,
     synchronous: Synchronous,
@@ -80,7 +80,7 @@ async def _work_until_the_cut(
 async def _work(
     store: SqliteStore,
     session: SessionId,
-    disk: Disk,
+    disk: PowerCutDisk,
     dice: random.Random,
     acknowledged: Acknowledged,
 ) -> None:

@@ -38,7 +38,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 import weft
-from tests.crash.journey_process import import_everything, side_by_side
+from tests.support.crash.journey_process import import_everything, side_by_side
 from tests.support.file_tree import TreeEntry, differing_paths, tree
 from weft import faults
 from weft.api.session import Session

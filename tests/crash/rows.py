@@ -15,10 +15,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.journeys.test_requirements import marked
-from tests.requirements import REQUIREMENTS
-from tests.source import ROOT
-from tests.stub_plugin import OWNERS
+from tests.support.api_stub_plugin import OWNERS
+from tests.support.requirement_marks import marked_tests
+from tests.support.requirements import REQUIREMENTS
+from tests.support.source_code import ROOT
 
 AT_ONCE = 2
 TESTS_FAILED = 1
@@ -44,8 +44,8 @@ def judge(row: str, stub: str = "") -> str:
     stub = stub or stub_for(row)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.stub_plugin"),
-            *("-p", "no:cacheprovider", *marked()[row]),
+            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.support.api_stub_plugin"),
+            *("-p", "no:cacheprovider", *marked_tests()[row]),
         ],
         cwd=ROOT,
         env={**os.environ, "WEFT_STUB": stub},

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source import ROOT, SRC, parsed, python_files
+from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
     "session/log/session_log.py:SessionLog.commit": "the one append; whoever calls it has the points",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.interrupts import Case, interrupt_and_go_on, sampled_cases
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.crash.interrupts import POINTS as NINE
 from tests.crash.interrupts12 import POINTS, Case, interrupt_and_go_on, sampled_cases
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 
 
 @pytest.fixture(scope="module")

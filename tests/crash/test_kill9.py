@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 
 
 def prove(*argv: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.crash.rows import judge, rows, stub_for
-from tests.requirements import REQUIREMENTS
+from tests.support.requirements import REQUIREMENTS
 
 
 def test_every_row_that_is_a_call_is_tried() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pen import History
-from tests.strategies import any_fact, any_signal, histories, json_values
+from tests.support.history_generator import History
+from tests.support.strategies import any_fact, any_signal, histories, json_values
 from weft.errors import Corrupt
 from weft.events import (
     FACTS,

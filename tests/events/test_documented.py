@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 from weft.events import FACTS, SIGNALS, FactBase, SignalBase, upcast
 from weft.view import AnyBlock, LiveArea
 

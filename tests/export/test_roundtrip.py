@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pen import History
-from tests.strategies import forks, histories
+from tests.support.history_generator import History
+from tests.support.strategies import forks, histories
 from weft.events import AnyFact, SessionCreated, encode, kind_of
 from weft.export import ExportDocument, gather, parse, restore, to_json, to_jsonl
 from weft.ids import SessionId

@@ -10,8 +10,16 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.agents.cast import cast, hand
-from tests.hooks.hooking import Place, decides, facts, results, results_in, shell, write
+from tests.support.hook_project import (
+    HookProject,
+    decides,
+    facts,
+    results,
+    results_in,
+    shell,
+    write,
+)
+from tests.support.role_models import agent_call, role_model
 from weft.app import App
 from weft.errors import HookRefused, UsageError
 from weft.events import ErrorRaised, PermissionRequest, ToolExecuting, TurnFinished
@@ -25,7 +33,7 @@ pytestmark = pytest.mark.anyio
 class Program:
     """A program with one callback, which keeps what it is told."""
 
-    def __init__(self, place: Place, *answers: Any) -> None:
+    def __init__(self, place: HookProject, *answers: Any) -> None:
         self._place = place
         self._answers = list(answers)
         self.heard: list[dict[str, Any]] = []
@@ -54,8 +62,8 @@ class Program:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 def specific(**fields: Any) -> dict[str, Any]:
@@ -65,7 +73,9 @@ def specific(**fields: Any) -> dict[str, Any]:
 DENY = specific(permissionDecision="deny", permissionDecisionReason="not downloaded")
 
 
-async def test_a_callback_is_told_what_is_about_to_happen_and_its_deny_counts(place: Place) -> None:
+async def test_a_callback_is_told_what_is_about_to_happen_and_its_deny_counts(
+    place: HookProject,
+) -> None:
     program = Program(place, DENY)
     program.hands_over("PreToolUse", matcher="Bash")
     model = ScriptedModel([[*shell("touch made"), CallTool(name="list", args={})], "ok"])
@@ -97,7 +107,7 @@ BROKEN: list[Any] = [
 
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
 async def test_a_callback_that_breaks_blocks_the_call_and_the_message(
-    place: Place, broken: Any
+    place: HookProject, broken: Any
 ) -> None:
     program = Program(place, broken)
     program.hands_over("PreToolUse", timeout=0.05)
@@ -115,7 +125,9 @@ async def test_a_callback_that_breaks_blocks_the_call_and_the_message(
 
 
 @pytest.mark.parametrize("answer", [{}, {"async": True}, {"reason": None, "unknown": 1}], ids=str)
-async def test_an_answer_without_an_opinion_lets_the_call_pass(place: Place, answer: Any) -> None:
+async def test_an_answer_without_an_opinion_lets_the_call_pass(
+    place: HookProject, answer: Any
+) -> None:
     program = Program(place, answer)
     program.hands_over("PreToolUse")
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -131,7 +143,7 @@ async def test_an_answer_without_an_opinion_lets_the_call_pass(place: Place, ans
     [("PreToolUse", "continue", True), ("PermissionRequest", "block", False)],
 )
 async def test_a_program_may_say_what_its_failures_come_to(
-    place: Place, event: str, on_failure: str, is_made: bool
+    place: HookProject, event: str, on_failure: str, is_made: bool
 ) -> None:
     program = Program(place, RuntimeError("oops"))
     program.hands_over(event, onFailure=on_failure)
@@ -143,7 +155,7 @@ async def test_a_program_may_say_what_its_failures_come_to(
     assert (place.project / "made").exists() == is_made
 
 
-async def test_an_input_that_a_callback_changes_is_judged_and_run(place: Place) -> None:
+async def test_an_input_that_a_callback_changes_is_judged_and_run(place: HookProject) -> None:
     program = Program(place, specific(updatedInput={"command": "touch other"}))
     program.hands_over("PreToolUse")
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -156,7 +168,7 @@ async def test_an_input_that_a_callback_changes_is_judged_and_run(place: Place) 
 
 
 async def test_the_persons_own_hooks_speak_first_and_judge_what_a_callback_makes(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.on("PreToolUse", "if grep -q other; then echo never >&2; exit 2; fi")
     program = Program(place, specific(updatedInput={"command": "touch other"}))
@@ -169,7 +181,7 @@ async def test_the_persons_own_hooks_speak_first_and_judge_what_a_callback_makes
     assert not list(place.project.iterdir())
 
 
-async def test_a_callback_may_answer_a_request_with_another_input(place: Place) -> None:
+async def test_a_callback_may_answer_a_request_with_another_input(place: HookProject) -> None:
     first = specific(decision={"behavior": "allow", "updatedInput": {"command": "touch other"}})
     program = Program(place, first, specific(decision={"behavior": "allow"}))
     program.hands_over("PermissionRequest")
@@ -185,7 +197,7 @@ async def test_a_callback_may_answer_a_request_with_another_input(place: Place) 
     assert [each.name for each in place.project.iterdir()] == ["other"]
 
 
-async def test_inputs_that_never_settle_come_to_an_end(place: Place) -> None:
+async def test_inputs_that_never_settle_come_to_an_end(place: HookProject) -> None:
     answers = [
         specific(decision={"behavior": "allow", "updatedInput": {"command": f"touch {number}"}})
         for number in range(20)
@@ -200,7 +212,7 @@ async def test_inputs_that_never_settle_come_to_an_end(place: Place) -> None:
     assert not list(place.project.iterdir())
 
 
-async def test_a_callback_may_deny_a_request_and_end_the_turn(place: Place) -> None:
+async def test_a_callback_may_deny_a_request_and_end_the_turn(place: HookProject) -> None:
     decision = {"behavior": "deny", "message": "enough", "interrupt": True}
     program = Program(place, specific(decision=decision))
     program.hands_over("PermissionRequest")
@@ -211,7 +223,7 @@ async def test_a_callback_may_deny_a_request_and_end_the_turn(place: Place) -> N
     assert (reply.finish_reason, len(model.requests)) == ("halted", 1)
 
 
-async def test_permissions_that_a_callback_would_update_answer_nothing(place: Place) -> None:
+async def test_permissions_that_a_callback_would_update_answer_nothing(place: HookProject) -> None:
     decision = {"behavior": "allow", "updatedPermissions": [{"type": "setMode", "mode": "plan"}]}
     program = Program(place, specific(decision=decision))
     program.hands_over("PermissionRequest")
@@ -225,7 +237,7 @@ async def test_permissions_that_a_callback_would_update_answer_nothing(place: Pl
 
 
 async def test_a_callback_hears_of_success_and_of_failure_by_their_own_moments(
-    place: Place,
+    place: HookProject,
 ) -> None:
     program = Program(place, {})
     program.hands_over("PostToolUse")
@@ -243,7 +255,7 @@ async def test_a_callback_hears_of_success_and_of_failure_by_their_own_moments(
 
 @pytest.mark.parametrize("field", ["updatedToolOutput", "updatedMCPToolOutput"])
 async def test_an_output_that_a_callback_would_replace_is_not_read_by_the_model(
-    place: Place, field: str
+    place: HookProject, field: str
 ) -> None:
     program = Program(place, specific(**{field: "[redacted]"}))
     program.hands_over("PostToolUse")
@@ -256,7 +268,7 @@ async def test_an_output_that_a_callback_would_replace_is_not_read_by_the_model(
     assert "not supported" in finished.detail
 
 
-async def test_context_at_the_end_lets_the_model_go_on_with_it(place: Place) -> None:
+async def test_context_at_the_end_lets_the_model_go_on_with_it(place: HookProject) -> None:
     program = Program(place, specific(additionalContext="the tests fail"), {})
     program.hands_over("Stop")
     model = ScriptedModel(["done", "really"])
@@ -267,10 +279,10 @@ async def test_context_at_the_end_lets_the_model_go_on_with_it(place: Place) -> 
     assert "the tests fail" in str(model.last_request.messages)
 
 
-async def test_callbacks_hold_for_agents_too(place: Place) -> None:
+async def test_callbacks_hold_for_agents_too(place: HookProject) -> None:
     program = Program(place, DENY)
     program.hands_over("PreToolUse", matcher="Bash")
-    model = cast({"ask": [hand("do it"), "ok"], "do it": [shell("touch made"), "done"]})
+    model = role_model({"ask": [agent_call("do it"), "ok"], "do it": [shell("touch made"), "done"]})
     async with program.open() as app:
         session = await app.sessions.start_session(model=model, permission_mode="bypass")
         await session.send_message("ask")
@@ -280,7 +292,7 @@ async def test_callbacks_hold_for_agents_too(place: Place) -> None:
     assert "not downloaded" in results_in(model.requests[2])[0]
 
 
-async def test_a_hook_that_is_handed_over_later_counts_from_then_on(place: Place) -> None:
+async def test_a_hook_that_is_handed_over_later_counts_from_then_on(place: HookProject) -> None:
     program = Program(place, DENY)
     model = ScriptedModel([write("one"), "ok", write("two"), "ok"])
     async with program.open() as app:
@@ -291,7 +303,7 @@ async def test_a_hook_that_is_handed_over_later_counts_from_then_on(place: Place
     assert [each.name for each in place.project.iterdir()] == ["one"]
 
 
-async def test_a_cancel_gives_the_call_up(place: Place) -> None:
+async def test_a_cancel_gives_the_call_up(place: HookProject) -> None:
     program = Program(place, "never")
     program.hands_over("PreToolUse")
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -358,7 +370,7 @@ def test_what_is_handed_over_and_cannot_be_read_is_refused(
     assert said in str(refused.value)
 
 
-async def test_a_program_and_the_person_may_both_decide(place: Place) -> None:
+async def test_a_program_and_the_person_may_both_decide(place: HookProject) -> None:
     place.on("PreToolUse", decides("allow"))
     program = Program(place, DENY)
     program.hands_over("PreToolUse")

@@ -16,10 +16,9 @@ import anyio
 import msgspec
 import pytest
 
-from tests.agents.cast import Written, cast, hand
-from tests.hooks.hooking import (
+from tests.support.hook_project import (
     KEEP,
-    Place,
+    HookProject,
     decides,
     facts,
     results,
@@ -28,7 +27,8 @@ from tests.hooks.hooking import (
     shell,
     write,
 )
-from tests.source import ROOT
+from tests.support.role_models import AnswerSteps, agent_call, role_model
+from tests.support.source_code import ROOT
 from weft.api.session import Session
 from weft.errors import HookRefused, SessionError, UsageError
 from weft.events import (
@@ -49,14 +49,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 # --- before a call -------------------------------------------------------------------------
 
 
-async def test_a_hook_is_told_what_is_about_to_happen(place: Place) -> None:
+async def test_a_hook_is_told_what_is_about_to_happen(place: HookProject) -> None:
     place.on("PreToolUse", KEEP, matcher="shell")
     model = ScriptedModel([shell("echo 1"), "ok"])
     async with place.open() as app:
@@ -74,7 +74,7 @@ async def test_a_hook_is_told_what_is_about_to_happen(place: Place) -> None:
     }
 
 
-async def test_exit_code_2_blocks_and_the_model_reads_why(place: Place) -> None:
+async def test_exit_code_2_blocks_and_the_model_reads_why(place: HookProject) -> None:
     place.on("PreToolUse", "echo no touching >&2; exit 2", matcher="shell")
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -99,7 +99,7 @@ async def test_exit_code_2_blocks_and_the_model_reads_why(place: Place) -> None:
     ],
 )
 async def test_a_matcher_means_the_whole_name_of_a_tool(
-    place: Place, matcher: str, blocks: bool
+    place: HookProject, matcher: str, blocks: bool
 ) -> None:
     place.on("PreToolUse", "exit 2", matcher=matcher)
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -120,7 +120,7 @@ async def test_a_matcher_means_the_whole_name_of_a_tool(
         "sh -c 'kill -9 $$'; exit 137",
     ],
 )
-async def test_a_veto_that_breaks_blocks_and_says_so_once(place: Place, command: str) -> None:
+async def test_a_veto_that_breaks_blocks_and_says_so_once(place: HookProject, command: str) -> None:
     place.on("PreToolUse", command)
     model = ScriptedModel([shell("touch made"), shell("touch made"), "ok"])
     async with place.open() as app:
@@ -132,7 +132,9 @@ async def test_a_veto_that_breaks_blocks_and_says_so_once(place: Place, command:
     assert all("must let this pass, and it broke" in text for text in results(model))
 
 
-async def test_a_hook_that_hangs_is_killed_with_all_it_started_and_blocks(place: Place) -> None:
+async def test_a_hook_that_hangs_is_killed_with_all_it_started_and_blocks(
+    place: HookProject,
+) -> None:
     place.on(
         "PreToolUse",
         'sleep 300 & echo $! > "$WEFT_PROJECT_DIR/child"; trap "" TERM; wait',
@@ -157,7 +159,7 @@ def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-async def test_another_exit_code_is_told_once_and_blocks_nothing(place: Place) -> None:
+async def test_another_exit_code_is_told_once_and_blocks_nothing(place: HookProject) -> None:
     place.on("PreToolUse", "echo oops >&2; exit 1")
     model = ScriptedModel([shell("touch made"), shell("touch made2"), "ok"])
     async with place.open() as app:
@@ -168,7 +170,7 @@ async def test_another_exit_code_is_told_once_and_blocks_nothing(place: Place) -
     assert (place.project / "made2").exists()
 
 
-async def test_a_hook_that_must_succeed_blocks_with_any_exit_code(place: Place) -> None:
+async def test_a_hook_that_must_succeed_blocks_with_any_exit_code(place: HookProject) -> None:
     place.on("PreToolUse", "exit 1", must_succeed=True)
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -177,7 +179,7 @@ async def test_a_hook_that_must_succeed_blocks_with_any_exit_code(place: Place) 
     assert not (place.project / "made").exists()
 
 
-async def test_a_hook_may_answer_what_the_mode_asks(place: Place) -> None:
+async def test_a_hook_may_answer_what_the_mode_asks(place: HookProject) -> None:
     place.on("PreToolUse", decides("allow", "it is harmless"), matcher="shell")
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -188,7 +190,7 @@ async def test_a_hook_may_answer_what_the_mode_asks(place: Place) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["ask", "deny"])
-async def test_no_hook_lifts_a_rule_of_the_person(place: Place, verdict: str) -> None:
+async def test_no_hook_lifts_a_rule_of_the_person(place: HookProject, verdict: str) -> None:
     place.on("PreToolUse", decides("allow"))
     place.on("PermissionRequest", decides("allow"))
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -204,7 +206,7 @@ async def test_deny_beats_allow_whichever_hook_speaks_first(tmp_path: Path) -> N
     for number, order in enumerate([("allow", "deny"), ("deny", "allow")]):
         folder = tmp_path / str(number)
         folder.mkdir()
-        place = Place(folder)
+        place = HookProject(folder)
         for decision in order:
             place.on("PreToolUse", decides(decision))
         model = ScriptedModel([shell("touch made"), "ok"])
@@ -214,7 +216,7 @@ async def test_deny_beats_allow_whichever_hook_speaks_first(tmp_path: Path) -> N
         assert not (place.project / "made").exists()
 
 
-async def test_a_hook_may_ask_where_the_mode_does_not(place: Place) -> None:
+async def test_a_hook_may_ask_where_the_mode_does_not(place: HookProject) -> None:
     place.on("PreToolUse", decides("ask", "look at it first"))
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -226,7 +228,9 @@ async def test_a_hook_may_ask_where_the_mode_does_not(place: Place) -> None:
     assert not (place.project / "made").exists()
 
 
-async def test_a_changed_input_is_what_runs_what_is_judged_and_what_is_told(place: Place) -> None:
+async def test_a_changed_input_is_what_runs_what_is_judged_and_what_is_told(
+    place: HookProject,
+) -> None:
     changed = {"command": "touch changed"}
     place.on("PreToolUse", decides("allow", updatedInput=changed), matcher="shell")
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -242,7 +246,7 @@ async def test_a_changed_input_is_what_runs_what_is_judged_and_what_is_told(plac
     assert "touch changed" in str(model.last_request.messages)
 
 
-async def test_a_changed_input_is_judged_by_the_rules_again(place: Place) -> None:
+async def test_a_changed_input_is_judged_by_the_rules_again(place: HookProject) -> None:
     place.on("PreToolUse", decides("allow", updatedInput={"path": "secret", "content": "x"}))
     model = ScriptedModel([write("harmless"), "ok"])
     async with place.open({"permissions.deny": ["write(secret)"]}) as app:
@@ -252,7 +256,7 @@ async def test_a_changed_input_is_judged_by_the_rules_again(place: Place) -> Non
     assert not (place.project / "secret").exists()
 
 
-async def test_a_changed_input_is_judged_by_the_hooks_that_spoke_before(place: Place) -> None:
+async def test_a_changed_input_is_judged_by_the_hooks_that_spoke_before(place: HookProject) -> None:
     forbid = "grep -q evil && { echo evil >&2; exit 2; }; exit 0"
     place.on("PreToolUse", forbid)
     place.on("PreToolUse", decides("allow", updatedInput={"command": "touch evil"}))
@@ -264,7 +268,7 @@ async def test_a_changed_input_is_judged_by_the_hooks_that_spoke_before(place: P
     assert not (place.project / "evil").exists()
 
 
-async def test_a_changed_input_that_does_not_fit_the_tool_runs_nothing(place: Place) -> None:
+async def test_a_changed_input_that_does_not_fit_the_tool_runs_nothing(place: HookProject) -> None:
     place.on("PreToolUse", decides("allow", updatedInput={"nonsense": 1}))
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -275,7 +279,7 @@ async def test_a_changed_input_that_does_not_fit_the_tool_runs_nothing(place: Pl
     assert not (place.project / "made").exists()
 
 
-async def test_what_is_denied_anyway_runs_no_hook(place: Place) -> None:
+async def test_what_is_denied_anyway_runs_no_hook(place: HookProject) -> None:
     place.on("PreToolUse", KEEP)
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -284,7 +288,7 @@ async def test_what_is_denied_anyway_runs_no_hook(place: Place) -> None:
     assert place.heard() == []
 
 
-async def test_a_hook_may_end_the_turn(place: Place) -> None:
+async def test_a_hook_may_end_the_turn(place: HookProject) -> None:
     place.on("PreToolUse", says({"continue": False, "stopReason": "enough for today"}))
     model = ScriptedModel([shell("touch made"), "never said"])
     async with place.open() as app:
@@ -298,7 +302,9 @@ async def test_a_hook_may_end_the_turn(place: Place) -> None:
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
-async def test_a_hook_that_ends_the_turn_lets_no_later_call_run(place: Place, event: str) -> None:
+async def test_a_hook_that_ends_the_turn_lets_no_later_call_run(
+    place: HookProject, event: str
+) -> None:
     place.on(event, says({"continue": False, "stopReason": "enough"}), matcher="shell|list")
     later = [*write("later.txt"), CallTool(name="read", args={"path": "kept.txt"})]
     place.write("kept.txt", "what was kept")
@@ -315,7 +321,7 @@ async def test_a_hook_that_ends_the_turn_lets_no_later_call_run(place: Place, ev
 
 
 async def test_a_hook_that_ends_the_turn_stops_calls_that_had_permission_already(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.on("PreToolUse", says({"continue": False, "stopReason": "enough"}), matcher="list")
     place.write("kept.txt", "what was kept")
@@ -327,7 +333,7 @@ async def test_a_hook_that_ends_the_turn_stops_calls_that_had_permission_already
     assert done == {"aborted", "denied"}
 
 
-async def test_what_a_hook_says_holds_no_secret_that_we_hold(place: Place) -> None:
+async def test_what_a_hook_says_holds_no_secret_that_we_hold(place: HookProject) -> None:
     place.on(
         "PreToolUse",
         "echo the key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789 >&2; exit 2",
@@ -345,7 +351,7 @@ async def test_what_a_hook_says_holds_no_secret_that_we_hold(place: Place) -> No
 
 @pytest.mark.parametrize("behavior", ["allow", "deny"])
 async def test_a_hook_may_answer_a_request_in_the_persons_place(
-    place: Place, behavior: str
+    place: HookProject, behavior: str
 ) -> None:
     answer = {"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "I know it"}}}
     place.on("PermissionRequest", says(answer))
@@ -357,7 +363,9 @@ async def test_a_hook_may_answer_a_request_in_the_persons_place(
     assert (place.project / "made").exists() is (behavior == "allow")
 
 
-async def test_a_broken_hook_before_asking_leaves_the_answer_to_the_person(place: Place) -> None:
+async def test_a_broken_hook_before_asking_leaves_the_answer_to_the_person(
+    place: HookProject,
+) -> None:
     place.on("PermissionRequest", "kill -9 $$")
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
@@ -370,7 +378,7 @@ async def test_a_broken_hook_before_asking_leaves_the_answer_to_the_person(place
 # --- after a call --------------------------------------------------------------------------
 
 
-async def test_what_a_hook_says_about_a_result_reaches_the_model(place: Place) -> None:
+async def test_what_a_hook_says_about_a_result_reaches_the_model(place: HookProject) -> None:
     place.on("PostToolUse", f"{KEEP}; echo please format it >&2; exit 2", matcher="write")
     model = ScriptedModel([write("a.py", "x=1"), "ok"])
     async with place.open() as app:
@@ -384,7 +392,7 @@ async def test_what_a_hook_says_about_a_result_reaches_the_model(place: Place) -
     assert (place.project / "a.py").read_text() == "x=1"
 
 
-async def test_an_effect_is_on_record_before_a_hook_sees_its_result(place: Place) -> None:
+async def test_an_effect_is_on_record_before_a_hook_sees_its_result(place: HookProject) -> None:
     """Looked at through another reader of the same file, from inside the hook."""
     reader = place.write(
         "look.py",
@@ -403,7 +411,7 @@ async def test_an_effect_is_on_record_before_a_hook_sees_its_result(place: Place
     assert "tool_complete" in kinds
 
 
-async def test_a_broken_hook_after_a_call_changes_nothing(place: Place) -> None:
+async def test_a_broken_hook_after_a_call_changes_nothing(place: HookProject) -> None:
     place.on("PostToolUse", "kill -9 $$")
     model = ScriptedModel([write("a.py"), write("b.py"), "ok"])
     async with place.open() as app:
@@ -417,7 +425,7 @@ async def test_a_broken_hook_after_a_call_changes_nothing(place: Place) -> None:
 # --- stopping ------------------------------------------------------------------------------
 
 
-async def test_a_hook_may_send_the_model_back_to_work_but_not_for_ever(place: Place) -> None:
+async def test_a_hook_may_send_the_model_back_to_work_but_not_for_ever(place: HookProject) -> None:
     place.on("Stop", f"{KEEP}; echo the tests still fail >&2; exit 2")
     model = ScriptedModel(["done", "done again", "really", "now"])
     async with place.open() as app:
@@ -430,7 +438,7 @@ async def test_a_hook_may_send_the_model_back_to_work_but_not_for_ever(place: Pl
     assert "the tests still fail" in str(model.requests[1].messages)
 
 
-async def test_a_hook_that_lets_it_stop_costs_no_further_answer(place: Place) -> None:
+async def test_a_hook_that_lets_it_stop_costs_no_further_answer(place: HookProject) -> None:
     place.on("Stop", "exit 0")
     model = ScriptedModel(["done"])
     async with place.open() as app:
@@ -442,7 +450,7 @@ async def test_a_hook_that_lets_it_stop_costs_no_further_answer(place: Place) ->
 # --- what is said --------------------------------------------------------------------------
 
 
-async def test_a_hook_may_keep_a_message_out(place: Place) -> None:
+async def test_a_hook_may_keep_a_message_out(place: HookProject) -> None:
     place.on("UserPromptSubmit", "grep -q password && { echo no passwords >&2; exit 2; }; exit 0")
     model = ScriptedModel(["ok"])
     async with place.open() as app:
@@ -453,7 +461,7 @@ async def test_a_hook_may_keep_a_message_out(place: Place) -> None:
         assert (await session.send_message("hello")).text == "ok"
 
 
-async def test_every_way_to_say_something_passes_the_hook(place: Place) -> None:
+async def test_every_way_to_say_something_passes_the_hook(place: HookProject) -> None:
     place.on("UserPromptSubmit", "grep -q bad && exit 2; exit 0")
     model = ScriptedModel([shell("true"), "ok", "ok"])
     async with place.open() as app:
@@ -476,7 +484,9 @@ async def test_every_way_to_say_something_passes_the_hook(place: Place) -> None:
         await session.respond_to_permission("deny")
 
 
-async def test_a_hook_may_add_to_a_message_without_changing_what_was_said(place: Place) -> None:
+async def test_a_hook_may_add_to_a_message_without_changing_what_was_said(
+    place: HookProject,
+) -> None:
     place.on("UserPromptSubmit", "cat > /dev/null; echo the build is red")
     place.on(
         "UserPromptSubmit", says({"hookSpecificOutput": {"additionalContext": "it is Monday"}})
@@ -493,7 +503,7 @@ async def test_a_hook_may_add_to_a_message_without_changing_what_was_said(place:
     assert "it is Monday" in told
 
 
-async def test_a_repeated_input_runs_no_hook_and_gets_the_first_answer(place: Place) -> None:
+async def test_a_repeated_input_runs_no_hook_and_gets_the_first_answer(place: HookProject) -> None:
     place.on("UserPromptSubmit", f"{KEEP}; date +%N")
     model = ScriptedModel(["ok"])
     async with place.open() as app:
@@ -506,7 +516,9 @@ async def test_a_repeated_input_runs_no_hook_and_gets_the_first_answer(place: Pl
     assert len(place.heard()) == 1
 
 
-async def test_a_message_that_was_refused_may_be_sent_again_under_its_id(place: Place) -> None:
+async def test_a_message_that_was_refused_may_be_sent_again_under_its_id(
+    place: HookProject,
+) -> None:
     place.on("UserPromptSubmit", 'test -e "$WEFT_PROJECT_DIR/open" || exit 2')
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -517,7 +529,7 @@ async def test_a_message_that_was_refused_may_be_sent_again_under_its_id(place: 
 
 
 @pytest.mark.parametrize("command", ["kill -9 $$", "no-such-command-here", "echo '{'"])
-async def test_a_broken_hook_keeps_every_message_out(place: Place, command: str) -> None:
+async def test_a_broken_hook_keeps_every_message_out(place: HookProject, command: str) -> None:
     place.on("UserPromptSubmit", command)
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -527,7 +539,7 @@ async def test_a_broken_hook_keeps_every_message_out(place: Place, command: str)
         assert len(await facts(session, ErrorRaised)) == 1
 
 
-async def test_a_hook_that_takes_its_time_keeps_nothing_else_waiting(place: Place) -> None:
+async def test_a_hook_that_takes_its_time_keeps_nothing_else_waiting(place: HookProject) -> None:
     """Both are in flight: the hook waits for a file that is made only after the other call has returned."""
     place.on(
         "UserPromptSubmit",
@@ -546,7 +558,7 @@ async def test_a_hook_that_takes_its_time_keeps_nothing_else_waiting(place: Plac
         assert (await session.messages())[-1].content == "ok"
 
 
-async def test_a_cancel_while_a_hook_runs_sends_nothing(place: Place) -> None:
+async def test_a_cancel_while_a_hook_runs_sends_nothing(place: HookProject) -> None:
     place.on("UserPromptSubmit", 'touch "$WEFT_PROJECT_DIR/waiting"; sleep 300')
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -558,7 +570,7 @@ async def test_a_cancel_while_a_hook_runs_sends_nothing(place: Place) -> None:
         assert await session.messages() == []
 
 
-async def test_a_viewer_cannot_make_hooks_run(place: Place) -> None:
+async def test_a_viewer_cannot_make_hooks_run(place: HookProject) -> None:
     place.on("UserPromptSubmit", KEEP)
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -572,7 +584,7 @@ async def test_a_viewer_cannot_make_hooks_run(place: Place) -> None:
 # --- a session's life ----------------------------------------------------------------------
 
 
-async def test_the_hooks_of_start_and_end_frame_what_was_said(place: Place) -> None:
+async def test_the_hooks_of_start_and_end_frame_what_was_said(place: HookProject) -> None:
     place.on("SessionStart", f"{KEEP}; echo the house rule is tabs")
     place.on("SessionEnd", KEEP)
     model = ScriptedModel(["ok", "ok", "ok"])
@@ -597,7 +609,7 @@ async def test_the_hooks_of_start_and_end_frame_what_was_said(place: Place) -> N
     ]
 
 
-async def test_a_session_that_was_never_spoken_to_runs_nothing(place: Place) -> None:
+async def test_a_session_that_was_never_spoken_to_runs_nothing(place: HookProject) -> None:
     place.on("SessionStart", KEEP)
     place.on("SessionEnd", KEEP)
     async with place.open() as app:
@@ -605,7 +617,9 @@ async def test_a_session_that_was_never_spoken_to_runs_nothing(place: Place) -> 
     assert place.heard() == []
 
 
-async def test_a_hook_cannot_hold_up_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hook_cannot_hold_up_the_end(
+    place: HookProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weft.hooks.session_hooks.ENDING_SECONDS", 0.2)
     place.on("SessionEnd", "sleep 300")
     with anyio.fail_after(10):
@@ -617,7 +631,7 @@ async def test_a_hook_cannot_hold_up_the_end(place: Place, monkeypatch: pytest.M
 # --- compaction ----------------------------------------------------------------------------
 
 
-async def test_compaction_is_framed_by_hooks_and_may_be_refused(place: Place) -> None:
+async def test_compaction_is_framed_by_hooks_and_may_be_refused(place: HookProject) -> None:
     place.on("PreCompact", f'{KEEP}; test -e "$WEFT_PROJECT_DIR/open" || exit 2')
     place.on("PostCompact", f"{KEEP}; {says({'hookSpecificOutput': {'additionalContext': 'ctx'}})}")
     model = ScriptedModel(["one", "the summary", "two"])
@@ -641,18 +655,18 @@ async def test_compaction_is_framed_by_hooks_and_may_be_refused(place: Place) ->
 # --- sessions that work for others, and sessions of others ---------------------------------
 
 
-async def test_hooks_hold_for_agents_and_frame_their_work(place: Place) -> None:
+async def test_hooks_hold_for_agents_and_frame_their_work(place: HookProject) -> None:
     context = says({"hookSpecificOutput": {"additionalContext": "the house rule is tabs"}})
     place.on("SubagentStart", f"{KEEP}; {context}", matcher="general")
     place.on("SubagentStop", f"{KEEP}; test -e once && exit 0; touch once; exit 2")
     place.on("UserPromptSubmit", KEEP)
     place.on("Stop", KEEP)
     place.on("PreToolUse", "echo not here >&2; exit 2", matcher="shell")
-    roles: dict[str, Sequence[Written]] = {
-        "ask": [hand("do it"), "ok"],
+    roles: dict[str, Sequence[AnswerSteps]] = {
+        "ask": [agent_call("do it"), "ok"],
         "do it": [shell("touch made"), "done", "really"],
     }
-    model = cast(roles)
+    model = role_model(roles)
     async with place.open() as app:
         session = await app.sessions.start_session(model=model, permission_mode="bypass")
         await session.send_message("ask")
@@ -674,7 +688,7 @@ async def test_hooks_hold_for_agents_and_frame_their_work(place: Place) -> None:
 
 
 async def test_another_process_does_not_get_round_the_hooks_of_the_one_that_has_the_session(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.on("UserPromptSubmit", "grep -q bad && { echo not that >&2; exit 2; }; exit 0")
     store = place.project.parent / "weft.db"
@@ -720,14 +734,14 @@ def test_without_hooks_nothing_of_them_is_loaded(tmp_path: Path) -> None:
     ],
 )
 async def test_hooks_that_cannot_be_read_are_refused_with_a_sentence(
-    place: Place, hooks: dict[str, Any], sentence: str
+    place: HookProject, hooks: dict[str, Any], sentence: str
 ) -> None:
     async with place.open({"hooks": hooks}) as app:
         with pytest.raises(UsageError, match=sentence):
             await app.sessions.start_session(model=ScriptedModel(["ok"]))
 
 
-async def test_hooks_are_read_from_the_persons_files_in_both_shapes(place: Place) -> None:
+async def test_hooks_are_read_from_the_persons_files_in_both_shapes(place: HookProject) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text(
         f"[[hooks.PreToolUse]]\nmatcher = 'shell'\ncommand = '''{KEEP}'''\ntimeout = 5\n"

@@ -11,13 +11,13 @@ import anyio.lowlevel
 import pytest
 
 import weft
-from tests.journeys.world import (
+from tests.support.world import (
     PATIENCE,
     World,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until,
     until_idle,
     until_status,
@@ -58,9 +58,9 @@ async def test_partial_text_is_kept_and_the_model_sees_it_again(world: World) ->
         assert used.estimated
     async with world.open(model) as app:
         await (await app.sessions.get("s")).send_message("go on")
-    assert told(model.last_request)[:2] == ["user: explain", "assistant: Half of an ans"]
-    assert "cut off" in told(model.last_request)[2]
-    assert told(model.last_request)[-1] == "user: go on"
+    assert request_lines(model.last_request)[:2] == ["user: explain", "assistant: Half of an ans"]
+    assert "cut off" in request_lines(model.last_request)[2]
+    assert request_lines(model.last_request)[-1] == "user: go on"
 
 
 @pytest.mark.requirement("fault:empty-nodes")
@@ -71,9 +71,9 @@ async def test_an_abort_before_the_first_word_leaves_no_empty_answer(world: Worl
         await session.send_prompt("explain")
         await model.gate("g").reached.wait()
         await session.abort()
-        assert await said(session) == ["user: explain"]
+        assert await message_lines(session) == ["user: explain"]
         await session.send_message("again")
-    assert told(model.last_request) == ["user: explain", "user: again"]
+    assert request_lines(model.last_request) == ["user: explain", "user: again"]
 
 
 @pytest.mark.requirement("session:abort:kills")
@@ -94,7 +94,7 @@ async def test_the_whole_process_group_of_a_running_command_is_killed(world: Wor
         assert (complete.result.status, complete.is_error) == ("aborted", True)
         assert "may have taken effect" in complete.result.text
         await session.send_message("next")
-    assert told(model.last_request)[2].startswith("result: Stopped while it ran")
+    assert request_lines(model.last_request)[2].startswith("result: Stopped while it ran")
 
 
 def sleepers(seconds: str) -> list[str]:
@@ -243,7 +243,7 @@ async def test_a_tool_that_ignores_the_abort_is_left_behind_and_its_late_result_
         after = await facts(session, ToolComplete, TurnFinished, UsageRecorded)
         assert after[: len(before)] == before
         assert [each.result.status for each in await facts(session, ToolComplete)] == ["aborted"]
-    assert told(model.last_request)[:2] == ["user: go", "assistant: I call it."]
+    assert request_lines(model.last_request)[:2] == ["user: go", "assistant: I call it."]
     assert len([each for each in before if isinstance(each, UsageRecorded)]) == 1
 
 
@@ -276,7 +276,7 @@ async def test_what_ended_before_an_overdue_abort_keeps_its_result(world: World)
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s", tools=tools)
         await session.send_message("next")
-    lines = told(model.last_request)
+    lines = request_lines(model.last_request)
     assert lines[:2] == ["user: go", "assistant: I call both."]
     assert "result: found it" in lines
 
@@ -359,7 +359,7 @@ async def test_cancelling_a_wait_stops_nothing(world: World) -> None:
         assert await session.get_status() == "thinking"
         model.gate("g").opened.set()
         await until_idle(session)
-        assert await said(session) == ["user: go", "assistant: done"]
+        assert await message_lines(session) == ["user: go", "assistant: done"]
 
 
 async def test_a_turn_can_be_aborted_at_any_delta_and_the_next_prompt_works(world: World) -> None:

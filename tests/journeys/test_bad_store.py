@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import weft
-from tests.beside import connect
-from tests.journeys.world import World, facts, running, said, told, until_status
+from tests.support.store_connection import open_connection
+from tests.support.world import World, facts, message_lines, request_lines, running, until_status
 from weft.errors import Corrupt, SessionInterrupted, StoreUnavailable, TooNew
 from weft.events import ToolComplete, TurnFinished
 from weft.providers.script import CallTool, SayText, Stall
@@ -49,7 +49,7 @@ async def test_a_prompt_that_cannot_be_stored_is_refused_and_nothing_is_changed(
         assert await session.messages() == []
         store.full = False
         assert (await session.send_message("a")).text == "one"
-        assert await said(session) == ["user: a", "assistant: one"]
+        assert await message_lines(session) == ["user: a", "assistant: one"]
 
 
 @pytest.mark.requirement("store:fails")
@@ -66,7 +66,7 @@ async def test_a_store_that_fails_in_the_middle_of_a_turn_costs_nothing_that_was
         model.gate("g").opened.set()
         await until_status(session, "error")
         assert "the disk is full" in (await session.editor_snapshot()).error
-        assert await said(session) == ["user: a"]
+        assert await message_lines(session) == ["user: a"]
         store.full = False
         assert (await session.continue_and_wait()).text == "all of it"
         assert await session.get_status() == "idle"
@@ -114,7 +114,7 @@ async def test_an_effect_whose_result_cannot_be_stored_is_told_as_unknown(
         [complete] = await facts(session, ToolComplete)
         assert complete.result.status == "interrupted"
     assert runs == 1
-    assert "its effect is unknown" in told(model.last_request)[-1]
+    assert "its effect is unknown" in request_lines(model.last_request)[-1]
 
 
 @pytest.mark.requirement("store:fails")
@@ -174,7 +174,7 @@ async def test_an_app_can_be_left_while_the_store_fails(plain_world: World) -> N
             await model.gate("g").reached.wait()
             store.full = True
     async with plain_world.open(store=MemoryStore(data=store.data)) as app:
-        assert await said(await app.sessions.get("s")) == ["user: a"]
+        assert await message_lines(await app.sessions.get("s")) == ["user: a"]
 
 
 # --- damage --------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ async def three_sessions(world: World) -> None:
 
 def damage(database: Path, session_id: str, seq: int) -> None:
     """Overwrite one stored fact, as a bad disk would."""
-    db = connect(database)
+    db = open_connection(database)
     [(number,)] = db.execute(
         "select stream_no from streams where name = ?", (session_id,)
     ).fetchall()

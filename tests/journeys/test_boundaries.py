@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import World, crash, facts, told
 from tests.support.bounded_code import CODE, edit, lines, read, write
+from tests.support.world import World, crash, facts, request_lines
 from weft.errors import UsageError
 from weft.events import BoundaryChanged, FileTouched, PermissionRequest, ToolComplete
 from weft.providers.script import CallTogether, CallTool
@@ -36,7 +36,9 @@ async def test_edits_inside_are_made_and_edits_outside_are_not(world: World) -> 
             "    return 2\n", "    x = 2\n    return x + 1\n"
         )
         assert await lines(session) == (4, 6)
-        results = [line for line in told(model.requests[-1]) if line.startswith("result: ")]
+        results = [
+            line for line in request_lines(model.requests[-1]) if line.startswith("result: ")
+        ]
     assert "edited code.py" in results[1]
     assert "only lines 5 to 7 (of 11) may be changed, and this change touches line 2" in results[2]
     assert "only lines 5 to 7 (of 11) may be changed, and this change touches line 11" in results[3]
@@ -55,7 +57,7 @@ async def test_what_the_person_changes_above_shifts_the_lines(world: World) -> N
     assert world.read("code.py") == "# by hand\n# two lines\n" + CODE.replace(
         "return 2", "return 22"
     )
-    assert "only lines 7 to 8 (of 12)" in told(model.requests[-1])[-1]
+    assert "only lines 7 to 8 (of 12)" in request_lines(model.requests[-1])[-1]
 
 
 async def test_the_whole_file_cannot_be_written_over_it_nor_by_a_tool_of_ones_own(
@@ -88,7 +90,7 @@ async def test_the_whole_file_cannot_be_written_over_it_nor_by_a_tool_of_ones_ow
         await session.set_boundary("code.py", 4, 5)
         await session.send_message("go")
     assert [world.read("code.py"), world.read("other.py")] == [new, "free\n"]
-    results = [line for line in told(model.requests[-1]) if line.startswith("result: ")]
+    results = [line for line in request_lines(model.requests[-1]) if line.startswith("result: ")]
     assert all("only lines 5 to 6 (of 10) may be changed" in result for result in results[1:3])
 
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.journeys.compacting import Teller, reached, start, talk
-from tests.journeys.world import World, crash, facts, said, until_idle
+from tests.support.compaction import SummarizingModel, gate_reached, send_prompts, start
+from tests.support.world import World, crash, facts, message_lines, until_idle
 from weft.api.session import Session
 from weft.errors import SessionBusy, UsageError
 from weft.events import HeadMoved, TurnFinished
@@ -28,12 +28,12 @@ async def names(session: Session) -> list[str]:
 
 @pytest.mark.requirement("session:list_branches")
 async def test_a_session_has_one_branch_from_the_start(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
         [main] = await session.list_branches()
         assert (main.name, main.node, main.is_current, main.length) == ("main", None, True, 0)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         [main] = await session.list_branches()
         assert main.node == (await session.messages_with_ids())[-1][0]
         assert main.length == 2
@@ -44,10 +44,10 @@ async def test_a_session_has_one_branch_from_the_start(world: World) -> None:
 async def test_the_line_ends_where_it_is_branched_and_the_model_sees_that(
     world: World, by: str
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two", "three")
+        await send_prompts(session, "one", "two", "three")
         before = await session.messages_with_ids()
         places: dict[str, str | int] = {"index": 1, "negative": -5, "id": before[1][0]}
         branch = await session.branch_at(places[by])
@@ -58,7 +58,7 @@ async def test_the_line_ends_where_it_is_branched_and_the_model_sees_that(
             2,
         )
         assert await session.messages_with_ids() == before[:2]
-        await talk(session, "other")
+        await send_prompts(session, "other")
         assert teller.seen == ["user: one", "assistant: answer 1", "user: other"]
         assert await names(session) == ["main", "branch-1*"]
         await session.switch_branch("main")
@@ -69,10 +69,10 @@ async def test_branching_at_a_tool_message_keeps_the_answer_that_called(world: W
     """No cut parts a call from its result: the message of a tool is no place of its own."""
     calls = CallTogether(calls=(CallTool(name="list"), CallTool(name="read", args={"path": "x"})))
     steps: list[Step] = [calls, SayText(text="done")]
-    teller = Teller(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
+    teller = SummarizingModel(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
     async with world.open(teller.model) as app:
         session = await start(app, tools=["list", "read"])
-        await talk(session, "look")
+        await send_prompts(session, "look")
         rows = await session.messages_with_ids()
         assert [message.role for _, message in rows] == [
             "user",
@@ -89,13 +89,13 @@ async def test_branching_at_a_tool_message_keeps_the_answer_that_called(world: W
 
 
 async def test_branching_at_a_system_message_keeps_what_it_was_said_after(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
         await session.add_system_message("welcome")
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.add_system_message("by the way")
-        await talk(session, "two")
+        await send_prompts(session, "two")
         assert [message.role for message in await session.messages()] == [
             "system",
             "user",
@@ -105,15 +105,15 @@ async def test_branching_at_a_system_message_keeps_what_it_was_said_after(world:
             "assistant",
         ]
         await session.branch_at(3)
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "system: welcome",
             "user: one",
             "assistant: answer 1",
             "system: by the way",
         ]
         await session.branch_at(0)
-        assert await said(session) == ["system: welcome"]
-        await talk(session, "anew")
+        assert await message_lines(session) == ["system: welcome"]
+        await send_prompts(session, "anew")
         assert teller.seen == ["user: anew"]
 
 
@@ -121,10 +121,10 @@ async def test_branching_at_a_system_message_keeps_what_it_was_said_after(world:
 async def test_a_place_that_is_none_is_refused_and_nothing_happens(
     world: World, place: object
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         before = (await session.editor_snapshot()).seq
         with pytest.raises(UsageError):
             await session.branch_at(place)  # type: ignore[arg-type]  # that is the point
@@ -133,24 +133,24 @@ async def test_a_place_that_is_none_is_refused_and_nothing_happens(
 
 
 async def test_a_branch_may_begin_at_a_message_of_any_line(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         left = (await session.messages_with_ids())[-1][0]
         await session.branch_at(1, "side")
-        await talk(session, "aside")
+        await send_prompts(session, "aside")
         await session.branch_at(left, "back")
-        await talk(session, "three")
+        await send_prompts(session, "three")
         assert teller.seen[-3:] == ["user: two", "assistant: answer 2", "user: three"]
 
 
 @pytest.mark.parametrize("name", ["main", "side", "first", " side ", "", "x" * 101, "a\nb", "\x1b"])
 async def test_a_name_must_be_free_and_plain(world: World, name: str) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.branch_at(1, "side")
         await session.checkpoint("first")
         await session.switch_branch("main")
@@ -165,10 +165,10 @@ async def test_a_name_must_be_free_and_plain(world: World, name: str) -> None:
 
 
 async def test_made_up_names_are_never_taken(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.branch_at(1, "branch-2")
         assert (await session.branch_at(1)).name == "branch-1"
         assert (await session.branch_at(1)).name == "branch-3"
@@ -180,16 +180,16 @@ async def test_made_up_names_are_never_taken(world: World) -> None:
 
 @pytest.mark.requirement("session:switch_branch")
 async def test_switching_goes_on_with_that_line_and_loses_none(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         main = await session.messages_with_ids()
         await session.branch_at(1, "left")
-        await talk(session, "left")
+        await send_prompts(session, "left")
         left = await session.messages_with_ids()
         await session.branch_at(1, "right")
-        await talk(session, "right")
+        await send_prompts(session, "right")
         right = await session.messages_with_ids()
         for name, line in (("main", main), ("left", left), ("right", right)):
             switched = await session.switch_branch(name)
@@ -197,7 +197,7 @@ async def test_switching_goes_on_with_that_line_and_loses_none(world: World) -> 
             assert await session.messages_with_ids() == line
         await session.switch_branch(0)
         assert await session.messages_with_ids() == main
-        await talk(session, "three")
+        await send_prompts(session, "three")
         assert teller.seen[-3:] == ["user: two", "assistant: answer 2", "user: three"]
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
@@ -208,10 +208,10 @@ async def test_switching_goes_on_with_that_line_and_loses_none(world: World) -> 
 
 
 async def test_switching_to_where_one_is_changes_nothing(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         before = (await session.editor_snapshot()).seq
         assert (await session.switch_branch("main")).is_current
         assert (await session.editor_snapshot()).seq == before
@@ -219,10 +219,10 @@ async def test_switching_to_where_one_is_changes_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("which", ["nobody", 1, -2, "checkpoint-1"])
 async def test_a_branch_that_is_none_is_refused(world: World, which: str | int) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.checkpoint()
         for call in (session.switch_branch, session.delete_branch):
             with pytest.raises(UsageError, match="no branch"):
@@ -233,19 +233,19 @@ async def test_a_branch_that_is_none_is_refused(world: World, which: str | int) 
 
 @pytest.mark.requirement("session:rename_branch")
 async def test_a_renamed_branch_is_the_same_branch(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         main = await session.messages_with_ids()
         await session.rename_branch("main", "trunk")
         assert await names(session) == ["trunk*"]
         await session.branch_at(1, "side")
-        await talk(session, "aside")
+        await send_prompts(session, "aside")
         await session.rename_branch("trunk", "stem")
         await session.rename_branch("side", "twig")
         assert sorted(await names(session)) == ["stem", "twig*"]
-        await talk(session, "aside again")
+        await send_prompts(session, "aside again")
         await session.switch_branch("stem")
         assert await session.messages_with_ids() == main
     async with world.open(teller.model) as app:
@@ -257,12 +257,12 @@ async def test_a_renamed_branch_is_the_same_branch(world: World) -> None:
 
 @pytest.mark.requirement("session:delete_branch")
 async def test_deleting_forgets_the_name_and_keeps_the_messages(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.branch_at(1, "side")
-        await talk(session, "aside")
+        await send_prompts(session, "aside")
         left = (await session.messages_with_ids())[-1][0]
         with pytest.raises(UsageError, match="you are on"):
             await session.delete_branch("side")
@@ -270,33 +270,33 @@ async def test_deleting_forgets_the_name_and_keeps_the_messages(world: World) ->
         await session.delete_branch("side")
         assert await names(session) == ["main*"]
         await session.branch_at(left, "side")
-        assert (await said(session))[-2:] == ["user: aside", "assistant: answer 2"]
+        assert (await message_lines(session))[-2:] == ["user: aside", "assistant: answer 2"]
 
 
 @pytest.mark.requirement("session:checkpoint")
 async def test_a_checkpoint_is_a_place_to_go_back_to(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         assert await session.checkpoint("before the storm") == "before the storm"
-        await talk(session, "two")
+        await send_prompts(session, "two")
         await session.rewind("before the storm", files=False)
-        await talk(session, "other")
+        await send_prompts(session, "other")
         assert teller.seen == ["user: one", "assistant: answer 1", "user: other"]
 
 
 async def test_a_line_that_was_rewound_keeps_a_name(world: World) -> None:
     """Also where the present branch had one: that goes back with the head."""
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         whole = await session.messages_with_ids()
         await session.branch_at(1, "side")
         await session.switch_branch("main")
         await session.rewind(1, files=False)
-        await talk(session, "three")
+        await send_prompts(session, "three")
         [kept] = [each for each in await session.list_branches() if each.node == whole[-1][0]]
         await session.switch_branch(kept.name)
         assert await session.messages_with_ids() == whole
@@ -319,15 +319,15 @@ async def restore_first(session: Session) -> None:
 @pytest.mark.requirement("command:busy")
 @pytest.mark.parametrize("move", MOVES)
 async def test_a_running_turn_keeps_its_line(world: World, move: str) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.branch_at(1, "side")
         await session.switch_branch("main")
         teller.say = lambda request: (SayText(text="half "), Stall(gate="g"), SayText(text="done"))
         await session.send_prompt("two")
-        await reached(teller, "g")
+        await gate_reached(teller, "g")
         before = (await session.editor_snapshot()).seq
         with pytest.raises(SessionBusy):
             await MOVES[move](session)
@@ -335,23 +335,23 @@ async def test_a_running_turn_keeps_its_line(world: World, move: str) -> None:
         assert await session.checkpoint()
         teller.model.gate("g").opened.set()
         await until_idle(session)
-        assert (await said(session))[-1] == "assistant: half done"
+        assert (await message_lines(session))[-1] == "assistant: half done"
 
 
 @pytest.mark.requirement("session:rename_branch", "session:delete_branch")
 async def test_names_may_change_while_a_turn_runs_for_it_does_not_stand_on_them(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.branch_at(1, "side")
         await session.branch_at(1, "third")
         await session.switch_branch("main")
         teller.say = lambda request: (SayText(text="half "), Stall(gate="g"), SayText(text="done"))
         await session.send_prompt("two")
-        await reached(teller, "g")
+        await gate_reached(teller, "g")
         await session.rename_branch("side", "other")
         await session.rename_branch("main", "trunk")
         await session.delete_branch("third")
@@ -372,15 +372,15 @@ async def test_names_may_change_while_a_turn_runs_for_it_does_not_stand_on_them(
 async def test_moving_ends_a_turn_that_a_dead_process_left_and_loses_nothing(
     world: World, move: str
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     app = await world.open(teller.model).__aenter__()
     session = await start(app)
-    await talk(session, "one")
+    await send_prompts(session, "one")
     await session.branch_at(1, "side")
     await session.switch_branch("main")
     teller.say = lambda request: (CallTool(name="list"), Stall(gate="g"))
     await session.send_prompt("two")
-    await reached(teller, "g")
+    await gate_reached(teller, "g")
     await crash(app)
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
@@ -391,17 +391,17 @@ async def test_moving_ends_a_turn_that_a_dead_process_left_and_loses_nothing(
         assert [each.reason for each in await facts(session, TurnFinished)] == ["stop", "halted"]
         assert len(teller.asked) == asked
         await session.switch_branch("main")
-        assert "user: two" in await said(session)
+        assert "user: two" in await message_lines(session)
         teller.say = None
-        await talk(session, "three")
+        await send_prompts(session, "three")
 
 
 async def test_a_refused_move_leaves_an_interrupted_turn_alone(world: World) -> None:
-    teller = Teller(say=lambda request: Stall(gate="g"))
+    teller = SummarizingModel(say=lambda request: Stall(gate="g"))
     app = await world.open(teller.model).__aenter__()
     session = await start(app)
     await session.send_prompt("one")
-    await reached(teller, "g")
+    await gate_reached(teller, "g")
     await crash(app)
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
@@ -415,16 +415,16 @@ async def test_a_refused_move_leaves_an_interrupted_turn_alone(world: World) -> 
 
 
 async def test_moving_the_head_is_durable_before_it_is_acknowledged(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     app = await world.open(teller.model).__aenter__()
     session = await start(app)
-    await talk(session, "one", "two")
+    await send_prompts(session, "one", "two")
     await session.branch_at(1, "side")
     await crash(app)
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
         assert await names(session) == ["main", "side*"]
-        assert await said(session) == ["user: one", "assistant: answer 1"]
+        assert await message_lines(session) == ["user: one", "assistant: answer 1"]
         assert len(await facts(session, HeadMoved)) == 1
 
 
@@ -441,10 +441,10 @@ async def edit(session: Session, node: str, text: str) -> None:
 async def test_an_edited_message_keeps_its_id_its_place_and_every_earlier_text(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         node = (await session.messages_with_ids())[0][0]
         assert await session.revisions(node) == ["one"]
         await edit(session, node, "uno")
@@ -454,11 +454,11 @@ async def test_an_edited_message_keeps_its_id_its_place_and_every_earlier_text(
             node,
             (await session.messages())[0],
         )
-        await talk(session, "three")
+        await send_prompts(session, "three")
         assert teller.seen[0] == "user: eins"
         await session.restore_revision(node, 0)
         assert await session.revisions(node) == ["one", "uno", "eins", "one"]
-        await talk(session, "four")
+        await send_prompts(session, "four")
         assert teller.seen[0] == "user: one"
         for number in (-1, 4, 99):
             with pytest.raises(UsageError, match="no revision"):
@@ -468,41 +468,41 @@ async def test_an_edited_message_keeps_its_id_its_place_and_every_earlier_text(
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
         assert await session.revisions(node) == ["one", "uno", "eins", "one"]
-        assert (await said(session))[0] == "user: one"
+        assert (await message_lines(session))[0] == "user: one"
 
 
 async def test_a_revision_is_seen_on_every_branch_and_children_name_what_they_grew_from(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         node = (await session.messages_with_ids())[1][0]
         await session.branch_at(1, "side")
         await edit(session, node, "mended")
-        await talk(session, "aside")
+        await send_prompts(session, "aside")
         assert teller.seen == ["user: one", "assistant: mended", "user: aside"]
         await session.switch_branch("main")
-        assert (await said(session))[1] == "assistant: mended"
+        assert (await message_lines(session))[1] == "assistant: mended"
         tree = (await session._port()).state.tree
         children = tree.children(node)  # type: ignore[arg-type]  # an id
         assert [tree.nodes[each].parent_revision for each in children] == [0, 1]
 
 
 async def test_a_fork_may_edit_what_it_shares_and_its_source_keeps_its_words(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         fork = await app.sessions.fork_session("s")
         node = (await fork.messages_with_ids())[0][0]
         await edit(fork, node, "uno")
-        assert (await said(fork))[0] == "user: uno"
-        assert (await said(session))[0] == "user: one"
+        assert (await message_lines(fork))[0] == "user: uno"
+        assert (await message_lines(session))[0] == "user: one"
         assert await fork.revisions(node) == ["one", "uno"]
         await fork.restore_revision(node, 0)
-        assert (await said(fork))[0] == "user: one"
+        assert (await message_lines(fork))[0] == "user: one"
 
 
 # --- forks by index --------------------------------------------------------------------
@@ -510,10 +510,10 @@ async def test_a_fork_may_edit_what_it_shares_and_its_source_keeps_its_words(wor
 
 async def test_a_fork_and_a_branch_at_the_same_index_end_at_the_same_message(world: World) -> None:
     steps: list[Step] = [CallTool(name="list"), SayText(text="done"), SayText(text="again")]
-    teller = Teller(say=lambda request: steps.pop(0))
+    teller = SummarizingModel(say=lambda request: steps.pop(0))
     async with world.open(teller.model) as app:
         session = await start(app, tools=["list"])
-        await talk(session, "look", "and then")
+        await send_prompts(session, "look", "and then")
         rows = await session.messages_with_ids()
         for place in (*range(len(rows)), -1, -2, rows[2][0]):
             fork = await app.sessions.fork_session("s", at=place)
@@ -530,10 +530,10 @@ async def test_folding_is_kept_with_the_session_and_changes_nothing_that_the_mod
     world: World,
 ) -> None:
     steps: list[Step] = [CallTool(name="list"), SayText(text="done")]
-    teller = Teller(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
+    teller = SummarizingModel(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
     async with world.open(teller.model) as app:
         session = await start(app, tools=["list"])
-        await talk(session, "look")
+        await send_prompts(session, "look")
         _, answer, tool, _ = [key for key, _ in await session.messages_with_ids()]
         assert await session.toggle_tool_collapse(answer) is False
         assert await session.toggle_tool_collapse(tool) is True
@@ -542,7 +542,7 @@ async def test_folding_is_kept_with_the_session_and_changes_nothing_that_the_mod
         assert await session.toggle_tool_collapse(answer) is False
         with pytest.raises(UsageError):
             await session.toggle_tool_collapse("nod_nobody")
-        await talk(session, "again")
+        await send_prompts(session, "again")
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
         assert await session.toggle_tool_collapse(answer) is True

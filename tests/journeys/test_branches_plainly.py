@@ -16,8 +16,8 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.journeys.compacting import Teller, start
-from tests.journeys.world import World
+from tests.support.compaction import SummarizingModel, start
+from tests.support.world import World
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import SessionError, UsageError
@@ -81,7 +81,7 @@ class Pair:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.teller = Teller()
+        self.teller = SummarizingModel()
         self.plain = Plain()
         self.ids: list[str] = []
         """The real id of each message of the plain tree."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import World, running, until, until_idle, until_status
+from tests.support.world import World, running, until, until_idle, until_status
 from weft.errors import UsageError
 from weft.events import ClientAttached, DriverChanged, Event, PermissionRequest, PermissionResolved
 from weft.providers.script import CallTool, Stall

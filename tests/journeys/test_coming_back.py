@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 import weft
-from tests.journeys.world import (
+from tests.support.world import (
     World,
     crash,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until,
     until_idle,
     until_status,
@@ -88,12 +88,12 @@ async def test_an_aborted_turn_goes_on_with_its_partial_answer_in_view(world: Wo
         await session.abort()
         assert (await session.continue_turn()).status == "started"
         await until_idle(session)
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: tell",
             "assistant: Half",
             "assistant: the other half",
         ]
-    assert told(model.last_request)[:2] == ["user: tell", "assistant: Half"]
+    assert request_lines(model.last_request)[:2] == ["user: tell", "assistant: Half"]
     assert model.last_request.messages[-1].role == "user"  # type: ignore[union-attr]
 
 
@@ -119,7 +119,7 @@ async def test_a_turn_that_the_vendor_failed_goes_on(world: World) -> None:
         reply = await session.send_message("tell", retries=0)
         assert (reply.finish_reason, reply.text) == ("provider_error", "so f")
         assert (await session.continue_and_wait()).text == "All of it."
-    assert told(model.last_request)[1] == "assistant: so f"
+    assert request_lines(model.last_request)[1] == "assistant: so f"
 
 
 async def test_there_is_nothing_to_continue_in_an_empty_session(world: World) -> None:
@@ -178,7 +178,7 @@ async def test_a_crash_in_the_middle_of_text_keeps_what_had_arrived(world: World
         session = await app.sessions.get("s")
         reply = await session.continue_and_wait()
         assert reply.finish_reason == "stop"
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: tell",
             "assistant: The first half",
             "assistant: and the rest.",
@@ -186,7 +186,7 @@ async def test_a_crash_in_the_middle_of_text_keeps_what_had_arrived(world: World
         first, second = await facts(session, UsageRecorded)
         assert (first.estimated, second.estimated) == (True, False)
         assert (await session.usage()).total.cost_usd is not None
-    assert told(model.last_request)[1] == "assistant: The first half"
+    assert request_lines(model.last_request)[1] == "assistant: The first half"
 
 
 async def test_a_money_budget_still_counts_after_a_crash(world: World) -> None:
@@ -221,7 +221,7 @@ async def test_a_tool_with_an_effect_is_not_run_again_and_everybody_is_told(worl
         notes = [each for each in await session.messages() if each.role == "system"]
         assert "was not run again" in notes[0].content
     assert counter.runs == 1
-    assert "its effect is unknown" in told(model.last_request)[2]
+    assert "its effect is unknown" in request_lines(model.last_request)[2]
 
 
 async def test_a_pure_tool_is_run_again(world: World) -> None:
@@ -364,7 +364,7 @@ async def test_steering_goes_before_the_next_model_call_after_a_crash(world: Wor
         session = await app.sessions.get("s")
         await session.continue_and_wait()
         assert await session.get_queued_messages() == ((), ())
-    assert told(model.requests[1]) == ["user: go left", "user: no, go right"]
+    assert request_lines(model.requests[1]) == ["user: go left", "user: no, go right"]
     assert model.request_count == 2
 
 
@@ -382,7 +382,7 @@ async def test_follow_ups_wait_for_the_person_after_a_crash(world: World) -> Non
         assert model.request_count == 1
         await session.continue_turn()
         await until_idle(session)
-        assert (await said(session))[-2:] == ["user: b", "assistant: two"]
+        assert (await message_lines(session))[-2:] == ["user: b", "assistant: two"]
 
 
 @pytest.mark.requirement("reason:halted")
@@ -399,7 +399,7 @@ async def test_another_prompt_ends_the_interrupted_turn_and_starts_its_own(world
         assert (await session.send_message("hello")).text == "Hello again."
         assert [each.reason for each in await facts(session, TurnFinished)] == ["halted", "stop"]
     assert counter.runs == 1
-    assert told(model.last_request)[-1] == "user: hello"
+    assert request_lines(model.last_request)[-1] == "user: hello"
 
 
 @pytest.mark.requirement("manager:start_session:resume")
@@ -413,7 +413,7 @@ async def test_an_interrupted_session_can_go_on_by_itself(world: World) -> None:
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s", resume="auto")
         await until_idle(session)
-        assert await said(session) == ["user: go", "assistant: Here I am."]
+        assert await message_lines(session) == ["user: go", "assistant: Here I am."]
 
 
 async def test_whoever_repeats_a_message_of_an_interrupted_turn_is_told_how_to_go_on(
@@ -510,6 +510,6 @@ async def test_the_app_may_be_left_in_the_middle_of_a_turn(world: World) -> None
             pass
     async with world.open(model) as app:
         session = await app.sessions.get("s")
-        assert await said(session) == ["user: go", "assistant: half"]
+        assert await message_lines(session) == ["user: go", "assistant: half"]
         assert await session.get_status() == "idle"
         assert (await session.continue_and_wait()).text == "rest"

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from tests.journeys.compacting import Teller, compactions, reached, start, talk
-from tests.journeys.world import PATIENCE, World, crash, facts, running, said, until_idle
+from tests.support.compaction import (
+    SummarizingModel,
+    compactions,
+    gate_reached,
+    send_prompts,
+    start,
+)
+from tests.support.world import PATIENCE, World, crash, facts, message_lines, running, until_idle
 from weft.errors import SessionBusy, SessionError, StaleInput, UsageError
 from weft.events import Compacted, ErrorRaised, TurnFinished, UsageRecorded
 from weft.messages import Usage
@@ -20,19 +26,19 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("session:compact")
 async def test_the_model_reads_a_summary_and_the_person_the_whole_history(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         before = await session.messages_with_ids()
         report = await session.compact()
         assert (report.summary, report.upto) == ("summary 1", before[-1][0])
         assert report.tokens_before > 0
         assert report.tokens_after > 0
         assert await session.messages_with_ids() == before
-        await talk(session, "three")
+        await send_prompts(session, "three")
         assert teller.seen == ["user: <summary 1>", "user: three"]
-        assert (await said(session))[:4] == [
+        assert (await message_lines(session))[:4] == [
             "user: one",
             "assistant: answer 1",
             "user: two",
@@ -40,7 +46,7 @@ async def test_the_model_reads_a_summary_and_the_person_the_whole_history(world:
         ]
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
-        await talk(session, "four")
+        await send_prompts(session, "four")
         assert teller.seen == [
             "user: <summary 1>",
             "user: three",
@@ -52,10 +58,10 @@ async def test_the_model_reads_a_summary_and_the_person_the_whole_history(world:
 async def test_the_summarising_model_is_told_the_conversation_and_what_matters(
     plain_world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with plain_world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "the door is blue")
+        await send_prompts(session, "the door is blue")
         await session.compact(focus="the colour of doors")
     [request] = teller.summaries
     asked = str(request.messages)
@@ -67,13 +73,13 @@ async def test_the_summarising_model_is_told_the_conversation_and_what_matters(
 
 async def test_the_newest_turns_stay_word_for_word(plain_world: World) -> None:
     """A quarter of the room is kept, from something that the person said."""
-    teller = Teller(window=4_000)
+    teller = SummarizingModel(window=4_000)
     async with plain_world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, *(f"{number} " + "x" * 1_000 for number in range(6)))
+        await send_prompts(session, *(f"{number} " + "x" * 1_000 for number in range(6)))
         before = await session.messages_with_ids()
         report = await session.compact()
-        await talk(session, "now")
+        await send_prompts(session, "now")
     told = [line[:8] for line in teller.seen]
     assert told[0] == "user: <s"
     assert told[1:] == [
@@ -90,30 +96,30 @@ async def test_the_newest_turns_stay_word_for_word(plain_world: World) -> None:
 
 
 async def test_undoing_brings_the_words_back_and_undoing_again_is_refused(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         await session.undo_compaction()
-        await talk(session, "two")
+        await send_prompts(session, "two")
         assert teller.seen == ["user: one", "assistant: answer 1", "user: two"]
         with pytest.raises(UsageError, match="nothing on this line"):
             await session.undo_compaction()
     async with world.open(teller.model) as app:
-        await talk(await app.sessions.get("s"), "three")
+        await send_prompts(await app.sessions.get("s"), "three")
         assert teller.seen[0] == "user: one"
 
 
 async def test_a_second_compaction_begins_where_the_first_ended(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
-        await talk(session, "two")
+        await send_prompts(session, "two")
         await session.compact()
-        await talk(session, "three")
+        await send_prompts(session, "three")
         assert teller.seen == ["user: <summary 2>", "user: three"]
         first, second = (str(request.messages) for request in teller.summaries)
         assert "USER: one" in first
@@ -121,26 +127,26 @@ async def test_a_second_compaction_begins_where_the_first_ended(world: World) ->
         assert "summary 1" in second
         assert "USER: two" in second
         await session.undo_compaction()
-        await talk(session, "four")
+        await send_prompts(session, "four")
         assert teller.seen[:3] == ["user: <summary 1>", "user: two", "assistant: answer 2"]
 
 
 async def test_the_same_content_is_never_compacted_twice(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         with anyio.fail_after(PATIENCE), pytest.raises(SessionError, match="nothing to compact"):
             await session.compact()
         assert len(await compactions(session)) == 1
         assert await session.get_status() == "idle"
-        await talk(session, "two")
+        await send_prompts(session, "two")
     assert len(teller.summaries) == 1
 
 
 async def test_an_empty_session_has_nothing_to_compact(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
         with pytest.raises(UsageError, match="empty"):
@@ -152,10 +158,10 @@ async def test_an_empty_session_has_nothing_to_compact(world: World) -> None:
 
 async def test_what_a_summary_costs_is_on_the_ledger_as_such(world: World) -> None:
     spent = Usage(input_tokens=1_000, output_tokens=50)
-    teller = Teller(summary=lambda request: (SayText(text="short"), Spend(usage=spent)))
+    teller = SummarizingModel(summary=lambda request: (SayText(text="short"), Spend(usage=spent)))
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         before = await session.usage()
         await session.compact()
         after = await session.usage()
@@ -183,26 +189,26 @@ async def test_what_a_summary_costs_is_on_the_ledger_as_such(world: World) -> No
 async def test_a_summary_that_cannot_be_had_changes_nothing(
     world: World, steps: tuple[Step, ...]
 ) -> None:
-    teller = Teller(summary=lambda request: steps)
+    teller = SummarizingModel(summary=lambda request: steps)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         with pytest.raises(SessionError, match="was not compacted"):
             await session.compact()
         assert await session.get_status() == "idle"
         assert await facts(session, Compacted) == []
         [raised] = await facts(session, ErrorRaised)
         assert raised.where == "compaction"
-        await talk(session, "two")
+        await send_prompts(session, "two")
         assert teller.seen == ["user: one", "assistant: answer 1", "user: two"]
 
 
 async def test_a_summary_is_tried_again_after_a_broken_stream(world: World) -> None:
     broken: list[Sequence[Step]] = [(SayText(text="half"), Break()), (SayText(text="whole"),)]
-    teller = Teller(summary=lambda request: broken.pop(0))
+    teller = SummarizingModel(summary=lambda request: broken.pop(0))
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         assert (await session.compact()).summary == "whole"
         rows = [r for r in await facts(session, UsageRecorded) if r.purpose == "compaction"]
         assert len(rows) == 2
@@ -219,10 +225,10 @@ async def test_a_summary_that_is_too_long_to_ask_for_is_asked_for_with_less(worl
             return Fail(error="ContextTooLong", message="too long")
         return SayText(text="short")
 
-    teller = Teller(window=16_000, summary=summary)
+    teller = SummarizingModel(window=16_000, summary=summary)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, *("x" * 9_000 for _ in range(4)))
+        await send_prompts(session, *("x" * 9_000 for _ in range(4)))
         assert (await session.compact()).summary == "short"
     assert len(lengths) >= 2
     assert lengths == sorted(lengths, reverse=True)
@@ -234,27 +240,27 @@ async def test_a_model_that_breaks_our_program_breaks_the_compaction_only(world:
     def summary(request: ModelRequest) -> Step:
         raise RuntimeError("a bug, planted")
 
-    teller = Teller(summary=summary)
+    teller = SummarizingModel(summary=summary)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         with anyio.fail_after(PATIENCE), pytest.raises(SessionError, match="a bug, planted"):
             await session.compact()
-        await talk(session, "two")
+        await send_prompts(session, "two")
         assert teller.seen == ["user: one", "assistant: answer 1", "user: two"]
 
 
 async def test_a_turn_that_runs_cannot_be_compacted_nor_can_its_line_be_uncompacted(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         teller.say = lambda request: (Stall(gate="g"), SayText(text="done"))
         await session.send_prompt("two")
-        await reached(teller, "g")
+        await gate_reached(teller, "g")
         with pytest.raises(SessionBusy):
             await session.compact()
         with pytest.raises(SessionBusy):
@@ -265,11 +271,11 @@ async def test_a_turn_that_runs_cannot_be_compacted_nor_can_its_line_be_uncompac
 
 
 async def test_a_compaction_can_wait_for_the_turn_that_runs(world: World) -> None:
-    teller = Teller(say=lambda request: (Stall(gate="g"), SayText(text="done")))
+    teller = SummarizingModel(say=lambda request: (Stall(gate="g"), SayText(text="done")))
     async with world.open(teller.model) as app:
         session = await start(app)
         await session.send_prompt("one")
-        await reached(teller, "g")
+        await gate_reached(teller, "g")
         summaries: list[str] = []
 
         async def compact() -> None:
@@ -288,10 +294,10 @@ async def test_a_compaction_can_wait_for_the_turn_that_runs(world: World) -> Non
 async def test_a_compaction_that_is_asked_for_again_is_made_once_even_by_another_process(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         first = await session.compact(input_id="c")
         assert await session.compact(input_id="c") == first
         with pytest.raises(StaleInput):
@@ -306,13 +312,13 @@ async def test_compacting_what_a_dead_process_left_ends_its_turn_and_starts_none
     world: World,
 ) -> None:
     """Coming back never runs anything by itself; whoever compacts an interrupted session does not ask it to go on."""
-    teller = Teller(say=lambda request: (SayText(text="half"), Stall(gate="g")))
+    teller = SummarizingModel(say=lambda request: (SayText(text="half"), Stall(gate="g")))
     app = await world.open(teller.model).__aenter__()
     session = await start(app)
     await session.send_prompt("one")
-    await reached(teller, "g")
+    await gate_reached(teller, "g")
     await crash(app)
-    later = Teller()
+    later = SummarizingModel()
     async with world.open(later.model) as app:
         session = await app.sessions.get("s")
         assert await session.get_status() == "interrupted"
@@ -321,15 +327,15 @@ async def test_compacting_what_a_dead_process_left_ends_its_turn_and_starts_none
         assert await session.get_status() == "idle"
         assert [each.reason for each in await facts(session, TurnFinished)] == ["halted"]
         assert later.asked == []
-        await talk(session, "two")
+        await send_prompts(session, "two")
         assert later.seen == ["user: <summary 1>", "user: two"]
 
 
 async def test_going_on_after_everything_was_compacted_works(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         assert (await session.continue_and_wait()).finish_reason == "stop"
         assert teller.seen == ["user: <summary 1>"]

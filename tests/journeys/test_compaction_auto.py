@@ -5,18 +5,21 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tests.journeys.compacting import Teller, compactions, start, talk
-from tests.journeys.world import PATIENCE, World, facts, said, told
+from tests.support.compaction import (
+    TURN,
+    WINDOW,
+    SummarizingModel,
+    compactions,
+    send_prompts,
+    start,
+)
+from tests.support.world import PATIENCE, World, facts, message_lines, request_lines
 from weft.context import estimate, room
 from weft.events import Compacted, ErrorRaised, TurnFinished, UsageRecorded
 from weft.providers import ModelRequest
 from weft.providers.script import CallTool, Fail, SayText, Step
 
 pytestmark = pytest.mark.anyio
-
-WINDOW = 4_000
-TURN = "x" * 1_600
-"""A prompt of a tenth of the window."""
 
 
 def fits(request: ModelRequest, window: int = WINDOW) -> bool:
@@ -26,11 +29,11 @@ def fits(request: ModelRequest, window: int = WINDOW) -> bool:
 
 @pytest.mark.requirement("session:compact")
 async def test_a_long_conversation_never_outgrows_the_window(world: World) -> None:
-    teller = Teller(window=WINDOW)
+    teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app)
         for number in range(40):
-            await talk(session, f"{number} {TURN}")
+            await send_prompts(session, f"{number} {TURN}")
         assert all(fits(request) for request in teller.asked)
         assert all(fits(request) for request in teller.summaries)
         made = await compactions(session)
@@ -51,7 +54,7 @@ async def test_one_turn_of_many_calls_is_compacted_in_its_midst(world: World) ->
             return CallTool(name="read", args={"path": "long.txt", "offset": len(teller.asked)})
         return SayText(text="read it all")
 
-    teller = Teller(window=WINDOW, say=say)
+    teller = SummarizingModel(window=WINDOW, say=say)
     async with world.open(teller.model) as app:
         session = await start(app, tools=["read"])
         reply = await session.send_message("read it, line by line")
@@ -65,7 +68,7 @@ async def test_one_turn_of_many_calls_is_compacted_in_its_midst(world: World) ->
 
 
 async def test_the_cost_of_a_turn_has_its_compactions_in_it(world: World) -> None:
-    teller = Teller(window=WINDOW)
+    teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app)
         while not await compactions(session):
@@ -81,10 +84,10 @@ async def test_the_cost_of_a_turn_has_its_compactions_in_it(world: World) -> Non
 async def test_a_summary_that_cannot_be_had_ends_neither_turn_nor_session(
     world: World, steps: tuple[Step, ...]
 ) -> None:
-    teller = Teller(window=WINDOW, summary=lambda request: steps)
+    teller = SummarizingModel(window=WINDOW, summary=lambda request: steps)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, *[TURN] * 10)
+        await send_prompts(session, *[TURN] * 10)
         assert await facts(session, Compacted) == []
         assert {each.where for each in await facts(session, ErrorRaised)} == {"compaction"}
         assert await session.get_status() == "idle"
@@ -95,20 +98,20 @@ async def test_what_a_vendor_finds_too_long_is_compacted_once_and_asked_again(
     world: World,
 ) -> None:
     def say(request: ModelRequest) -> Step:
-        if not told(request)[0].startswith("user: [What came before"):
+        if not request_lines(request)[0].startswith("user: [What came before"):
             return Fail(error="ContextTooLong", message="too long", status=400)
         return SayText(text="now it fits")
 
-    teller = Teller(say=lambda request: SayText(text="fine"))
+    teller = SummarizingModel(say=lambda request: SayText(text="fine"))
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two", "three")
+        await send_prompts(session, "one", "two", "three")
         teller.say = say
         reply = await session.send_message("four")
         assert (reply.finish_reason, reply.text) == ("stop", "now it fits")
         assert teller.seen[-1] == "user: four"
         assert len(await compactions(session)) == 1
-        assert (await said(session))[-1] == "assistant: now it fits"
+        assert (await message_lines(session))[-1] == "assistant: now it fits"
 
 
 async def test_a_window_that_is_smaller_than_we_think_is_made_to_fit(world: World) -> None:
@@ -120,16 +123,16 @@ async def test_a_window_that_is_smaller_than_we_think_is_made_to_fit(world: Worl
             return Fail(error="ContextTooLong", message="too long", status=400)
         return SayText(text="fine")
 
-    teller = Teller(window=200_000, say=say)
+    teller = SummarizingModel(window=200_000, say=say)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, *[TURN] * 20)
+        await send_prompts(session, *[TURN] * 20)
         assert await facts(session, ErrorRaised) == []
 
 
 async def test_what_cannot_be_made_to_fit_ends_with_context_overflow(world: World) -> None:
     too_long = Fail(error="ContextTooLong", message="too long", status=400)
-    teller = Teller(say=lambda request: too_long)
+    teller = SummarizingModel(say=lambda request: too_long)
     async with world.open(teller.model) as app:
         session = await start(app)
         reply = await session.send_message(TURN)
@@ -140,17 +143,17 @@ async def test_what_cannot_be_made_to_fit_ends_with_context_overflow(world: Worl
         assert reply.finish_reason == "context_overflow"
         assert (len(teller.asked), len(teller.summaries)) == (3, 1)
         teller.say = None
-        await talk(session, "three")
+        await send_prompts(session, "three")
 
 
 async def test_an_overflow_that_cannot_be_summarised_ends_with_context_overflow(
     world: World,
 ) -> None:
     refused = Fail(error="RequestRefused", message="no")
-    teller = Teller(summary=lambda request: refused)
+    teller = SummarizingModel(summary=lambda request: refused)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         teller.say = lambda request: Fail(error="ContextTooLong", message="too long")
         reply = await session.send_message("three")
         assert reply.finish_reason == "context_overflow"
@@ -162,11 +165,13 @@ async def test_a_prefix_that_fills_most_of_the_window_does_not_compact_before_ev
     world: World,
 ) -> None:
     """Instructions and tools are never compacted; a compaction that frees next to nothing is not worth its call."""
-    teller = Teller(window=WINDOW)
+    teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app, system_prompt="y" * 4 * 2_900)
         with anyio.fail_after(2 * PATIENCE):
-            await talk(session, *(f"short prompt {number} {'z' * 80}" for number in range(40)))
+            await send_prompts(
+                session, *(f"short prompt {number} {'z' * 80}" for number in range(40))
+            )
         assert 1 <= len(await compactions(session)) <= 5
         assert all(
             estimate(request.messages) <= room(WINDOW, WINDOW // 10) - 2_900
@@ -177,11 +182,11 @@ async def test_a_prefix_that_fills_most_of_the_window_does_not_compact_before_ev
 async def test_a_summary_longer_than_what_it_stands_for_is_not_made_again_and_again(
     world: World,
 ) -> None:
-    teller = Teller(window=WINDOW, summary=lambda request: SayText(text="s" * 4 * 3_000))
+    teller = SummarizingModel(window=WINDOW, summary=lambda request: SayText(text="s" * 4 * 3_000))
     async with world.open(teller.model) as app:
         session = await start(app)
         with anyio.fail_after(2 * PATIENCE):
-            await talk(session, *(f"{number} {TURN}" for number in range(12)))
+            await send_prompts(session, *(f"{number} {TURN}" for number in range(12)))
         assert await compactions(session) == []
         assert "no shorter" in (await facts(session, ErrorRaised))[0].message
 
@@ -195,7 +200,7 @@ async def test_a_summary_that_cannot_be_had_is_asked_for_once_a_turn(world: Worl
         return SayText(text="read it all")
 
     refused = Fail(error="RequestRefused", message="no")
-    teller = Teller(window=WINDOW, say=say, summary=lambda request: refused)
+    teller = SummarizingModel(window=WINDOW, say=say, summary=lambda request: refused)
     async with world.open(teller.model) as app:
         session = await start(app, tools=["read"])
         reply = await session.send_message("read it, line by line")
@@ -204,11 +209,11 @@ async def test_a_summary_that_cannot_be_had_is_asked_for_once_a_turn(world: Worl
 
 
 async def test_the_person_sees_that_there_was_a_compaction(world: World) -> None:
-    teller = Teller(window=WINDOW)
+    teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app)
         async with await session.subscribe() as events:
-            await talk(session, *[TURN] * 10)
+            await send_prompts(session, *[TURN] * 10)
             seen: list[Compacted] = []
             end = (await session.editor_snapshot()).seq
             async for event in events:

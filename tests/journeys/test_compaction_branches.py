@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.compacting import Teller, compactions, start, talk
-from tests.journeys.world import World, facts, told
+from tests.support.compaction import SummarizingModel, compactions, send_prompts, start
+from tests.support.world import World, facts, request_lines
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import CompactionUndone
@@ -16,9 +16,9 @@ from weft.providers.script import CallTool, SayText, Step
 pytestmark = pytest.mark.anyio
 
 
-async def seen_by(session: Session, teller: Teller, prompt: str = "?") -> list[str]:
+async def seen_by(session: Session, teller: SummarizingModel, prompt: str = "?") -> list[str]:
     """What the model is told before `prompt`, on the line as it is."""
-    await talk(session, prompt)
+    await send_prompts(session, prompt)
     assert teller.seen[-1] == f"user: {prompt}"
     return teller.seen[:-1]
 
@@ -26,10 +26,10 @@ async def seen_by(session: Session, teller: Teller, prompt: str = "?") -> list[s
 async def test_a_compaction_counts_only_on_lines_that_contain_its_last_message(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two", "three")
+        await send_prompts(session, "one", "two", "three")
         await session.compact()
         assert await seen_by(session, teller) == ["user: <summary 1>"]
         await session.branch_at(3, "earlier")
@@ -50,12 +50,12 @@ async def test_a_compaction_counts_only_on_lines_that_contain_its_last_message(
 
 
 async def test_compactions_of_two_branches_do_not_meet(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "shared")
+        await send_prompts(session, "shared")
         await session.branch_at(1, "left")
-        await talk(session, "left one")
+        await send_prompts(session, "left one")
         await session.compact()
         await session.switch_branch("main")
         assert await seen_by(session, teller, "right one") == [
@@ -70,17 +70,17 @@ async def test_compactions_of_two_branches_do_not_meet(world: World) -> None:
 
 
 async def test_undoing_on_one_branch_leaves_the_others_alone(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "shared")
+        await send_prompts(session, "shared")
         await session.branch_at(1, "left")
-        await talk(session, "left one")
+        await send_prompts(session, "left one")
         await session.compact()
         await session.switch_branch("main")
         with pytest.raises(UsageError, match="nothing on this line"):
             await session.undo_compaction()
-        await talk(session, "right one")
+        await send_prompts(session, "right one")
         await session.compact()
         await session.undo_compaction()
         await session.switch_branch("left")
@@ -90,12 +90,12 @@ async def test_undoing_on_one_branch_leaves_the_others_alone(world: World) -> No
 async def test_a_shared_compaction_counts_on_both_branches_and_is_undone_on_both(
     world: World,
 ) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "shared")
+        await send_prompts(session, "shared")
         await session.compact()
-        await talk(session, "right one")
+        await send_prompts(session, "right one")
         await session.branch_at(1, "left")
         assert await seen_by(session, teller, "left one") == ["user: <summary 1>"]
         await session.undo_compaction()
@@ -104,11 +104,11 @@ async def test_a_shared_compaction_counts_on_both_branches_and_is_undone_on_both
 
 
 async def test_compactions_nest_and_are_undone_one_by_one(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
         for number in (1, 2, 3):
-            await talk(session, f"say {number}")
+            await send_prompts(session, f"say {number}")
             await session.compact()
         assert await seen_by(session, teller) == ["user: <summary 3>"]
         await session.undo_compaction()
@@ -123,12 +123,12 @@ async def test_compactions_nest_and_are_undone_one_by_one(world: World) -> None:
 
 
 async def test_a_fork_shares_the_compactions_of_its_line(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         await session.compact()
-        await talk(session, "three")
+        await send_prompts(session, "three")
         fork = await app.sessions.fork_session("s")
         assert (await seen_by(fork, teller))[:2] == ["user: <summary 1>", "user: three"]
         early = await app.sessions.fork_session("s", at=1)
@@ -137,10 +137,10 @@ async def test_a_fork_shares_the_compactions_of_its_line(world: World) -> None:
 
 
 async def test_a_fork_can_undo_what_it_shares_and_its_source_keeps_it(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         fork = await app.sessions.fork_session("s")
         await fork.undo_compaction()
@@ -155,10 +155,10 @@ async def test_a_fork_can_undo_what_it_shares_and_its_source_keeps_it(world: Wor
 
 
 async def test_what_a_fork_compacts_is_its_own(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         fork = await app.sessions.fork_session("s")
         await fork.compact()
         assert await seen_by(fork, teller) == ["user: <summary 1>"]
@@ -182,23 +182,23 @@ PINNED = "[Pinned, said by the user:]\nnever push"
 @pytest.mark.requirement("session:pin")
 async def test_a_pinned_message_outlives_every_compaction_word_for_word(world: World) -> None:
     """Also the second one, which knows the message only from the summary before."""
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "never push")
+        await send_prompts(session, "never push")
         await session.pin(await first_id(session))
         for number in (1, 2, 3):
-            await talk(session, f"say {number}")
+            await send_prompts(session, f"say {number}")
             await session.compact()
             assert await seen_by(session, teller) == [f"user: <summary {number}; {PINNED}>"]
         assert str(teller.asked[-1].messages).count("never push") == 1
 
 
 async def test_what_is_pinned_after_it_was_compacted_comes_back(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "never push")
+        await send_prompts(session, "never push")
         await session.compact()
         await session.pin(await first_id(session))
         assert await seen_by(session, teller) == [f"user: <summary 1; {PINNED}>"]
@@ -208,13 +208,13 @@ async def test_what_is_pinned_after_it_was_compacted_comes_back(world: World) ->
 
 
 async def test_a_pin_is_carried_only_on_lines_that_have_the_message(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "shared", "never push")
+        await send_prompts(session, "shared", "never push")
         await session.pin((await session.messages_with_ids())[2][0])
         await session.branch_at(1, "other")
-        await talk(session, "elsewhere")
+        await send_prompts(session, "elsewhere")
         await session.compact()
         assert await seen_by(session, teller) == ["user: <summary 1>"]
 
@@ -231,10 +231,10 @@ async def test_changed_files_and_open_tasks_are_carried_whatever_the_summary_say
         CallTool(name="todo", args={"todos": tasks}),
         SayText(text="half done"),
     ]
-    teller = Teller(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
+    teller = SummarizingModel(say=lambda request: steps.pop(0) if steps else SayText(text="ok"))
     async with world.open(teller.model) as app:
         session = await start(app, tools=["write", "todo"], permission_mode="accept_edits")
-        await talk(session, "paint the door")
+        await send_prompts(session, "paint the door")
         await session.compact()
         [told_once] = await seen_by(session, teller)
         assert "door.txt (created)" in told_once
@@ -246,13 +246,13 @@ async def test_changed_files_and_open_tasks_are_carried_whatever_the_summary_say
 
 
 async def test_what_the_system_told_the_model_is_told_to_who_summarises_it(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.add_system_message("the build is broken", to_model=True)
         await session.add_system_message("only for the person")
-        await talk(session, "two")
+        await send_prompts(session, "two")
         await session.compact()
     asked = str(teller.summaries[0].messages)
     assert "SYSTEM: the build is broken" in asked
@@ -260,10 +260,10 @@ async def test_what_the_system_told_the_model_is_told_to_who_summarises_it(world
 
 
 async def test_what_the_system_says_after_a_compaction_reaches_the_model(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         await session.compact()
         await session.add_system_message("the build is broken", to_model=True)
         assert await seen_by(session, teller) == [
@@ -280,10 +280,10 @@ async def test_what_was_learned_on_a_branch_reaches_a_line_that_was_just_compact
             return SayText(text="the red door is locked")
         return SayText(text="ok")
 
-    teller = Teller(say=say)
+    teller = SummarizingModel(say=say)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "try the red door")
+        await send_prompts(session, "one", "try the red door")
         left = (await session.messages_with_ids())[-1][0]
         await session.branch_at(1)
         await session.compact()
@@ -297,13 +297,13 @@ async def test_a_message_with_a_picture_and_a_file_is_summarised_with_both_named
     world: World,
 ) -> None:
     pixel = Image(media_type="image/png", data="iVBORw0KGgo=", name="door.png")
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
         await session.send_message(
             [Text(text="see"), pixel, File(name="spec.md", text="it is blue")]
         )
         await session.compact()
-    [message] = told(teller.summaries[0])
+    [message] = request_lines(teller.summaries[0])
     assert "[image: door.png]" in message
     assert "[file: spec.md]\nit is blue" in message

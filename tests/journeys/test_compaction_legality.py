@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.compacting import compactions
-from tests.journeys.test_switching import open_app, start
-from tests.journeys.vendors import POSES, Posing, illegal_anywhere
+from tests.support.compaction import compactions
+from tests.support.vendor_models import VENDOR_PROFILES, VendorModel, illegal_anywhere
+from tests.support.vendor_session import open_app, start
 from weft.providers.script import SayText
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("name", POSES)
+@pytest.mark.parametrize("name", VENDOR_PROFILES)
 async def test_a_turn_that_makes_room_in_its_midst_stays_legal(tmp_path: Path, name: str) -> None:
     """Many rounds with reasoning in a narrow window: the kept part begins with the model's own words, again and again."""
-    model = Posing(name, window=3_000)
+    model = VendorModel(name, window=3_000)
     model.laid_out = [
         [
             model.thinks(f"round {number}"),
@@ -35,12 +35,12 @@ async def test_a_turn_that_makes_room_in_its_midst_stays_legal(tmp_path: Path, n
     assert model.wrong == []
 
 
-@pytest.mark.parametrize("name", POSES)
+@pytest.mark.parametrize("name", VENDOR_PROFILES)
 async def test_a_compacted_conversation_is_legal_for_every_vendor(
     tmp_path: Path, name: str
 ) -> None:
     """With all of it compacted, with part of it, going on without a prompt, and with the compaction undone."""
-    model = Posing(name, window=3_000)
+    model = VendorModel(name, window=3_000)
     async with open_app(tmp_path) as app:
         session = await start(app, {name: model}, system_prompt="Help.", thinking="high")
         for number in range(3):

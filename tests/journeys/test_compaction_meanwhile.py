@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.compacting import Teller, compactions, queued, reached, start, talk
-from tests.journeys.world import (
+from tests.support.compaction import (
+    SummarizingModel,
+    compactions,
+    gate_reached,
+    queued,
+    send_prompts,
+    start,
+)
+from tests.support.world import (
     World,
     crash,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until_idle,
     until_queued,
 )
@@ -26,10 +33,10 @@ WINDOW = 4_000
 TURN = "x" * 1_600
 
 
-def slow(window: int = 200_000) -> Teller:
+def slow(window: int = 200_000) -> SummarizingModel:
     """Its summaries wait at the gate `s`."""
     steps = (SayText(text="slow "), Stall(gate="s"), SayText(text="summary"))
-    return Teller(window=window, summary=lambda request: steps)
+    return SummarizingModel(window=window, summary=lambda request: steps)
 
 
 async def test_steering_typed_meanwhile_starts_a_turn_when_the_summary_is_there(
@@ -38,15 +45,15 @@ async def test_steering_typed_meanwhile_starts_a_turn_when_the_summary_is_there(
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         async with running(session.compact):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             assert await session.get_status() == "thinking"
             accepted = await session.send_prompt("two")
             assert accepted.status == "steering"
             teller.model.gate("s").opened.set()
         await until_idle(session)
-        assert (await said(session))[-2:] == ["user: two", "assistant: answer 2"]
+        assert (await message_lines(session))[-2:] == ["user: two", "assistant: answer 2"]
         assert teller.seen == ["user: <slow summary>", "user: two"]
         assert await session.get_queued_messages() == ((), ())
 
@@ -57,14 +64,14 @@ async def test_follow_ups_typed_meanwhile_are_sent_one_by_one_when_the_summary_i
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         async with running(session.compact):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             await session.queue_follow_up("two")
             await session.queue_follow_up("three")
             teller.model.gate("s").opened.set()
         await until_idle(session)
-        assert (await said(session))[2:] == [
+        assert (await message_lines(session))[2:] == [
             "user: two",
             "assistant: answer 2",
             "user: three",
@@ -76,14 +83,14 @@ async def test_a_message_sent_meanwhile_gets_the_reply_of_its_turn(world: World)
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         replies: list[str] = []
 
         async def send() -> None:
             replies.append((await session.send_message("two")).text)
 
         async with running(session.compact):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             async with running(send):
                 await until_queued(session)
                 teller.model.gate("s").opened.set()
@@ -98,14 +105,14 @@ async def test_what_is_typed_while_a_turn_makes_room_reaches_the_model_in_that_t
         session = await start(app)
         await fill(session, teller)
         await session.send_prompt(f"the last {TURN}")
-        await reached(teller, "s")
+        await gate_reached(teller, "s")
         await session.queue_steering("and this")
         await session.queue_follow_up("then that")
         teller.model.gate("s").opened.set()
         await until_idle(session)
         request = teller.asked[-2]
-        assert told(request)[-1] == "user: and this"
-        assert told(request)[-2].startswith("user: the last")
+        assert request_lines(request)[-1] == "user: and this"
+        assert request_lines(request)[-2].startswith("user: the last")
         assert teller.seen[-1] == "user: then that"
 
 
@@ -115,26 +122,26 @@ async def test_what_is_typed_meanwhile_is_sent_whatever_way_the_turn_before_had_
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
         teller.say = lambda request: Fail(error="RequestRefused", message="no")
         assert (await session.send_message("two")).finish_reason == "provider_error"
         teller.say = None
         async with running(session.compact):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             await session.queue_follow_up("three")
             teller.model.gate("s").opened.set()
         await until_idle(session)
-        assert (await said(session))[-2:] == ["user: three", "assistant: answer 3"]
+        assert (await message_lines(session))[-2:] == ["user: three", "assistant: answer 3"]
 
 
 async def test_what_an_abort_had_left_in_the_queue_is_not_sent_by_a_compaction(
     world: World,
 ) -> None:
-    teller = Teller(say=lambda request: (SayText(text="half"), Stall(gate="a")))
+    teller = SummarizingModel(say=lambda request: (SayText(text="half"), Stall(gate="a")))
     async with world.open(teller.model) as app:
         session = await start(app)
         await session.send_prompt("one")
-        await reached(teller, "a")
+        await gate_reached(teller, "a")
         await session.queue_steering("two")
         await session.queue_follow_up("three")
         receipt = await session.abort()
@@ -149,14 +156,14 @@ async def test_an_aborted_compaction_changes_nothing_and_sends_nothing(world: Wo
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
 
         async def fails() -> None:
             with pytest.raises(SessionError, match="it was stopped"):
                 await session.compact()
 
         async with running(fails):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             await session.queue_steering("two")
             await session.queue_follow_up("three")
             receipt = await session.abort("enough")
@@ -165,9 +172,9 @@ async def test_an_aborted_compaction_changes_nothing_and_sends_nothing(world: Wo
         assert await facts(session, Compacted) == []
         assert len(await facts(session, TurnStarted)) == 1
         assert await queued(session) == ["two", "three"]
-        await talk(session, "four")
+        await send_prompts(session, "four")
         await until_idle(session)
-        assert (await said(session))[:4] == [
+        assert (await message_lines(session))[:4] == [
             "user: one",
             "assistant: answer 1",
             "user: two",
@@ -179,14 +186,14 @@ async def test_what_an_aborted_summary_had_used_is_counted(world: World) -> None
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
 
         async def fails() -> None:
             with pytest.raises(SessionError):
                 await session.compact()
 
         async with running(fails):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             await session.abort()
         [row] = [r for r in await facts(session, UsageRecorded) if r.purpose == "compaction"]
         assert row.estimated
@@ -199,14 +206,14 @@ async def test_an_abort_while_a_turn_makes_room_ends_that_turn(world: World) -> 
         session = await start(app)
         await fill(session, teller)
         await session.send_prompt(f"the last {TURN}")
-        await reached(teller, "s")
+        await gate_reached(teller, "s")
         await session.abort("enough")
         assert [each.reason for each in await facts(session, TurnFinished)][-1] == "aborted"
         assert await facts(session, Compacted) == []
         rows = [r for r in await facts(session, UsageRecorded) if r.purpose == "compaction"]
         assert len(rows) == 1
         teller.summary = None
-        await talk(session, "another")
+        await send_prompts(session, "another")
         assert teller.seen[-2:] == [f"user: the last {TURN}", "user: another"]
         assert len(await compactions(session)) == 1
 
@@ -215,14 +222,14 @@ async def test_stopping_the_session_stops_the_summary(world: World) -> None:
     teller = slow()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one")
+        await send_prompts(session, "one")
 
         async def fails() -> None:
             with pytest.raises((SessionError, SessionStopped)):
                 await session.compact()
 
         async with running(fails):
-            await reached(teller, "s")
+            await gate_reached(teller, "s")
             await session.stop()
         again = await app.sessions.get("s")
         assert await again.get_status() == "idle"
@@ -235,14 +242,14 @@ async def test_a_process_that_dies_while_a_summary_is_written_loses_only_the_sum
     teller = slow()
     app = await world.open(teller.model).__aenter__()
     session = await start(app)
-    await talk(session, "one")
+    await send_prompts(session, "one")
 
     async def fails() -> None:
         with pytest.raises(SessionStopped):
             await session.compact()
 
     async with running(fails):
-        await reached(teller, "s")
+        await gate_reached(teller, "s")
         await session.queue_steering("two")
         await session.queue_follow_up("three")
         await crash(app)
@@ -253,7 +260,7 @@ async def test_a_process_that_dies_while_a_summary_is_written_loses_only_the_sum
         assert await queued(session) == ["two", "three"]
         teller.summary = None
         await session.compact()
-        await talk(session, "four")
+        await send_prompts(session, "four")
         await until_idle(session)
 
 
@@ -263,7 +270,7 @@ async def test_a_turn_that_died_while_it_made_room_goes_on_and_makes_it(world: W
     session = await start(app)
     await fill(session, teller)
     await session.send_prompt(f"the last {TURN}")
-    await reached(teller, "s")
+    await gate_reached(teller, "s")
     await crash(app)
     async with world.open(teller.model) as app:
         teller.summary = None
@@ -276,8 +283,8 @@ async def test_a_turn_that_died_while_it_made_room_goes_on_and_makes_it(world: W
         assert len(await facts(session, Compacted)) == 1
 
 
-async def fill(session: Session, teller: Teller) -> None:
+async def fill(session: Session, teller: SummarizingModel) -> None:
     """Talk until one more word would make it compact."""
     for _ in range(7):
-        await talk(session, TURN)
+        await send_prompts(session, TURN)
     assert teller.summaries == []

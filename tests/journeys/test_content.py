@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.journeys.world import World, crash, facts, said, told, until_idle
+from tests.support.world import World, crash, facts, message_lines, request_lines, until_idle
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import ErrorRaised, NewMessage, SessionRestarted, SystemNote
@@ -41,7 +41,7 @@ async def test_a_huge_prompt_reaches_the_model_whole_and_survives(world: World) 
         assert (await app.sessions.read_session("s")).messages[0].content == LONG
         await session.send_message("still?")
     for request in model.requests:
-        assert told(request)[0] == f"user: {LONG}"
+        assert request_lines(request)[0] == f"user: {LONG}"
 
 
 async def test_huge_steering_reaches_the_model_whole(world: World) -> None:
@@ -53,7 +53,7 @@ async def test_huge_steering_reaches_the_model_whole(world: World) -> None:
         await session.queue_steering(LONG)
         model.gate("g").opened.set()
         await until_idle(session)
-    assert told(model.last_request)[-1] == f"user: {LONG}"
+    assert request_lines(model.last_request)[-1] == f"user: {LONG}"
 
 
 async def test_a_huge_follow_up_reaches_the_model_whole(world: World) -> None:
@@ -64,7 +64,7 @@ async def test_a_huge_follow_up_reaches_the_model_whole(world: World) -> None:
         await session.queue_follow_up(LONG)
         model.gate("g").opened.set()
         await until_idle(session)
-    assert told(model.last_request)[-1] == f"user: {LONG}"
+    assert request_lines(model.last_request)[-1] == f"user: {LONG}"
 
 
 async def test_what_is_taken_back_from_the_queue_comes_back_whole(world: World) -> None:
@@ -107,7 +107,7 @@ async def test_text_and_pictures_may_be_listed_as_they_come(world: World) -> Non
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         await session.send_message(["What is ", "this? ", PICTURE])
-        assert (await said(session))[0] == "user: What is this? [image: cat.png]"
+        assert (await message_lines(session))[0] == "user: What is this? [image: cat.png]"
 
 
 @pytest.mark.requirement("fault:picture-crashes")
@@ -116,7 +116,7 @@ async def test_a_picture_alone_is_a_message(world: World) -> None:
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         await session.send_message(PICTURE)
-        assert await said(session) == ["user: [image: cat.png]", "assistant: A cat."]
+        assert await message_lines(session) == ["user: [image: cat.png]", "assistant: A cat."]
 
 
 @pytest.mark.requirement("fault:surrogates")
@@ -137,7 +137,7 @@ async def test_lone_surrogates_are_replaced_where_text_enters(
         first = await session.send_message("a\ud800b", input_id=input_id)
         if input_id:
             assert await session.send_message("a\ud800b", input_id=input_id) == first
-        assert any(line.startswith("user: a\ufffd") for line in await said(session))
+        assert any(line.startswith("user: a\ufffd") for line in await message_lines(session))
         await session.add_system_message("n\ud800")
         await app.sessions.rename_session(session.id, "u\ud800")
         assert (await session.metadata()).title.startswith("u")
@@ -278,7 +278,7 @@ async def test_a_function_can_be_a_tool_for_one_message(world: World) -> None:
         session = await app.sessions.start_session(permission_mode="bypass")
         reply = await session.send_message("roll", tools=[weft.tool(roll)])
         assert reply.text == "Four."
-    assert "result: 4" in told(model.last_request)
+    assert "result: 4" in request_lines(model.last_request)
 
 
 @pytest.mark.requirement("session:set_thinking_level", "session:cycle_thinking_level")

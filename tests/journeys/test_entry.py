@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.journeys.world import World, facts, said, told, until, until_idle
+from tests.support.world import World, facts, message_lines, request_lines, until, until_idle
 from weft.errors import UsageError
 from weft.events import Event, FactBase, PermissionRequest, TextDelta, ToolComplete, TurnFinished
 from weft.providers import ModelInfo
@@ -179,7 +179,10 @@ async def test_any_store_serves(home: Path, tmp_path: Path, kind: str) -> None:
         assert (await session.send_message("hi")).text == "Hello."
     if kind != "memory":
         async with weft.open(home, stores[kind]()) as app:
-            assert await said(await app.sessions.get("s")) == ["user: hi", "assistant: Hello."]
+            assert await message_lines(await app.sessions.get("s")) == [
+                "user: hi",
+                "assistant: Hello.",
+            ]
 
 
 # --- tools -------------------------------------------------------------------------------------
@@ -205,7 +208,7 @@ async def test_a_typed_function_becomes_a_tool(plain_world: World) -> None:
     assert (spec.name, spec.description) == ("weather", "Tell the weather.")
     assert spec.schema["properties"]["city"]["description"] == "Where."
     assert spec.schema["required"] == ["city"]
-    assert told(model.last_request)[-1] == 'result: {"city":"Bern","days":2,"sun":true}'
+    assert request_lines(model.last_request)[-1] == 'result: {"city":"Bern","days":2,"sun":true}'
     assert weather("Bern") == {"city": "Bern", "days": 1, "sun": True}
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from tests.journeys.world import World, crash, facts, running, until_idle
+from tests.support.world import World, crash, facts, running, until_idle
 from weft.api.session import Session
 from weft.events import (
     ContextUsage,

@@ -8,9 +8,15 @@ import anyio
 import pytest
 
 import weft
-from tests.journeys.compacting import Teller, reached, start, talk
-from tests.journeys.test_compaction_auto import TURN, WINDOW
-from tests.journeys.world import PATIENCE, World, crash, facts
+from tests.support.compaction import (
+    TURN,
+    WINDOW,
+    SummarizingModel,
+    gate_reached,
+    send_prompts,
+    start,
+)
+from tests.support.world import PATIENCE, World, crash, facts
 from weft.api.session import Session
 from weft.errors import SessionError, WeftError
 from weft.events import ModelCallStarted, UsageRecorded
@@ -50,7 +56,7 @@ async def ask_in_vain(session: Session, purpose: str) -> None:
 
 async def talk_in_vain(session: Session) -> None:
     with contextlib.suppress(WeftError):
-        await talk(session, *(f"{number} {TURN}" for number in range(40)))
+        await send_prompts(session, *(f"{number} {TURN}" for number in range(40)))
 
 
 def stalling(*before: Step) -> ScriptedModel:
@@ -66,7 +72,7 @@ async def test_a_call_beside_the_turns_that_died_with_its_process_is_counted_onc
     async with anyio.create_task_group() as group:
         await app.__aenter__()
         session = await start(app)
-        await talk(session, "a", "b")
+        await send_prompts(session, "a", "b")
         group.start_soon(ask_in_vain, session, purpose)
         with anyio.fail_after(PATIENCE):
             await model.gate("s").reached.wait()
@@ -87,13 +93,13 @@ async def test_a_call_beside_the_turns_that_died_with_its_process_is_counted_onc
 
 
 async def test_a_compaction_that_died_in_the_midst_of_a_turn_is_counted(world: World) -> None:
-    teller = Teller(window=WINDOW, summary=lambda request: Stall(gate="s"))
+    teller = SummarizingModel(window=WINDOW, summary=lambda request: Stall(gate="s"))
     app = world.open(teller.model)
     async with anyio.create_task_group() as group:
         await app.__aenter__()
         session = await start(app)
         group.start_soon(talk_in_vain, session)
-        await reached(teller, "s")
+        await gate_reached(teller, "s")
         await crash(app)
         group.cancel_scope.cancel()
     teller.summary = lambda request: SayText(text="short")
@@ -111,7 +117,7 @@ async def test_a_compaction_that_died_in_the_midst_of_a_turn_is_counted(world: W
 
 
 async def test_a_turns_call_that_died_after_room_was_made_is_counted(world: World) -> None:
-    teller = Teller(window=WINDOW, summary=lambda request: SayText(text="short"))
+    teller = SummarizingModel(window=WINDOW, summary=lambda request: SayText(text="short"))
 
     def say(request: ModelRequest) -> Stall | SayText:
         return Stall(gate="s") if "short" in str(request.messages[0]) else SayText(text=TURN)
@@ -122,7 +128,7 @@ async def test_a_turns_call_that_died_after_room_was_made_is_counted(world: Worl
         await app.__aenter__()
         session = await start(app)
         group.start_soon(talk_in_vain, session)
-        await reached(teller, "s")
+        await gate_reached(teller, "s")
         await crash(app)
         group.cancel_scope.cancel()
     teller.say = lambda request: SayText(text="Here.")
@@ -193,7 +199,7 @@ async def test_a_call_beside_the_turns_that_is_stopped_before_a_byte_has_come_is
     model = stalling()
     async with world.open(model) as app:
         session = await start(app)
-        await talk(session, "a", "b")
+        await send_prompts(session, "a", "b")
         async with anyio.create_task_group() as group:
             group.start_soon(ask_in_vain, session, purpose)
             with anyio.fail_after(PATIENCE):
@@ -210,7 +216,7 @@ async def test_a_summary_that_is_cancelled_counts_what_had_come(world: World, pu
     model = stalling(Spend(usage=Usage(input_tokens=70, output_tokens=3)), SayText(text="so far"))
     async with world.open(model) as app:
         session = await start(app)
-        await talk(session, "a", "b")
+        await send_prompts(session, "a", "b")
         async with anyio.create_task_group() as group:
             group.start_soon(ask_in_vain, session, purpose)
             with anyio.fail_after(PATIENCE):
@@ -227,7 +233,7 @@ async def test_a_call_that_fails_is_over_and_is_not_counted_again(
     model = ScriptedModel(["one", "two", Fail(error="RequestRefused")])
     async with world.open(model) as app:
         session = await start(app)
-        await talk(session, "a", "b")
+        await send_prompts(session, "a", "b")
         with pytest.raises((SessionError, WeftError)):
             await ask(session, purpose)
         assert sum(each.usage.total_tokens for each in await rows(session, purpose)) == 0
@@ -249,7 +255,7 @@ async def test_a_summary_counts_its_broken_attempts_too(world: World) -> None:
     asked: list[ModelRequest] = []
     async with world.open(ScriptedModel([], choose=choose)) as app:
         session = await start(app)
-        await talk(session, "a")
+        await send_prompts(session, "a")
         await session.summarize()
         [used] = await rows(session, "summary")
         assert used.usage.input_tokens == 20

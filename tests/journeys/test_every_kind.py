@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from tests.agents.cast import cast, hand
-from tests.journeys.test_supervision import Buggy
-from tests.journeys.world import World, running, until, until_idle
-from tests.requirements import EVENTS_TOLD
+from tests.support.buggy_model import BuggyModel
+from tests.support.requirements import TOUR_EVENTS
+from tests.support.role_models import agent_call, role_model
+from tests.support.world import World, running, until, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.events import (
@@ -133,7 +133,7 @@ def models() -> dict[Leg, ScriptedModel]:
         waits: ScriptedModel([(Stall(gate="g"), SayText(text="x")), "y"]),
         turns_back: ScriptedModel(["one", "two", "three"]),
         grows_long: ScriptedModel(["long answer " * 500] * 3 + ["the summary", "x"]),
-        talks: cast({"ask": [hand("count"), "3"], "count": ["3"]}),
+        talks: role_model({"ask": [agent_call("count"), "3"], "count": ["3"]}),
         gives_way: ScriptedModel([]),
     }
 
@@ -162,7 +162,7 @@ async def told_on(app: App, leg: Leg, model: Model) -> list[Event]:
     return seen
 
 
-@pytest.mark.requirement(*EVENTS_TOLD)
+@pytest.mark.requirement(*TOUR_EVENTS)
 async def test_every_kind_of_event_is_told_and_every_fact_is_stored_as_it_was_told(
     world: World,
 ) -> None:
@@ -174,7 +174,7 @@ async def test_every_kind_of_event_is_told_and_every_fact_is_stored_as_it_was_to
         async with world.open(ScriptedModel([])) as app:
             for leg, model in models().items():
                 told |= {type(event).__name__ for event in await told_on(app, leg, model)}
-            buggy = await told_on(app, talks, Buggy(1, ["fine"]))
+            buggy = await told_on(app, talks, BuggyModel(1, ["fine"]))
             told |= {type(event).__name__ for event in buggy}
     assert SessionCreated.__name__ in told
-    assert sorted({f"event:{name}" for name in told}) == sorted(EVENTS_TOLD)
+    assert sorted({f"event:{name}" for name in told}) == sorted(TOUR_EVENTS)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.source import ROOT, SRC
+from tests.support.source_code import ROOT, SRC
 from weft.config.settings import KEYS
 
 J, A, W = "journeys/test_", "agents/test_", "workspace/test_"

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import weft
-from tests.journeys.world import World, crash, facts, said, told, until_idle
+from tests.support.world import World, crash, facts, message_lines, request_lines, until_idle
 from weft.errors import SessionNotFound, UsageError
 from weft.events import FactBase, NewMessage, SessionCreated, ToolExecuting
 from weft.providers.script import CallTool, SayText, Stall
@@ -34,12 +34,15 @@ async def test_a_fork_shares_the_past_by_reference_and_both_go_on_alone(world: W
         assert (about.title, about.parent_id) == ("Parent (fork)", "p")
         await fork.send_message("c in the fork")
         await parent.send_message("c in the parent")
-        assert (await said(fork))[-2:] == ["user: c in the fork", "assistant: fork three"]
-        assert (await said(parent))[-2:] == ["user: c in the parent", "assistant: parent three"]
+        assert (await message_lines(fork))[-2:] == ["user: c in the fork", "assistant: fork three"]
+        assert (await message_lines(parent))[-2:] == [
+            "user: c in the parent",
+            "assistant: parent three",
+        ]
         assert (await facts(parent, FactBase))[: len(before)] == before
     shared = ["user: a", "assistant: one", "user: b", "assistant: two"]
-    assert told(model.requests[2]) == [*shared, "user: c in the fork"]
-    assert told(model.requests[3]) == [*shared, "user: c in the parent"]
+    assert request_lines(model.requests[2]) == [*shared, "user: c in the fork"]
+    assert request_lines(model.requests[3]) == [*shared, "user: c in the parent"]
 
 
 @pytest.mark.requirement("manager:fork_session")
@@ -54,10 +57,10 @@ async def test_a_fork_ends_at_the_message_it_was_made_at(world: World, by: str) 
         places: dict[str, str | int] = {"index": 1, "id": ids[1], "negative": -3}
         at = places[by]
         fork = await app.sessions.fork_session(parent.id, at=at, title="Elsewhere")
-        assert await said(fork) == ["user: a", "assistant: one"]
+        assert await message_lines(fork) == ["user: a", "assistant: one"]
         assert (await fork.metadata()).title == "Elsewhere"
         await fork.send_message("c")
-    assert told(model.last_request) == ["user: a", "assistant: one", "user: c"]
+    assert request_lines(model.last_request) == ["user: a", "assistant: one", "user: c"]
 
 
 @pytest.mark.requirement("manager:delete_session")
@@ -81,7 +84,7 @@ async def test_forks_of_forks_survive_reopening_and_deletion_of_their_parents(
                 await app.sessions.get(gone)
         session = await app.sessions.get(grandchild.id)
         await session.send_message("d")
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: a",
             "assistant: one",
             "user: b",
@@ -148,12 +151,12 @@ async def test_a_fork_of_a_running_session_does_not_repeat_what_runs(world: Worl
             await fork.send_message("hello")
         assert runs == 1
         assert await facts(fork, ToolExecuting) == []
-        assert "unknown" in told(model.requests[1])[2]
+        assert "unknown" in request_lines(model.requests[1])[2]
         opened.set()
         await until_idle(parent)
-        assert (await said(parent))[-1] == "assistant: parent: done"
+        assert (await message_lines(parent))[-1] == "assistant: parent: done"
         await fork.send_message("and?")
-        assert "unknown" in told(model.last_request)[2]
+        assert "unknown" in request_lines(model.last_request)[2]
     assert runs == 1
 
 
@@ -205,8 +208,8 @@ async def test_a_fork_survives_a_crash(world: World) -> None:
         session = await app.sessions.get(fork.id)
         assert await session.get_status() == "interrupted"
         await session.continue_and_wait()
-        assert (await said(session))[:3] == ["user: a", "assistant: one", "user: b"]
-        assert await said(await app.sessions.get("p")) == ["user: a", "assistant: one"]
+        assert (await message_lines(session))[:3] == ["user: a", "assistant: one", "user: b"]
+        assert await message_lines(await app.sessions.get("p")) == ["user: a", "assistant: one"]
 
 
 async def test_forking_where_nothing_is_says_so(world: World) -> None:
@@ -247,8 +250,8 @@ async def test_a_conversation_can_be_brought_along(world: World) -> None:
         ]
         await session.send_message("And now?")
         other = await app.sessions.start_session(messages=await session.messages())
-        assert await said(other) == await said(session)
-    assert told(model.last_request) == [
+        assert await message_lines(other) == await message_lines(session)
+    assert request_lines(model.last_request) == [
         "user: What is 2+2?",
         "assistant: Let me see.",
         "result: 4",
@@ -269,4 +272,4 @@ async def test_an_unanswered_call_that_is_brought_along_is_not_run(world: World)
         session = await app.sessions.start_session(messages=brought, permission_mode="bypass")
         await session.send_message("hello")
     assert not (world.project / "a").exists()
-    assert "unknown" in told(model.last_request)[-2]
+    assert "unknown" in request_lines(model.last_request)[-2]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import weft
-from tests.journeys.world import (
+from tests.support.world import (
     World,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until,
     until_idle,
     until_status,
@@ -193,7 +193,9 @@ async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world
         assert complete.result.status == "denied"
         assert await facts(session, ToolExecuting) == []
     assert not (world.project / "made").exists()
-    assert told(model.last_request)[-1] == "result: Denied by the user. They said: too risky"
+    assert (
+        request_lines(model.last_request)[-1] == "result: Denied by the user. They said: too risky"
+    )
 
 
 @pytest.mark.requirement("session:respond_to_permission:late")
@@ -268,7 +270,7 @@ async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
         assert (await session.editor_snapshot()).pending_approval == request
         await session.respond_to_permission("allow_once")
         await until_idle(session)
-    assert told(model.last_request)[-1] == "user: hello?"
+    assert request_lines(model.last_request)[-1] == "user: hello?"
 
 
 # --- modes ---------------------------------------------------------------------------------
@@ -334,7 +336,7 @@ async def test_where_nobody_is_there_to_ask_the_model_is_told_at_once(world: Wor
         reply = await session.send_message("go")
         assert reply.finish_reason == "stop"
         assert await facts(session, PermissionRequest) == []
-    assert "there is no one to ask" in told(model.last_request)[-1]
+    assert "there is no one to ask" in request_lines(model.last_request)[-1]
     assert not (world.project / "made").exists()
 
 
@@ -423,7 +425,7 @@ async def test_a_denied_call_does_not_end_the_conversation(world: World) -> None
         session = await app.sessions.start_session(permission_mode="plan")
         await session.send_message("go")
         await session.send_message("hi")
-        assert (await said(session))[-1] == "assistant: hello"
+        assert (await message_lines(session))[-1] == "assistant: hello"
 
 
 # --- for good -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tests.journeys.world import World, running, said
+from tests.support.world import World, message_lines, running
 from weft.app import App
 from weft.errors import AmbiguousId, SessionNotFound, StaleInput, UsageError
 from weft.providers.script import CallTool, Stall
@@ -63,7 +63,7 @@ async def test_two_that_start_the_same_id_at_once_get_the_same_session(world: Wo
         assert started == ["s", "s", "s"]
         session = await app.sessions.get("s")
         await session.send_message("hello")
-        assert await said(session) == ["user: hello", "assistant: one"]
+        assert await message_lines(session) == ["user: hello", "assistant: one"]
 
 
 @pytest.mark.requirement("manager:find_session")

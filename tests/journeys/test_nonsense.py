@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.world import World, facts, said, told
+from tests.support.world import World, facts, message_lines, request_lines
 from weft.errors import UsageError
 from weft.events import SystemNote, ToolComplete, ToolExecuting, TurnFinished
 from weft.messages import Usage
@@ -46,7 +46,7 @@ async def told_after(world: World, *steps: Step, ran: list[str] | None = None) -
             "provider_error",
             "stop",
         )
-    return told(model.requests[1])
+    return request_lines(model.requests[1])
 
 
 @pytest.mark.requirement("fault:nonsense")
@@ -148,7 +148,7 @@ async def test_an_empty_answer_is_asked_again(plain_world: World, empty: Scripte
         assert (await session.send_message("go")).text == "Here."
         [note] = await facts(session, SystemNote)
         assert note.to_model
-    assert "your last answer was empty" in told(model.last_request)[-1].lower()
+    assert "your last answer was empty" in request_lines(model.last_request)[-1].lower()
 
 
 async def test_three_empty_answers_in_a_row_end_the_turn_and_it_is_no_success(
@@ -198,7 +198,7 @@ async def test_the_same_call_with_the_same_result_is_nudged_once_and_then_stoppe
         notes = [each for each in await facts(session, SystemNote) if each.to_model]
         assert len(notes) == 1
     assert model.request_count == 6
-    assert "same calls with the same results" in told(model.requests[3])[-1]
+    assert "same calls with the same results" in request_lines(model.requests[3])[-1]
 
 
 async def test_the_same_call_with_another_result_is_progress(world: World) -> None:
@@ -311,4 +311,4 @@ async def test_a_limit_that_is_reached_leaves_a_session_that_works(world: World)
         assert (await session.send_message("next")).text == "Fine."
         reasons = [each.reason for each in await facts(session, TurnFinished)]
         assert reasons == ["max_turns", "stop"]
-        assert (await said(session))[0] == "user: go"
+        assert (await message_lines(session))[0] == "user: go"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.world import World, facts, until_idle, until_status
+from tests.support.world import World, facts, until_idle, until_status
 from weft.api.session import Session
 from weft.errors import StaleInput
 from weft.events import TurnFinished

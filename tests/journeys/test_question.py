@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import weft
-from tests.journeys.world import crash
+from tests.support.world import crash
 from weft.errors import NoPendingRequest
 from weft.events import QuestionAsked
 from weft.providers import ScriptedModel

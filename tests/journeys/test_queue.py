@@ -6,13 +6,13 @@ import anyio
 import pytest
 
 import weft
-from tests.journeys.world import (
+from tests.support.world import (
     World,
     crash,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until_idle,
     until_queued,
     until_status,
@@ -68,7 +68,7 @@ async def test_steering_reaches_the_model_after_the_running_batch_and_before_its
             await held.reached.wait()
             assert (await session.queue_steering("stop looking")).status == "steering"
             held.opened.set()
-    heard = told(model.last_request)
+    heard = request_lines(model.last_request)
     assert [line.partition(":")[0] for line in heard] == [
         "user",
         "assistant",
@@ -89,7 +89,7 @@ async def test_steering_that_comes_during_the_last_answer_is_still_delivered(wor
         await session.queue_steering("and the docs")
         model.gate("g").opened.set()
         await until_idle(session)
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: start",
             "assistant: Done.",
             "user: and the docs",
@@ -107,7 +107,7 @@ async def test_follow_ups_wait_for_the_end_and_each_has_a_turn_of_its_own(world:
         await session.queue_follow_up("c")
         model.gate("g").opened.set()
         await until_idle(session)
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: start",
             "assistant: one",
             "user: b",
@@ -116,7 +116,7 @@ async def test_follow_ups_wait_for_the_end_and_each_has_a_turn_of_its_own(world:
             "assistant: three",
         ]
         assert len(await facts(session, TurnStarted)) == 3
-    assert told(model.requests[1])[-1] == "user: b"
+    assert request_lines(model.requests[1])[-1] == "user: b"
 
 
 @pytest.mark.requirement(
@@ -142,7 +142,11 @@ async def test_the_queue_can_be_looked_at_edited_thinned_and_reordered(world: Wo
         assert [entry.text for entry in follow_up] == ["c", "a, but better"]
         model.gate("g").opened.set()
         await until_idle(session)
-        assert (await said(session))[::2] == ["user: start", "user: c", "user: a, but better"]
+        assert (await message_lines(session))[::2] == [
+            "user: start",
+            "user: c",
+            "user: a, but better",
+        ]
 
 
 @pytest.mark.requirement("session:queue:durable")
@@ -248,7 +252,7 @@ async def test_after_an_abort_follow_ups_wait_for_the_person(world: World) -> No
         assert [entry.text for entry in (await session.get_queued_messages())[1]] == ["wait"]
         await session.send_message("go on")
         await until_idle(session)
-        assert [line for line in await said(session) if line.startswith("user")] == [
+        assert [line for line in await message_lines(session) if line.startswith("user")] == [
             "user: start",
             "user: go on",
             "user: wait",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import World, facts, said, told
+from tests.support.world import World, facts, message_lines, request_lines
 from weft.events import NewMessage, NodeMarked, SettingChanged, SystemNote
 from weft.messages import Usage
 from weft.providers import ModelInfo
@@ -144,7 +144,7 @@ async def test_a_system_message_is_shown_and_kept_and_told_to_the_model_only_if_
         await session.add_system_message("deploy failed", "error")
         await session.add_system_message("the tests are in spec/", to_model=True)
         await session.send_message("b")
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: a",
             "assistant: one",
             "system: deploy failed",
@@ -154,7 +154,7 @@ async def test_a_system_message_is_shown_and_kept_and_told_to_the_model_only_if_
         ]
         assert (await session.messages())[2].is_error
         assert [each.level for each in await facts(session, SystemNote)] == ["error", "info"]
-    assert told(model.last_request) == [
+    assert request_lines(model.last_request) == [
         "user: a",
         "assistant: one",
         "user: the tests are in spec/",
@@ -180,7 +180,7 @@ async def test_the_model_can_be_changed_and_history_stays(world: World) -> None:
         [change] = [each for each in await facts(session, SettingChanged) if each.name == "model"]
         assert change.value == "scripted:other"
         assert (await session.send_message("b")).model == "scripted:other"
-        assert told(other.last_request)[:2] == ["user: a", "assistant: from the first"]
+        assert request_lines(other.last_request)[:2] == ["user: a", "assistant: from the first"]
         names = {info.name for info in await session.get_available_models()}
         assert {"script", "other"} <= names
         assert "/help" in await session.get_commands()

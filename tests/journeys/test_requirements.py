@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from tests import requirements
-from tests.requirements import FACTS, LIVE, REQUIREMENTS
-from tests.source import ROOT
+from tests.support.requirement_marks import marked_tests
+from tests.support.requirements import FACTS, LIVE, REQUIREMENTS
 from weft import api, events
 
 FOR_HOSTS = {
@@ -54,53 +49,21 @@ FOR_HOSTS = {
 """Public names that are no row: what screens and servers ask for, other spellings, and the way back."""
 
 
-def names_in(call: ast.Call) -> list[str]:
-    """The rows that a mark names: strings, or a tuple of the manifest's."""
-    found: list[str] = []
-    for argument in call.args:
-        match argument:
-            case ast.Constant(value=str(name)):
-                found.append(name)
-            case ast.Starred(value=ast.Name(id=variable)):
-                found += getattr(requirements, variable)
-            case _:
-                raise AssertionError(f"line {call.lineno}: a mark names its rows")
-    return found
-
-
-@cache
-def marked() -> dict[str, list[str]]:
-    """For each row, the tests that show it."""
-    found: dict[str, list[str]] = {}
-    for file in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func).endswith(".requirement"):
-                    assert node.name.startswith("test_")
-                    for name in names_in(mark):
-                        found.setdefault(name, []).append(f"{shown(file)}::{node.name}")
-    return found
-
-
-def shown(file: Path) -> str:
-    return str(file.relative_to(ROOT))
-
-
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_a_row_has_a_test_or_a_reason_to_wait(name: str) -> None:
     row = REQUIREMENTS[name]
     assert row.sentence.endswith(".")
     if row.deferred:
-        assert name not in marked(), f"it is shown by {marked()[name]}: take the deferral away"
+        assert name not in marked_tests(), (
+            f"it is shown by {marked_tests()[name]}: take the deferral away"
+        )
         assert len(row.deferred.split()) >= 3
     else:
-        assert marked().get(name), "no test shows it"
+        assert marked_tests().get(name), "no test shows it"
 
 
 def test_every_mark_names_a_row() -> None:
-    assert sorted(set(marked()) - set(REQUIREMENTS)) == []
+    assert sorted(set(marked_tests()) - set(REQUIREMENTS)) == []
 
 
 def test_every_kind_of_event_is_a_row() -> None:

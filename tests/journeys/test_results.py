@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import weft
-from tests.journeys.world import World, facts, running, told
+from tests.support.world import World, facts, request_lines, running
 from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched, ToolComplete, ToolOutput
 from weft.messages import Image, ToolResult
@@ -166,7 +166,7 @@ async def test_a_flood_is_cut_for_the_model_and_kept_whole_beside_it(world: Worl
         [complete] = await facts(session, ToolComplete)
         assert complete.result.full_text is not None
         assert await app.store.blob(complete.result.full_text) == whole.encode()
-    heard = told(model.last_request)[-1]
+    heard = request_lines(model.last_request)[-1]
     assert len(heard) < 40_000
     assert "line 0\n" in heard
     assert "line 49999" in heard

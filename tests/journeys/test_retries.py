@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tests.journeys.world import PATIENCE, World, facts, running, said, told
+from tests.support.world import PATIENCE, World, facts, message_lines, request_lines, running
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, TurnFinished, UsageRecorded
 from weft.loop.answer import KEPT_OF_ENDLESS, LONGEST_ANSWER
 from weft.messages import Usage
@@ -67,7 +67,7 @@ async def test_text_of_a_broken_stream_never_appears_twice(world: World) -> None
                         pass
         assert (drawn, restarts) == ("One two three.", 1)
         assert reply.text == "One two three."
-        assert await said(session) == ["user: count", "assistant: One two three."]
+        assert await message_lines(session) == ["user: count", "assistant: One two three."]
 
 
 async def test_a_stream_that_just_ends_has_broken(world: World) -> None:
@@ -116,7 +116,7 @@ async def test_when_no_retry_helps_the_text_so_far_is_kept(world: World) -> None
         assert [message.content for message in history] == ["go", "So far"]
         assert history[-1].is_partial
         assert (await session.send_message("go on")).text == "Fine now."
-    assert told(model.last_request)[1] == "assistant: So far"
+    assert request_lines(model.last_request)[1] == "assistant: So far"
 
 
 async def test_a_vendor_that_wants_to_wait_too_long_is_not_waited_for(world: World) -> None:

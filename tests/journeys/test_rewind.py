@@ -7,20 +7,20 @@ import os
 import anyio
 import pytest
 
-from tests.agents.cast import cast, hand, hand_all
-from tests.journeys.rewinding import (
+from tests.support.rewind_project import (
     actions,
     add_submodule,
-    furnish,
     last_id,
-    now,
-    opened,
+    make_files,
+    open_world,
+    project_tree,
     shell,
     start,
     turns,
     write,
 )
-from tests.journeys.world import World, facts, running, said, told, until
+from tests.support.role_models import agent_call, agent_calls, role_model
+from tests.support.world import World, facts, message_lines, request_lines, running, until
 from weft import faults
 from weft.errors import SessionBusy, UsageError
 from weft.events import FileTouched, Rewound, SystemNote, ToolOutput
@@ -46,24 +46,24 @@ SANDBOX = pytest.mark.parametrize("sandbox", ["off", "auto"])
 async def test_files_go_back_to_what_they_were_at_a_message_whoever_changed_them(
     world: World, kind: str, sandbox: str
 ) -> None:
-    furnish(world)
+    make_files(world)
     if kind == "submodule":
         add_submodule(world)
     script = EVERYTHING + ("; echo 2 > sub/m.txt; rm -r d" if kind == "submodule" else "")
     model = turns(write("made/by/tool.txt", "1"), shell(script), write("late.txt", "2"))
-    async with opened(world, model, sandbox=sandbox) as app:
+    async with open_world(world, model, sandbox=sandbox) as app:
         session = await start(app)
-        seen = [now(world)]
+        seen = [project_tree(world)]
         places: list[str | None] = [None]
         for prompt in ("first", "second", "third"):
             await session.send_message(prompt)
-            seen.append(now(world))
+            seen.append(project_tree(world))
             places.append(await last_id(session))
         assert len({str(each) for each in seen}) == 4
         for number in (3, 2, 1, 0, 2, 3, 0):
             plan = await session.rewind(places[number])
             assert plan.is_done
-            assert now(world) == seen[number], f"at {number}"
+            assert project_tree(world) == seen[number], f"at {number}"
             assert not plan.conflicts
 
 
@@ -71,16 +71,16 @@ async def test_the_conversation_goes_back_too_and_the_line_that_was_left_keeps_a
     world: World,
 ) -> None:
     model = turns(write("a", "1"), write("b", "2"), write("c", "3"))
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
         await session.send_message("first")
         place = await last_id(session)
         await session.send_message("second")
         left = await last_id(session)
         await session.rewind(place)
-        assert await said(session) == [
+        assert await message_lines(session) == [
             "user: first",
-            *(await said(session))[1:3],
+            *(await message_lines(session))[1:3],
             "assistant: done",
         ]
         assert {branch.name: branch.node for branch in await session.list_branches()} == {
@@ -88,17 +88,17 @@ async def test_the_conversation_goes_back_too_and_the_line_that_was_left_keeps_a
             "rewound-1": left,
         }
         await session.send_message("another second")
-        assert "user: second" not in told(model.requests[-1])
-        assert "user: another second" in told(model.requests[-1])
-        assert sorted(now(world)) == ["a", "c"]
+        assert "user: second" not in request_lines(model.requests[-1])
+        assert "user: another second" in request_lines(model.requests[-1])
+        assert sorted(project_tree(world)) == ["a", "c"]
 
 
 async def test_a_preview_names_every_file_and_touches_nothing(world: World) -> None:
-    furnish(world)
-    async with opened(world, turns(shell(EVERYTHING))) as app:
+    make_files(world)
+    async with open_world(world, turns(shell(EVERYTHING))) as app:
         session = await start(app)
         await session.send_message("go")
-        before, seq = now(world), (await session.editor_snapshot()).seq
+        before, seq = project_tree(world), (await session.editor_snapshot()).seq
         plan = await session.rewind(None, preview=True)
         assert not plan.is_done
         assert actions(plan) == {
@@ -119,20 +119,20 @@ async def test_a_preview_names_every_file_and_touches_nothing(world: World) -> N
             "new/er/file": "delete",
             "secret": "restore",
         }
-        assert (now(world), (await session.editor_snapshot()).seq) == (before, seq)
+        assert (project_tree(world), (await session.editor_snapshot()).seq) == (before, seq)
         assert actions(await session.rewind(None)) == actions(plan)
 
 
 async def test_a_rewind_can_be_taken_back_and_so_on(world: World) -> None:
-    furnish(world)
-    async with opened(world, turns(shell(EVERYTHING), write("late.txt", "2"))) as app:
+    make_files(world)
+    async with open_world(world, turns(shell(EVERYTHING), write("late.txt", "2"))) as app:
         session = await start(app)
         with pytest.raises(UsageError, match="no rewind to undo"):
             await session.undo_rewind()
         await session.send_message("first")
         place = await last_id(session)
         await session.send_message("second")
-        line, after = await said(session), now(world)
+        line, after = await message_lines(session), project_tree(world)
         await session.rewind(place)
         await session.rewind(None)
         preview = await session.undo_rewind(preview=True)
@@ -140,7 +140,7 @@ async def test_a_rewind_can_be_taken_back_and_so_on(world: World) -> None:
         await session.undo_rewind()
         assert await last_id(session) == place
         await session.undo_rewind()
-        assert (await said(session), now(world)) == (line, after)
+        assert (await message_lines(session), project_tree(world)) == (line, after)
         assert [branch.name for branch in await session.list_branches()] == ["main"]
         with pytest.raises(UsageError, match="no rewind to undo"):
             await session.undo_rewind()
@@ -149,37 +149,38 @@ async def test_a_rewind_can_be_taken_back_and_so_on(world: World) -> None:
 async def test_files_alone_go_back_and_the_model_is_told(world: World) -> None:
     world.write("a.txt", "one\n")
     model = turns(shell("echo 2 > a.txt"), shell("true"))
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
         await session.send_message("first")
-        line = await said(session)
+        line = await message_lines(session)
         await session.rewind(0, conversation=False)
         assert world.read("a.txt") == "one\n"
-        assert [text for text in await said(session) if text in line] == line
+        assert [text for text in await message_lines(session) if text in line] == line
         await session.send_message("second")
         assert any(
-            "put files back" in text and "a.txt" in text for text in told(model.requests[-1])
+            "put files back" in text and "a.txt" in text
+            for text in request_lines(model.requests[-1])
         )
 
 
 async def test_the_conversation_alone_goes_back_and_files_stay(world: World) -> None:
     world.write("a.txt", "one\n")
-    async with opened(world, turns(shell("echo 2 > a.txt"))) as app:
+    async with open_world(world, turns(shell("echo 2 > a.txt"))) as app:
         session = await start(app)
         await session.send_message("first")
         await session.rewind(0, files=False)
-        assert (world.read("a.txt"), await said(session)) == ("2\n", ["user: first"])
+        assert (world.read("a.txt"), await message_lines(session)) == ("2\n", ["user: first"])
         with pytest.raises(UsageError, match="files, the conversation or both"):
             await session.rewind(0, files=False, conversation=False)
         await session.undo_rewind()
-        assert len(await said(session)) == 4
+        assert len(await message_lines(session)) == 4
 
 
 @pytest.mark.requirement("session:checkpoint")
 async def test_a_checkpoint_is_the_moment_it_was_set_not_only_its_message(world: World) -> None:
     world.write("a.txt", "one\n")
     model = turns(shell("echo 2 > a.txt"), shell("echo 3 > a.txt"), shell("echo 4 > a.txt"))
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
         await session.send_message("first")
         place = await last_id(session)
@@ -195,15 +196,15 @@ async def test_a_checkpoint_is_the_moment_it_was_set_not_only_its_message(world:
 
 
 async def test_switching_branches_touches_no_file(world: World) -> None:
-    async with opened(world, turns(write("a", "1"), write("b", "2"))) as app:
+    async with open_world(world, turns(write("a", "1"), write("b", "2"))) as app:
         session = await start(app)
         await session.send_message("first")
         await session.branch_at(0, "other")
         await session.send_message("second")
-        before = now(world)
+        before = project_tree(world)
         await session.switch_branch("main")
         await session.switch_branch("other")
-        assert now(world) == before
+        assert project_tree(world) == before
 
 
 # --- other people's work ---------------------------------------------------------------------
@@ -214,7 +215,9 @@ async def test_what_somebody_changed_since_is_left_and_named_unless_it_may_be_ov
 ) -> None:
     for name in "abcde":
         world.write(name, "0\n")
-    async with opened(world, turns(shell("for f in a b c d; do echo 1 > $f; done; rm e"))) as app:
+    async with open_world(
+        world, turns(shell("for f in a b c d; do echo 1 > $f; done; rm e"))
+    ) as app:
         session = await start(app)
         await session.send_message("go")
         world.write("a", "by hand\n")
@@ -247,7 +250,7 @@ async def test_what_somebody_changed_since_is_left_and_named_unless_it_may_be_ov
 @SANDBOX
 async def test_what_the_session_did_not_make_is_never_removed(world: World, sandbox: str) -> None:
     world.write("data/mine.bin", "mine")
-    async with opened(
+    async with open_world(
         world, turns(shell("mkdir -p out/deep; touch out/x out/deep/y data/z")), sandbox=sandbox
     ) as app:
         session = await start(app)
@@ -262,14 +265,14 @@ async def test_what_the_session_did_not_make_is_never_removed(world: World, sand
             "out/x": "delete",
         }
         kept = ["data", "data/mine.bin", "out", "out/deep", "out/deep/mine"]
-        assert sorted(now(world)) == kept
+        assert sorted(project_tree(world)) == kept
 
 
 async def test_a_change_by_hand_between_two_of_the_sessions_own_is_kept_or_named(
     world: World,
 ) -> None:
     world.write("a", "0\n")
-    async with opened(world, turns(shell("echo 1 > a"), shell("echo 3 > a"))) as app:
+    async with open_world(world, turns(shell("echo 1 > a"), shell("echo 3 > a"))) as app:
         session = await start(app)
         await session.send_message("first")
         place = await last_id(session)
@@ -288,7 +291,7 @@ async def test_two_sessions_on_one_project_leave_each_others_files_alone(world: 
     world.write("a", "0\n")
     world.write("b", "0\n")
     model = turns(shell("echo 1 > a; echo 1 > b"), shell("echo 2 > b"))
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         one = await start(app)
         other = await app.sessions.start_session(session_id="t", auto_approve=True)
         await one.send_message("go")
@@ -302,7 +305,7 @@ async def test_two_sessions_on_one_project_leave_each_others_files_alone(world: 
 
 async def test_files_that_programs_obey_are_not_put_back_by_us(world: World) -> None:
     world.write(".vscode/tasks.json", "{}")
-    async with opened(world, turns(shell("echo '{1}' > .vscode/tasks.json; touch x"))) as app:
+    async with open_world(world, turns(shell("echo '{1}' > .vscode/tasks.json; touch x"))) as app:
         session = await start(app)
         await session.send_message("go")
         plan = await session.rewind(None, overwrite=[".vscode/tasks.json"])
@@ -328,7 +331,7 @@ async def test_what_was_moved_in_from_an_ignored_folder_is_not_taken_away(
     world.write(".gitignore", "cache/\n")
     world.write("cache/precious", "the only copy")
     old = 1_500_000_000
-    async with opened(world, turns(shell(f"sleep 0.2; {script}")), sandbox=sandbox) as app:
+    async with open_world(world, turns(shell(f"sleep 0.2; {script}")), sandbox=sandbox) as app:
         session = await start(app)
         os.utime(world.project / "cache" / "precious", (old, old))
         await anyio.sleep(0.2)  # older than the command by more than the disk's clock can err
@@ -349,7 +352,9 @@ async def test_what_is_too_large_or_ignored_is_named_and_not_touched(
     world.write("cache/x", "0")
     world.write("big", "x" * 5_000)
     script = "echo 1 >> big; echo 1 > cache/x; head -c 6000 /dev/zero > huge; echo 1 > small"
-    async with opened(world, turns(shell(script)), sandbox=sandbox, history__max_file=4_096) as app:
+    async with open_world(
+        world, turns(shell(script)), sandbox=sandbox, history__max_file=4_096
+    ) as app:
         session = await start(app)
         await session.send_message("go")
         plan = await session.rewind(None)
@@ -372,7 +377,7 @@ async def test_the_oldest_history_goes_when_there_is_too_much_and_is_named(world
     for name in "abcdefgh":
         world.write(name, name * 1_000)
     commands = [shell(f"echo 1 > {name}") for name in "abcdefgh"]
-    async with opened(world, turns(*commands), history__quota=10_000 * 2) as app:
+    async with open_world(world, turns(*commands), history__quota=10_000 * 2) as app:
         session = await start(app)
         for name in "abcdefgh":
             await session.send_message(name)
@@ -388,7 +393,7 @@ async def test_the_oldest_history_goes_when_there_is_too_much_and_is_named(world
 
 async def test_a_session_holds_its_project_to_the_quota_by_itself(world: World) -> None:
     commands = [shell("head -c 4000 /dev/urandom > f") for _ in range(30)]
-    async with opened(world, turns(*commands), history__quota=100_000) as app:
+    async with open_world(world, turns(*commands), history__quota=100_000) as app:
         session = await start(app)
         for number in range(30):
             await session.send_message(str(number))
@@ -407,7 +412,7 @@ async def test_without_a_quota_commands_are_not_watched_and_edits_still_go_back(
     world: World,
 ) -> None:
     world.write("a", "0\n")
-    async with opened(
+    async with open_world(
         world, turns([shell("echo 1 > a"), write("b", "1")]), history__quota=0
     ) as app:
         session = await start(app)
@@ -423,7 +428,7 @@ async def test_without_a_quota_commands_are_not_watched_and_edits_still_go_back(
 
 async def test_nothing_is_put_back_while_a_turn_runs(world: World) -> None:
     model = ScriptedModel([[SayText(text="one"), Stall(), SayText(text="two")]])
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
         await session.send_prompt("go")
         for preview in (True, False):
@@ -435,7 +440,7 @@ async def test_nothing_is_put_back_while_a_turn_runs(world: World) -> None:
 async def test_what_an_aborted_command_had_changed_goes_back_too(world: World) -> None:
     world.write("a", "0\n")
     model = turns(shell("echo 1 > a; echo 2 > b; echo ready; sleep 60"))
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
 
         async def abort_when_ready() -> None:
@@ -452,8 +457,8 @@ async def test_what_an_aborted_command_had_changed_goes_back_too(world: World) -
 
 @pytest.mark.requirement("session:touched_files")
 async def test_touched_files_counts_commands_and_forgets_what_went_back(world: World) -> None:
-    furnish(world)
-    async with opened(
+    make_files(world)
+    async with open_world(
         world, turns(shell("echo 1 > a.txt; rm d/b.txt"), write("new/x", "1"))
     ) as app:
         session = await start(app)
@@ -474,7 +479,7 @@ async def test_touched_files_counts_commands_and_forgets_what_went_back(world: W
 
 async def test_a_fork_has_the_file_history_of_its_past(world: World) -> None:
     world.write("a", "0\n")
-    async with opened(world, turns(shell("echo 1 > a"), shell("echo 2 > a; touch b"))) as app:
+    async with open_world(world, turns(shell("echo 1 > a"), shell("echo 2 > a; touch b"))) as app:
         session = await start(app)
         await session.send_message("first")
         place = await last_id(session)
@@ -483,7 +488,7 @@ async def test_a_fork_has_the_file_history_of_its_past(world: World) -> None:
         assert actions(await fork.rewind(place)) == {"a": "restore", "b": "delete"}
         assert world.read("a") == "1\n"
         await fork.rewind(None)
-        assert (sorted(now(world)), world.read("a")) == (["a"], "0\n")
+        assert (sorted(project_tree(world)), world.read("a")) == (["a"], "0\n")
         assert (await session.rewind(place, preview=True)).conflicts == ("a",)
         await fork.undo_rewind()
         assert world.read("a") == "1\n"
@@ -491,40 +496,40 @@ async def test_a_fork_has_the_file_history_of_its_past(world: World) -> None:
 
 async def test_what_agents_changed_goes_back_with_the_call_they_worked_for(world: World) -> None:
     world.write("a", "0\n")
-    model = cast(
+    model = role_model(
         {
             "Lead": [
-                hand_all("Helper one", "Helper two"),
+                agent_calls("Helper one", "Helper two"),
                 "half done",
                 shell("echo 4 > d"),
                 "done",
             ],
-            "one": [shell("echo 1 > a; touch b"), hand("Deeper"), "ok"],
+            "one": [shell("echo 1 > a; touch b"), agent_call("Deeper"), "ok"],
             "Deeper": [write("deep/c", "3"), "ok"],
             "two": ["ok"],
         }
     )
-    async with opened(world, model) as app:
+    async with open_world(world, model) as app:
         session = await start(app)
         await session.send_message("Lead")
-        working = now(world)
+        working = project_tree(world)
         rows = await session.messages_with_ids()
         call = next(each for each, message in rows if message.tool_calls)
         await session.send_message("go on")
-        assert sorted(now(world)) == ["a", "b", "d", "deep", "deep/c"]
+        assert sorted(project_tree(world)) == ["a", "b", "d", "deep", "deep/c"]
         await session.rewind(call)
-        assert now(world) == working, "what the call's own agents did stays"
+        assert project_tree(world) == working, "what the call's own agents did stays"
         plan = await session.rewind(None)
         assert not plan.conflicts
-        assert (sorted(now(world)), world.read("a")) == (["a"], "0\n")
+        assert (sorted(project_tree(world)), world.read("a")) == (["a"], "0\n")
         assert await session.touched_files() == []
         await session.undo_rewind()
-        assert now(world) == working
+        assert project_tree(world) == working
 
 
 async def test_the_same_rewind_sent_twice_is_one(world: World) -> None:
     world.write("a", "0\n")
-    async with opened(world, turns(shell("echo 1 > a"))) as app:
+    async with open_world(world, turns(shell("echo 1 > a"))) as app:
         session = await start(app)
         await session.send_message("go")
         one = await session.rewind(None, input_id="x")
@@ -535,25 +540,28 @@ async def test_the_same_rewind_sent_twice_is_one(world: World) -> None:
 
 async def test_the_past_is_known_to_the_next_process_too(shared_world: World) -> None:
     world = shared_world
-    furnish(world)
-    before = now(world)
-    async with opened(world, turns(shell(EVERYTHING))) as app:
+    make_files(world)
+    before = project_tree(world)
+    async with open_world(world, turns(shell(EVERYTHING))) as app:
         await (await start(app)).send_message("go")
-        after = now(world)
-    async with opened(world, turns()) as app:
+        after = project_tree(world)
+    async with open_world(world, turns()) as app:
         session = await app.sessions.get("s")
         await session.rewind(None)
-        assert now(world) == before
-    async with opened(world, turns()) as app:
+        assert project_tree(world) == before
+    async with open_world(world, turns()) as app:
         session = await app.sessions.get("s")
         await session.undo_rewind()
-        assert now(world) == after
+        assert project_tree(world) == after
 
 
 async def test_a_session_that_another_process_owns_is_rewound_by_it(shared_world: World) -> None:
     world = shared_world
     world.write("a", "0\n")
-    async with opened(world, turns(shell("echo 1 > a"))) as owner, opened(world, turns()) as other:
+    async with (
+        open_world(world, turns(shell("echo 1 > a"))) as owner,
+        open_world(world, turns()) as other,
+    ):
         await (await start(owner)).send_message("go")
         session = await other.sessions.get("s")
         assert actions(await session.rewind(None, preview=True)) == {"a": "restore"}
@@ -591,12 +599,12 @@ def cut(name: str) -> None:
 async def test_a_rewind_that_was_cut_short_is_finished_or_never_was(
     world: World, point: str, at: int, is_begun: bool
 ) -> None:
-    furnish(world)
-    before = now(world)
-    async with opened(world, turns(shell(EVERYTHING), shell("true"))) as app:
+    make_files(world)
+    before = project_tree(world)
+    async with open_world(world, turns(shell(EVERYTHING), shell("true"))) as app:
         session = await start(app)
         await session.send_message("go")
-        after = now(world)
+        after = project_tree(world)
         faults.arm(point, at=at, action=cut)
         try:
             with pytest.raises(Exception, match=point):
@@ -604,11 +612,11 @@ async def test_a_rewind_that_was_cut_short_is_finished_or_never_was(
         finally:
             faults.disarm_all()
         await session.add_system_message("the next command")
-        assert now(world) == (before if is_begun else after)
+        assert project_tree(world) == (before if is_begun else after)
         rewinds = await facts(session, Rewound)
         assert [bool(each.settles) for each in rewinds] == ([False, True] if is_begun else [])
         await session.rewind(None)
-        assert now(world) == before
+        assert project_tree(world) == before
 
 
 async def test_what_somebody_did_while_a_rewind_was_cut_short_is_left_and_named(
@@ -616,7 +624,7 @@ async def test_what_somebody_did_while_a_rewind_was_cut_short_is_left_and_named(
 ) -> None:
     for name in "abc":
         world.write(name, "0\n")
-    async with opened(world, turns(shell("for f in a b c; do echo 1 > $f; done"))) as app:
+    async with open_world(world, turns(shell("for f in a b c; do echo 1 > $f; done"))) as app:
         session = await start(app)
         await session.send_message("go")
         faults.arm("session.rewind.between_files", at=2, action=cut)
@@ -638,13 +646,13 @@ async def test_what_somebody_did_while_a_rewind_was_cut_short_is_left_and_named(
 async def test_names_that_differ_in_case_only_are_two_files(world: World, sandbox: str) -> None:
     world.write("Readme", "old\n")
     script = "mv Readme README; echo new >> README; echo other > readme"
-    async with opened(world, turns(shell(script)), sandbox=sandbox) as app:
+    async with open_world(world, turns(shell(script)), sandbox=sandbox) as app:
         session = await start(app)
-        before = now(world)
+        before = project_tree(world)
         await session.send_message("go")
-        after = now(world)
+        after = project_tree(world)
         assert set(after) == {"README", "readme"}
         await session.rewind(None)
-        assert now(world) == before
+        assert project_tree(world) == before
         await session.undo_rewind()
-        assert now(world) == after
+        assert project_tree(world) == after

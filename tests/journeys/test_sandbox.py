@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.rewinding import opened, shell, start, turns
-from tests.journeys.world import World, facts, running, until
 from tests.support.bounded_code import CODE, edit, lines, read, write
+from tests.support.rewind_project import open_world, shell, start, turns
 from tests.support.sandboxed_session import skip_without_sandbox, tool_results
+from tests.support.world import World, facts, running, until
 from weft.events import PermissionRequest, SystemNote, ToolComplete
 from weft.providers.script import CallTool
 
@@ -30,7 +30,7 @@ async def test_in_the_sandbox_a_command_is_held_to_the_lines(plain_world: World)
     world = plain_world
     world.write("code.py", CODE)
     model = turns([shell(INSIDE), shell(BEYOND), shell("rm code.py; echo 1 > free")])
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, world)
         session = await start(app)
         await session.set_boundary("code.py", 4, 5)
@@ -51,7 +51,7 @@ async def test_without_it_what_was_changed_beyond_stays_and_is_told(plain_world:
     world.write("code.py", CODE)
     above = "sed -i '1i # new' code.py"
     model = turns([shell(INSIDE), shell(above), shell("true")])
-    async with opened(world, model, sandbox="off") as app:
+    async with open_world(world, model, sandbox="off") as app:
         session = await start(app)
         await session.set_boundary("code.py", 4, 5)
         await session.send_message("go")
@@ -85,7 +85,7 @@ async def test_no_tool_gets_beyond_and_each_is_told_the_lines(
         "shell": shell(f"sed -i 's/{old}/return 0/' code.py"),
     }
     model = turns([read(), calls[tool_name]])
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, world)
         session = await start(app)
         await session.set_boundary("code.py", 4, 5)
@@ -102,7 +102,7 @@ async def test_in_the_sandbox_no_hook_of_git_comes_over(plain_world: World) -> N
     world = plain_world
     world.write(".git/HEAD", "ref: refs/heads/main\n")
     model = turns(shell(HOOK))
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("go")
@@ -114,7 +114,7 @@ async def test_in_the_sandbox_no_hook_of_git_comes_over(plain_world: World) -> N
 async def test_without_it_a_file_that_programs_obey_is_told(plain_world: World) -> None:
     world = plain_world
     model = turns(shell("echo 'alias ls=evil' > .bashrc; echo fine > beside"))
-    async with opened(world, model, sandbox="off") as app:
+    async with open_world(world, model, sandbox="off") as app:
         session = await start(app)
         await session.send_message("go")
         [note] = [note.text for note in await facts(session, SystemNote) if ".bashrc" in note.text]
@@ -154,7 +154,7 @@ async def test_a_machine_without_bubblewrap_says_so_and_asks_even_in_auto_mode(
 ) -> None:
     world = Bare(tmp_path)
     model = turns([shell("echo 1 > a"), shell("echo 2 > b")])
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         session = await app.sessions.start_session(permission_mode="auto")
 
         async def answer() -> None:
@@ -179,7 +179,7 @@ async def test_a_machine_without_bubblewrap_says_so_and_asks_even_in_auto_mode(
 async def test_where_the_sandbox_is_required_nothing_runs_without_it(tmp_path: Path) -> None:
     world = Bare(tmp_path)
     model = turns(shell("echo 1 > a"))
-    async with opened(world, model, sandbox="on") as app:
+    async with open_world(world, model, sandbox="on") as app:
         session = await start(app)
         await session.send_message("go")
         [done] = await facts(session, ToolComplete)
@@ -216,7 +216,7 @@ async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path
             f"cat ~/open; cat {elsewhere}/elsewhere/*; grep -rah secret {home} {elsewhere}/elsewhere; env"
         )
     )
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("this is a secret")
@@ -230,7 +230,7 @@ async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path
 async def test_a_name_that_is_no_text_breaks_no_turn(plain_world: World) -> None:
     script = "mkfifo $'p\\xff'; echo 1 > $'f\\xfe'; ls"
     model = turns(shell(script))
-    async with opened(plain_world, model, sandbox="auto") as app:
+    async with open_world(plain_world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, plain_world)
         session = await start(app)
         reply = await session.send_message("go")
@@ -245,7 +245,7 @@ async def test_a_rewind_says_that_nothing_is_kept_where_the_quota_is_0(plain_wor
     world = plain_world
     world.write("a", "0\n")
     model = turns([shell("echo 1 > a; echo 2 > b")])
-    async with opened(world, model, sandbox="auto", history__quota=0) as app:
+    async with open_world(world, model, sandbox="auto", history__quota=0) as app:
         await skip_without_sandbox(app, world)
         session = await start(app)
         await session.send_message("go")

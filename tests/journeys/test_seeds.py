@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from tests.journeys.world import World, crash, facts, running, said, told
+from tests.support.world import World, crash, facts, message_lines, request_lines, running
 from weft.context import load_prefix
 from weft.events import ModelCallStarted, NewMessage
 from weft.messages import Text, Thinking, ToolCall
@@ -42,7 +42,10 @@ async def test_the_model_sees_after_reopening_what_it_saw_before(world: World, l
         await (await app.sessions.get("s")).send_message("and now?")
     before, after = model.requests[1], model.requests[2]
     assert after.messages[: len(before.messages)] == before.messages
-    assert told(after)[len(told(before)) :] == ["assistant: Done.", "user: and now?"]
+    assert request_lines(after)[len(request_lines(before)) :] == [
+        "assistant: Done.",
+        "user: and now?",
+    ]
     assert (after.system, after.tools) == (before.system, before.tools)
     answer = before.messages[1]
     assert isinstance(answer, ChatMessage)
@@ -126,7 +129,7 @@ async def test_a_working_session_answers_every_question_at_once(world: World) ->
         await model.gate("g").reached.wait()
         async with running():
             assert await session.get_status() == "thinking"
-            assert await said(session) == ["user: go"]
+            assert await message_lines(session) == ["user: go"]
             assert (await session.metadata()).message_count == 1
             assert (await session.editor_snapshot()).draft == "half"
             assert await session.touched_files() == []
@@ -149,8 +152,8 @@ async def test_order_does_not_come_from_the_clock(world: World) -> None:
         session = await app.sessions.get("s")
         world.clock.advance(7200)
         await session.send_message("c")
-        assert [line[-1] for line in (await said(session))[::2]] == ["a", "b", "c"]
-    assert [line for line in told(model.last_request) if line.startswith("user")] == [
+        assert [line[-1] for line in (await message_lines(session))[::2]] == ["a", "b", "c"]
+    assert [line for line in request_lines(model.last_request) if line.startswith("user")] == [
         "user: a",
         "user: b",
         "user: c",

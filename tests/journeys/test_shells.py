@@ -14,12 +14,12 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from tests.agents.cast import cast, hand
-from tests.journeys.world import World, crash, facts, told, until, until_holds, until_idle
-from tests.source import ROOT
+from tests.support.background_shell import background_shell, plays, start
+from tests.support.role_models import agent_call, role_model
 from tests.support.sandboxed_session import skip_without_sandbox
+from tests.support.source_code import ROOT
+from tests.support.world import World, crash, facts, request_lines, until, until_holds, until_idle
 from weft.api.session import Session
-from weft.app import App
 from weft.errors import UsageError
 from weft.events import (
     FileTouched,
@@ -31,17 +31,13 @@ from weft.events import (
     TurnFinished,
     TurnStarted,
 )
-from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
+from weft.providers.script import CallTogether, CallTool, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.background_commands import MOST
 
 pytestmark = pytest.mark.anyio
 
 SERVER = "echo ready; exec sleep 1000"
-
-
-def beside(command: str, **more: Any) -> CallTool:
-    return CallTool(name="shell", args={"command": command, "background": True, **more})
 
 
 def look(name: str = "bg_1", wait_seconds: float = 10) -> CallTool:
@@ -52,18 +48,8 @@ def stop(name: str = "bg_1") -> CallTool:
     return CallTool(name="shell_stop", args={"id": name})
 
 
-def plays(*answers: str | Step | list[Step]) -> ScriptedModel:
-    return ScriptedModel(
-        [[SayText(text=each)] if isinstance(each, str) else each for each in answers]
-    )
-
-
-async def start(app: App, **settings: Any) -> Session:
-    return await app.sessions.start_session(session_id="s", auto_approve=True, **settings)
-
-
 def results(model: ScriptedModel) -> list[str]:
-    return [line for line in told(model.requests[-1]) if line.startswith("result: ")]
+    return [line for line in request_lines(model.requests[-1]) if line.startswith("result: ")]
 
 
 async def shells(session: Session) -> list[tuple[str, str, int | None]]:
@@ -123,7 +109,7 @@ async def gone(world: World) -> None:
 @pytest.mark.requirement("session:background_commands")
 async def test_a_server_runs_on_is_looked_at_and_stopped(world: World) -> None:
     model = plays(
-        beside("echo ready; while read -t 1000 line; do :; done < <(sleep 1000)"),
+        background_shell("echo ready; while read -t 1000 line; do :; done < <(sleep 1000)"),
         look(wait_seconds=0),
         "It is up.",
         stop(),
@@ -150,7 +136,7 @@ async def test_a_server_runs_on_is_looked_at_and_stopped(world: World) -> None:
 
 @pytest.mark.requirement("background:judged")
 async def test_it_is_recorded_as_intended_and_asked_about_like_any_other(world: World) -> None:
-    model = plays(beside(SERVER), "Fine.")
+    model = plays(background_shell(SERVER), "Fine.")
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s")
         await session.send_prompt("serve")
@@ -168,7 +154,7 @@ async def test_it_is_recorded_as_intended_and_asked_about_like_any_other(world: 
 
 
 async def test_a_rule_that_denies_the_command_denies_it_in_the_background_too(world: World) -> None:
-    model = plays(beside("npm run dev"), "Fine.")
+    model = plays(background_shell("npm run dev"), "Fine.")
     config = {"permissions.deny": ["shell(npm run dev)"]}
     async with world.open(model, config=config) as app:
         session = await start(app, permission_mode="bypass")
@@ -178,7 +164,7 @@ async def test_a_rule_that_denies_the_command_denies_it_in_the_background_too(wo
 
 
 async def test_one_that_fails_at_once_says_so_and_leaves_nothing_behind(world: World) -> None:
-    model = plays(beside("echo no such thing >&2; exit 7"), "Fine.")
+    model = plays(background_shell("echo no such thing >&2; exit 7"), "Fine.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -194,7 +180,7 @@ async def test_one_that_fails_at_once_says_so_and_leaves_nothing_behind(world: W
 async def test_looking_waits_for_something_new_and_then_only_tells_that(world: World) -> None:
     os.mkfifo(world.project / "pipe")
     model = plays(
-        beside("echo one; cat pipe; echo three"),
+        background_shell("echo one; cat pipe; echo three"),
         [Stall(), look()],
         look(),
         look(),
@@ -227,8 +213,8 @@ async def test_looking_waits_for_something_new_and_then_only_tells_that(world: W
 
 
 async def test_more_than_so_many_are_refused_before_anybody_is_asked(world: World) -> None:
-    calls = CallTogether(calls=tuple(beside(SERVER) for _ in range(MOST + 1)))
-    model = plays(calls, stop("bg_3"), beside(SERVER), "Fine.")
+    calls = CallTogether(calls=tuple(background_shell(SERVER) for _ in range(MOST + 1)))
+    model = plays(calls, stop("bg_3"), background_shell(SERVER), "Fine.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -242,7 +228,7 @@ async def test_more_than_so_many_are_refused_before_anybody_is_asked(world: Worl
 async def test_a_flood_is_bounded_and_what_comes_after_it_is_still_seen(world: World) -> None:
     os.mkfifo(world.project / "pipe")
     flood = "yes 0123456789 | head -c 3000000; cat pipe; echo END"
-    model = plays(beside(flood), [Stall(), look()], look(), "Fine.", "Over.")
+    model = plays(background_shell(flood), [Stall(), look()], look(), "Fine.", "Over.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("serve")
@@ -265,7 +251,11 @@ async def test_secrets_in_what_it_prints_reach_neither_model_nor_log(world: Worl
     os.mkfifo(world.project / "pipe")
     (world.project / "key").write_text(key)
     model = plays(
-        beside("cat key; echo; cat pipe; cat key; exit 3"), "Fine.", look(), "I see.", "Ah."
+        background_shell("cat key; echo; cat pipe; cat key; exit 3"),
+        "Fine.",
+        look(),
+        "I see.",
+        "Ah.",
     )
     async with world.open(model) as app:
         session = await start(app)
@@ -279,7 +269,7 @@ async def test_secrets_in_what_it_prints_reach_neither_model_nor_log(world: Worl
         assert "redacted" in first
         assert "redacted" in last
         assert key[:30] not in stored
-    assert all(key[:30] not in line for line in told(model.last_request))
+    assert all(key[:30] not in line for line in request_lines(model.last_request))
 
 
 # --- its end
@@ -289,7 +279,7 @@ async def test_secrets_in_what_it_prints_reach_neither_model_nor_log(world: Worl
 async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) -> None:
     world.write("words", "broken\n")
     os.mkfifo(world.project / "pipe")
-    model = plays(beside("cat pipe; cat words >&2; exit 3"), "It is up.", "It broke.")
+    model = plays(background_shell("cat pipe; cat words >&2; exit 3"), "It is up.", "It broke.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -301,7 +291,7 @@ async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) 
         assert (note.background.exit_code, note.background.why) == (3, "exited")
 
         await until_turns(session, 2)
-        heard = told(model.last_request)[-1]
+        heard = request_lines(model.last_request)[-1]
         assert heard.startswith("user: [The background command bg_1 (cat pipe; ")
         assert heard.endswith("`shell_output` shows what it printed last.")
         assert "broken" not in heard, "what a program prints is never said in the person's place"
@@ -312,7 +302,7 @@ async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) 
 async def test_what_it_changed_is_named_and_never_taken_for_certain(world: World) -> None:
     world.write("a.txt", "old\n")
     os.mkfifo(world.base / "pipe")
-    model = plays(beside("cat ../pipe; echo new > a.txt"), "Up.", "Over.", "Hm.")
+    model = plays(background_shell("cat ../pipe; echo new > a.txt"), "Up.", "Over.", "Hm.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -332,7 +322,7 @@ async def test_what_it_changed_is_named_and_never_taken_for_certain(world: World
 async def test_what_it_changed_beyond_a_boundary_is_told(world: World) -> None:
     world.write("code.py", "a\nb\nc\n")
     os.mkfifo(world.base / "pipe")
-    model = plays(beside("cat ../pipe; sed -i s/a/x/ code.py"), "Up.", "Over.")
+    model = plays(background_shell("cat ../pipe; sed -i s/a/x/ code.py"), "Up.", "Over.")
     async with world.open(model) as app:
         session = await start(app)
         await session.set_boundary("code.py", 1, 1)
@@ -353,7 +343,7 @@ async def test_what_it_changed_beyond_a_boundary_is_told(world: World) -> None:
 
 @pytest.mark.requirement("background:life")
 async def test_it_survives_an_abort_and_the_turns_after_it(world: World) -> None:
-    model = plays(beside(SERVER), Stall(), "Hello.")
+    model = plays(background_shell(SERVER), Stall(), "Hello.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("serve")
@@ -366,7 +356,7 @@ async def test_it_survives_an_abort_and_the_turns_after_it(world: World) -> None
 
 
 async def test_an_abort_before_its_call_has_returned_ends_it(world: World) -> None:
-    model = plays(beside(SERVER), "Hello.")
+    model = plays(background_shell(SERVER), "Hello.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_prompt("serve")
@@ -381,7 +371,9 @@ async def test_an_abort_before_its_call_has_returned_ends_it(world: World) -> No
 
 @pytest.mark.requirement("session:kill_background")
 async def test_a_person_stops_it_with_all_that_it_started(world: World) -> None:
-    model = plays(beside("setsid sleep 1000 & sleep 1000 & echo ready; wait"), "Up.", "I see.")
+    model = plays(
+        background_shell("setsid sleep 1000 & sleep 1000 & echo ready; wait"), "Up.", "I see."
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -395,11 +387,15 @@ async def test_a_person_stops_it_with_all_that_it_started(world: World) -> None:
             await session.kill_background("bg_1")
         assert len(await facts(session, TurnStarted)) == 1, "nobody asked for a turn"
         await session.send_message("and?")
-        assert any("bg_1" in line and "was stopped" in line for line in told(model.last_request))
+        assert any(
+            "bg_1" in line and "was stopped" in line for line in request_lines(model.last_request)
+        )
 
 
 async def test_one_that_does_not_listen_is_killed(world: World) -> None:
-    model = plays(beside("trap '' TERM; echo ready; while :; do sleep 1000; done"), stop(), "Down.")
+    model = plays(
+        background_shell("trap '' TERM; echo ready; while :; do sleep 1000; done"), stop(), "Down."
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -410,7 +406,7 @@ async def test_one_that_does_not_listen_is_killed(world: World) -> None:
 @pytest.mark.requirement("background:life")
 @pytest.mark.parametrize("ending", ["stop_session", "aclose"])
 async def test_it_ends_with_the_session_and_that_is_on_record(world: World, ending: str) -> None:
-    model = plays(beside(SERVER), "Up.", "I see.")
+    model = plays(background_shell(SERVER), "Up.", "I see.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -424,11 +420,13 @@ async def test_it_ends_with_the_session_and_that_is_on_record(world: World, endi
         [(_, status, _)] = await shells(session)
         assert status == "exited"
         await session.send_message("and?")
-        assert any("bg_1" in line and "was stopped" in line for line in told(model.last_request))
+        assert any(
+            "bg_1" in line and "was stopped" in line for line in request_lines(model.last_request)
+        )
 
 
 async def test_a_session_with_a_running_command_is_not_unloaded(world: World) -> None:
-    model = plays(beside(SERVER), "Up.")
+    model = plays(background_shell(SERVER), "Up.")
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -438,7 +436,7 @@ async def test_a_session_with_a_running_command_is_not_unloaded(world: World) ->
 
 
 async def test_what_another_program_left_is_told_when_somebody_goes_on(world: World) -> None:
-    model = plays(beside(SERVER), "Up.", "I see.")
+    model = plays(background_shell(SERVER), "Up.", "I see.")
     app = await world.open(model).__aenter__()
     session = await start(app)
     await session.send_message("serve")
@@ -451,11 +449,15 @@ async def test_what_another_program_left_is_told_when_somebody_goes_on(world: Wo
         [note] = [note for note in await facts(session, SystemNote) if note.background]
         assert "the program that ran it was interrupted" in note.text
         assert await shells(session) == [("bg_1", "exited", None)]
-        assert any("bg_1" in line and "interrupted" in line for line in told(model.last_request))
+        assert any(
+            "bg_1" in line and "interrupted" in line for line in request_lines(model.last_request)
+        )
 
 
 async def test_an_agents_commands_end_with_the_agent(world: World) -> None:
-    model = cast({"ask": [hand("dig"), "Fine."], "dig": [beside(SERVER), "Up."]})
+    model = role_model(
+        {"ask": [agent_call("dig"), "Fine."], "dig": [background_shell(SERVER), "Up."]}
+    )
     async with world.open(model) as app:
         session = await start(app)
         await session.send_message("ask")
@@ -463,7 +465,7 @@ async def test_an_agents_commands_end_with_the_agent(world: World) -> None:
 
 
 async def test_neither_a_fork_nor_an_import_has_it(plain_world: World) -> None:
-    model = plays(beside(SERVER), "Up.")
+    model = plays(background_shell(SERVER), "Up.")
     async with plain_world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")
@@ -482,12 +484,12 @@ async def test_neither_a_fork_nor_an_import_has_it(plain_world: World) -> None:
 OWNER = """
 import sys, anyio
 from pathlib import Path
-from tests.journeys.test_shells import beside, plays, start
-from tests.journeys.world import World
+from tests.support.background_shell import background_shell, plays, start
+from tests.support.world import World
 
 async def main():
     world = World("sqlite", Path(sys.argv[1]))
-    async with world.open(plays(beside(sys.argv[2]), "Up.")) as app:
+    async with world.open(plays(background_shell(sys.argv[2]), "Up.")) as app:
         session = await start(app)
         await session.send_message("serve")
         sys.stdout.write("up")
@@ -532,7 +534,9 @@ async def test_what_a_killed_program_left_running_is_killed_and_told(shared_worl
         [note] = [note for note in await facts(session, SystemNote) if note.background]
         assert note.background is not None
         assert note.background.why == "lost"
-        assert any("bg_1" in line and "killed" in line for line in told(model.last_request))
+        assert any(
+            "bg_1" in line and "killed" in line for line in request_lines(model.last_request)
+        )
         [touched] = await facts(session, FileTouched)
         assert (touched.path, touched.is_certain) == ("made", False)
         assert await shells(session) == [("bg_1", "exited", None)]
@@ -573,7 +577,7 @@ async def test_where_there_is_a_sandbox_only_a_person_lets_it_run_outside(
     plain_world: World,
 ) -> None:
     world = plain_world
-    model = plays(beside(SERVER), "Fine.")
+    model = plays(background_shell(SERVER), "Fine.")
     async with world.open(model, config={"sandbox.mode": "auto"}) as app:
         await skip_without_sandbox(app, world)
         session = await app.sessions.start_session(session_id="s", permission_mode="auto")
@@ -592,7 +596,7 @@ async def test_where_nobody_is_asked_it_is_not_let_out_of_the_sandbox(
     plain_world: World, settings: dict[str, Any]
 ) -> None:
     world = plain_world
-    model = plays(beside(SERVER), "Fine.")
+    model = plays(background_shell(SERVER), "Fine.")
     async with world.open(model, config={"sandbox.mode": "auto"}) as app:
         await skip_without_sandbox(app, world)
         session = await app.sessions.start_session(session_id="s", **settings)
@@ -626,7 +630,7 @@ async def test_names_that_nothing_has_are_told_to_the_model(plain_world: World) 
 
 
 async def test_a_time_that_was_given_is_its_lifetime(plain_world: World) -> None:
-    model = plays(beside(SERVER, timeout_seconds=0.7), look(), look(), "Fine.", "Over.")
+    model = plays(background_shell(SERVER, timeout_seconds=0.7), look(), look(), "Fine.", "Over.")
     async with plain_world.open(model) as app:
         session = await start(app)
         await session.send_message("serve")

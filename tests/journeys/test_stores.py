@@ -10,12 +10,12 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from tests.agents.cast import cast, hand, only_child
-from tests.journeys.compacting import Teller
-from tests.journeys.rewinding import opened, shell, turns
-from tests.journeys.test_supervision import Buggy
-from tests.journeys.world import World, facts, running, said, until_idle
+from tests.support.buggy_model import BuggyModel
+from tests.support.compaction import SummarizingModel
+from tests.support.rewind_project import open_world, shell, turns
+from tests.support.role_models import agent_call, only_child, role_model
 from tests.support.sandboxed_session import skip_without_sandbox, tool_results
+from tests.support.world import World, facts, message_lines, running, until_idle
 from weft.app import App
 from weft.errors import Corrupt, Owned, SessionNotFound, StoreError, StoreUnavailable, UsageError
 from weft.events import SessionRestarted, TurnFinished
@@ -75,7 +75,7 @@ async def test_a_session_of_another_store_is_one_of_the_app_and_not_in_its_store
         assert [info.id for info in await app.sessions.list_active()] == ["here", "there"]
         assert {row.id for row in await app.sessions.list_saved()} == {"here", "there"}
         assert [row.id for row in await app.sessions.list_saved(query="hi")] == ["there"]
-        assert await said(await app.sessions.get("the")) == ["user: hi", "assistant: one"]
+        assert await message_lines(await app.sessions.get("the")) == ["user: hi", "assistant: one"]
         found = await app.sessions.find_session("there")
         assert found is not None
         assert (await app.sessions.read_session("there")).row.title == "T"
@@ -95,7 +95,12 @@ async def test_forks_and_further_sessions_are_kept_where_they_come_from(
         await session.send_message("hi")
         fork = await app.sessions.fork_session(session.id)
         await fork.send_message("and")
-        assert await said(fork) == ["user: hi", "assistant: one", "user: and", "assistant: two"]
+        assert await message_lines(fork) == [
+            "user: hi",
+            "assistant: one",
+            "user: and",
+            "assistant: two",
+        ]
         further = await session.new_session()
         store = app.host.store_of(session.id)
         assert store is not app.store
@@ -110,7 +115,9 @@ async def test_forks_and_further_sessions_are_kept_where_they_come_from(
 async def test_children_are_kept_with_their_parent_and_deleted_with_it(
     world: World, other: Wanted
 ) -> None:
-    model = cast({"ask": [hand("count the files"), "There are 3."], "count": ["I found 3."]})
+    model = role_model(
+        {"ask": [agent_call("count the files"), "There are 3."], "count": ["I found 3."]}
+    )
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s", auto_approve=True, store=other)
         keeper = await app.sessions.start_session(session_id="keeper", store=other)
@@ -119,7 +126,7 @@ async def test_children_are_kept_with_their_parent_and_deleted_with_it(
         store = app.host.store_of(session.id)
         assert await store.row(child) is not None
         assert await app.store.last_seq(child) == 0
-        assert await said(await app.sessions.get(child)) == [
+        assert await message_lines(await app.sessions.get(child)) == [
             "user: count the files",
             "assistant: I found 3.",
         ]
@@ -129,7 +136,7 @@ async def test_children_are_kept_with_their_parent_and_deleted_with_it(
 
 
 async def test_compaction_and_rewind_work_there(world: World, other: Wanted) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await app.sessions.start_session(session_id="s", store=other)
         await session.send_message("one")
@@ -149,7 +156,7 @@ async def test_compaction_and_rewind_work_there(world: World, other: Wanted) -> 
 
 
 async def test_a_session_that_crashes_comes_back_there(world: World, other: Wanted) -> None:
-    async with world.open(Buggy(1, ["Here after all."])) as app:
+    async with world.open(BuggyModel(1, ["Here after all."])) as app:
         session = await app.sessions.start_session(store=other)
         assert (await session.send_message("go")).text == "Here after all."
         assert len(await facts(session, SessionRestarted)) == 1
@@ -162,7 +169,7 @@ async def test_an_idle_one_is_unloaded_and_comes_back_there(world: World, other:
         assert await app.sessions.unload_idle(-1) == 1
         assert await app.sessions.find_session("s") is None
         assert (await session.send_message("again")).text == "two"
-        assert len(await said(session)) == 4
+        assert len(await message_lines(session)) == 4
 
 
 @pytest.mark.requirement("manager:start_session:store")
@@ -180,7 +187,10 @@ async def test_the_last_session_closes_what_we_opened_and_resuming_names_it_agai
         await first.stop()
         assert not await is_closed(store)
         # While the store is in use its sessions are found, whoever was stopped.
-        assert await said(await app.sessions.get("first")) == ["user: hi", "assistant: one"]
+        assert await message_lines(await app.sessions.get("first")) == [
+            "user: hi",
+            "assistant: one",
+        ]
         await first.stop()
         await second.stop()
         assert await is_closed(store)
@@ -189,7 +199,7 @@ async def test_the_last_session_closes_what_we_opened_and_resuming_names_it_agai
         assert await app.sessions.list_saved() == []
         again = await app.sessions.start_session(session_id="first", store=other)
         assert (await again.send_message("again")).text == "two"
-        assert len(await said(again)) == 4
+        assert len(await message_lines(again)) == 4
         kept = app.host.store_of(again.id)
     assert await is_closed(kept)
 
@@ -211,7 +221,7 @@ async def test_what_is_in_memory_is_kept_until_the_app_closes(shared_world: Worl
         await session.send_message("hi")
         store = app.host.store_of(session.id)
         await session.stop()
-        assert await said(await app.sessions.get("s")) == ["user: hi", "assistant: one"]
+        assert await message_lines(await app.sessions.get("s")) == ["user: hi", "assistant: one"]
         assert app.host.store_of(session.id) is store
     assert await is_closed(store)
 
@@ -325,7 +335,7 @@ async def test_another_process_drives_a_session_of_a_file_store_through_its_owne
             await guest.host.store_of(there.id).take_lease("s")
         model.gate("g").opened.set()
         await until_idle(here)
-        assert await said(here) == ["user: from there", "assistant: one"]
+        assert await message_lines(here) == ["user: from there", "assistant: one"]
         store = guest.host.store_of(there.id)
         await there.stop()
         assert await is_closed(store)
@@ -340,7 +350,7 @@ async def test_whoever_is_left_takes_the_session_over(plain_world: World) -> Non
         async with running():
             await here.stop()
             await there.wait()
-            assert await said(there) == ["user: hi", "assistant: one"]
+            assert await message_lines(there) == ["user: hi", "assistant: one"]
             await guest.sessions.rename_session("s", "Taken over")
         assert (await there.metadata()).title == "Taken over"
 
@@ -353,7 +363,7 @@ async def test_commands_do_not_see_a_store_that_came_later(plain_world: World) -
     talks = world.project / "talks"  # elsewhere nothing of the temporary folder is seen anyway
     peep = shell(f"ls {talks} {talks}/logs 2>&1; echo looked")
     model = turns([shell("echo first")], [peep])
-    async with opened(world, model, sandbox="auto") as app:
+    async with open_world(world, model, sandbox="auto") as app:
         await skip_without_sandbox(app, world)
         here = await app.sessions.start_session(session_id="here", auto_approve=True)
         await here.send_message("warm up")
@@ -375,6 +385,6 @@ async def test_a_turn_that_runs_there_is_aborted_with_the_app(world: World) -> N
         await model.gate("g").reached.wait()
     async with world.open() as app:
         again = await app.sessions.start_session(session_id="s", store=path)
-        assert await said(again) == ["user: go", "assistant: half"]
+        assert await message_lines(again) == ["user: go", "assistant: half"]
         [ended] = await facts(again, TurnFinished)
         assert ended.reason == "aborted"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.journeys.world import (
+from tests.support.buggy_model import BuggyModel
+from tests.support.world import (
     PATIENCE,
     World,
     facts,
+    message_lines,
     running,
-    said,
     until_idle,
     until_status,
 )
@@ -22,7 +20,7 @@ from weft import faults
 from weft.clock import ManualClock
 from weft.errors import SessionStopped, StoreUnavailable
 from weft.events import ErrorRaised, SessionRestarted, SessionStatus, TurnFinished
-from weft.providers import ModelInfo, ModelRequest, StreamEvent
+from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.store import Append, MemoryData, MemoryStore, Snapshot
@@ -30,38 +28,9 @@ from weft.store import Append, MemoryData, MemoryStore, Snapshot
 pytestmark = pytest.mark.anyio
 
 
-class Buggy(ScriptedModel):
-    """A model whose adapter has a bug: it raises what no provider may raise, so many times."""
-
-    def __init__(self, times: int, answers: list[str]) -> None:
-        super().__init__([*answers])
-        self.left = times
-        self.crashes = 0
-
-    def stream(self, request: ModelRequest) -> object:  # type: ignore[override]
-        if self.left:
-            self.left -= 1
-            self.crashes += 1
-            return self._crash()
-        return super().stream(request)
-
-    @asynccontextmanager
-    async def _crash(self) -> AsyncIterator[AsyncIterator[StreamEvent]]:
-        await anyio.lowlevel.checkpoint()
-        if self.crashes:
-            raise KeyError("a bug")
-        yield empty()
-
-
-async def empty() -> AsyncIterator[StreamEvent]:
-    nothing: tuple[StreamEvent, ...] = ()
-    for each in nothing:
-        yield each
-
-
 @pytest.mark.requirement("supervision:restart")
 async def test_a_session_that_crashes_goes_on_by_itself(world: World) -> None:
-    model = Buggy(2, ["Here after all."])
+    model = BuggyModel(2, ["Here after all."])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go")
@@ -69,14 +38,14 @@ async def test_a_session_that_crashes_goes_on_by_itself(world: World) -> None:
         restarts = await facts(session, SessionRestarted)
         assert ["KeyError" in each.reason for each in restarts] == [True, True]
         assert len(await facts(session, ErrorRaised)) == 2
-        assert await said(session) == ["user: go", "assistant: Here after all."]
+        assert await message_lines(session) == ["user: go", "assistant: Here after all."]
 
 
 @pytest.mark.requirement("reason:halted", "supervision:restart")
 async def test_a_session_that_keeps_crashing_stays_down_until_it_is_spoken_to(
     world: World,
 ) -> None:
-    model = Buggy(4, ["Well again."])
+    model = BuggyModel(4, ["Well again."])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go")
@@ -96,7 +65,7 @@ async def test_a_session_that_keeps_crashing_stays_down_until_it_is_spoken_to(
 
 async def test_the_budget_of_restarts_is_for_a_minute(world: World) -> None:
     clock = ManualClock()
-    model = Buggy(3, ["one", "two"])
+    model = BuggyModel(3, ["one", "two"])
     async with world.open(model, clock=clock) as app:
         session = await app.sessions.start_session()
         assert (await session.send_message("a")).finish_reason == "stop"
@@ -107,7 +76,7 @@ async def test_the_budget_of_restarts_is_for_a_minute(world: World) -> None:
 
 @pytest.mark.requirement("supervision:alone")
 async def test_other_sessions_never_notice(world: World) -> None:
-    buggy = Buggy(100, [])
+    buggy = BuggyModel(100, [])
     fine = ScriptedModel(["fine"] * 10)
     async with world.open(fine) as app:
         bad = await app.sessions.start_session(model=Named(buggy))
@@ -119,14 +88,14 @@ async def test_other_sessions_never_notice(world: World) -> None:
             pass
         assert await bad.get_status() == "error"
         for session in good:
-            assert await said(session) == ["user: hi", "assistant: fine"]
+            assert await message_lines(session) == ["user: hi", "assistant: fine"]
             assert await facts(session, SessionRestarted, ErrorRaised) == []
 
 
-class Named(Buggy):
+class Named(BuggyModel):
     """The same bug under another name."""
 
-    def __init__(self, model: Buggy) -> None:
+    def __init__(self, model: BuggyModel) -> None:
         super().__init__(model.left, [])
         self.info = ModelInfo(provider="scripted", name="buggy")
 
@@ -166,7 +135,7 @@ async def test_an_idle_session_is_unloaded_and_comes_back_with_the_next_call(wor
         world.clock.advance(1801)
         assert await app.sessions.unload_idle(1800) == 1
         assert await app.sessions.list_active() == []
-        assert await said(session) == ["user: a", "assistant: one"]
+        assert await message_lines(session) == ["user: a", "assistant: one"]
         assert (await session.send_message("b")).text == "two"
         assert len(await app.sessions.list_active()) == 1
 
@@ -305,7 +274,7 @@ class Snapshotless(MemoryStore):
 
 @pytest.mark.requirement("session:get_status")
 async def test_the_status_is_told_as_it_changes(world: World) -> None:
-    model = Buggy(4, [])
+    model = BuggyModel(4, [])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         seen: list[str] = []

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from tests.journeys.vendors import POSES, Posing, illegal_anywhere
-from tests.journeys.world import PATIENCE
+from tests.support.vendor_models import VENDOR_PROFILES, VendorModel, illegal_anywhere
+from tests.support.vendor_session import open_app, start
+from tests.support.world import PATIENCE
 from weft.api.session import Session
-from weft.app import App
-from weft.errors import FinalToolError, WeftError
+from weft.errors import WeftError
 from weft.messages import ChatMessage, Content, Image, Text, Thinking
 from weft.providers import ModelRequest
 from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
@@ -28,38 +28,7 @@ from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
 PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="pixel.png")
 
 
-async def look(where: str) -> str:
-    """Look somewhere."""
-    if where == "up":
-        raise FinalToolError("there is no up")
-    return f"nothing at {where}"
-
-
-def open_app(folder: Path) -> App:
-    return weft.open(
-        folder,
-        "memory",
-        {"model.default": "scripted:none"},
-        environ={"HOME": str(folder), "WEFT_HOME": str(folder)},
-        sleep=_no_wait,
-    )
-
-
-async def _no_wait(seconds: float) -> None:
-    await anyio.lowlevel.checkpoint()
-
-
-async def start(app: App, models: dict[str, Posing], **settings_: Any) -> Session:
-    first = next(iter(models.values()))
-    tool = weft.tool(effect="pure")(look)
-    session = await app.sessions.start_session(model=first.model, tools=[tool], **settings_)
-    for each in models.values():
-        await session.update_model(each.model)
-    await session.update_model(first.model)
-    return session
-
-
-def full_turn(model: Posing) -> list[Sequence[Step]]:
+def full_turn(model: VendorModel) -> list[Sequence[Step]]:
     """Reasoning, words, two calls, then reasoning and words."""
     return [
         [
@@ -73,11 +42,11 @@ def full_turn(model: Posing) -> list[Sequence[Step]]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(POSES, 2)))
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(VENDOR_PROFILES, 2)))
 async def test_a_conversation_that_one_vendor_began_goes_on_with_any_other_and_back(
     tmp_path: Path, first: str, second: str
 ) -> None:
-    models = {name: Posing(name) for name in (first, second)}
+    models = {name: VendorModel(name) for name in (first, second)}
     one, two = models[first], models[second]
     async with open_app(tmp_path) as app:
         session = await start(app, models, thinking="high")
@@ -95,7 +64,7 @@ async def test_a_conversation_that_one_vendor_began_goes_on_with_any_other_and_b
 @pytest.mark.anyio
 @pytest.mark.requirement("session:update_model:thinking")
 async def test_reasoning_and_ids_go_back_only_to_who_made_them(tmp_path: Path) -> None:
-    models = {name: Posing(name) for name in ("claude", "gpt")}
+    models = {name: VendorModel(name) for name in ("claude", "gpt")}
     claude, gpt = models.values()
     async with open_app(tmp_path) as app:
         session = await start(app, models)
@@ -125,7 +94,7 @@ def parts(request: ModelRequest) -> list[Any]:
 
 @pytest.mark.anyio
 async def test_one_message_can_be_answered_by_another_model(tmp_path: Path) -> None:
-    models = {name: Posing(name) for name in ("claude", "gemini")}
+    models = {name: VendorModel(name) for name in ("claude", "gemini")}
     claude, gemini = models.values()
     async with open_app(tmp_path) as app:
         session = await start(app, models)
@@ -139,11 +108,11 @@ async def test_one_message_can_be_answered_by_another_model(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(POSES, 2)))
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(VENDOR_PROFILES, 2)))
 async def test_a_model_that_is_set_while_a_turn_runs_makes_the_next_call_of_that_turn(
     tmp_path: Path, first: str, second: str
 ) -> None:
-    models = {name: Posing(name) for name in (first, second)}
+    models = {name: VendorModel(name) for name in (first, second)}
     one, two = models[first], models[second]
     async with open_app(tmp_path) as app:
         session = await start(app, models, thinking="high")
@@ -169,7 +138,7 @@ async def test_a_model_that_is_set_while_a_turn_runs_makes_the_next_call_of_that
 
 @pytest.mark.anyio
 async def test_a_model_for_one_message_stays_whatever_is_set_meanwhile(tmp_path: Path) -> None:
-    models = {name: Posing(name) for name in ("claude", "gemini", "gpt")}
+    models = {name: VendorModel(name) for name in ("claude", "gemini", "gpt")}
     claude, gemini, gpt = models.values()
     async with open_app(tmp_path) as app:
         session = await start(app, models)
@@ -189,7 +158,7 @@ async def test_a_model_for_one_message_stays_whatever_is_set_meanwhile(tmp_path:
 
 @pytest.mark.anyio
 async def test_a_budget_that_is_set_while_a_turn_runs_holds_for_it(tmp_path: Path) -> None:
-    claude = Posing("claude")
+    claude = VendorModel("claude")
     async with open_app(tmp_path) as app:
         session = await start(app, {"claude": claude})
 
@@ -206,7 +175,7 @@ async def test_a_budget_that_is_set_while_a_turn_runs_holds_for_it(tmp_path: Pat
 
 # --- anything at all -------------------------------------------------------------------
 
-VENDORS = sorted(POSES)
+VENDORS = sorted(VENDOR_PROFILES)
 
 said = st.sampled_from(["hello", "picture", " ."])
 answers = st.lists(
@@ -237,7 +206,7 @@ moves = st.one_of(
 )
 
 
-def steps(kind: str, model: Posing) -> list[Step]:
+def steps(kind: str, model: VendorModel) -> list[Step]:
     match kind:
         case "text":
             return [SayText(text="words")]
@@ -265,7 +234,7 @@ def steps(kind: str, model: Posing) -> list[Step]:
 
 async def play(folder: Path, sequence: list[tuple[str, Any, Any]]) -> list[str]:
     """Do all of it; what was wrong with any request, or with the history as any vendor would get it."""
-    models = {name: Posing(name) for name in VENDORS}
+    models = {name: VendorModel(name) for name in VENDORS}
     async with open_app(folder) as app:
         session = await start(app, models)
         for move, what, more in sequence:
@@ -277,7 +246,9 @@ async def play(folder: Path, sequence: list[tuple[str, Any, Any]]) -> list[str]:
     return wrong + [each for model in models.values() for each in model.wrong]
 
 
-async def do(session: Session, models: dict[str, Posing], move: str, what: Any, more: Any) -> None:
+async def do(
+    session: Session, models: dict[str, VendorModel], move: str, what: Any, more: Any
+) -> None:
     match move:
         case "say":
             present = (await session.metadata()).model

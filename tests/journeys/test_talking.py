@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import (
+from tests.support.world import (
     World,
     crash,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until,
     until_idle,
     until_queued,
@@ -55,7 +55,7 @@ async def test_the_second_message_is_asked_with_the_first_in_context(world: Worl
         session = await app.sessions.start_session()
         await session.send_message("I am Ann.")
         await session.send_message("Who am I?")
-    assert told(model.last_request) == [
+    assert request_lines(model.last_request) == [
         "user: I am Ann.",
         "assistant: Hello Ann.",
         "user: Who am I?",
@@ -70,7 +70,7 @@ async def test_a_prompt_is_durable_before_it_is_acknowledged(world: World) -> No
     assert accepted.status == "started"
     await crash(app)
     async with world.open() as later:
-        assert await said(await later.sessions.get("s")) == ["user: Do not forget this."]
+        assert await message_lines(await later.sessions.get("s")) == ["user: Do not forget this."]
 
 
 @pytest.mark.requirement("session:queue:durable")
@@ -99,7 +99,12 @@ async def test_queueing_on_an_idle_session_starts_a_turn(world: World) -> None:
         await until_idle(session)
         assert (await session.queue_follow_up("b")).status == "started"
         await until_idle(session)
-        assert await said(session) == ["user: a", "assistant: one", "user: b", "assistant: two"]
+        assert await message_lines(session) == [
+            "user: a",
+            "assistant: one",
+            "user: b",
+            "assistant: two",
+        ]
 
 
 @pytest.mark.requirement("command:input-id")
@@ -110,11 +115,11 @@ async def test_a_repeated_input_id_repeats_nothing_and_answers_the_same(world: W
         first = await session.send_prompt("Do it.", input_id="i1")
         await until_idle(session)
         assert await session.send_prompt("Do it.", input_id="i1") == first
-        assert await said(session) == ["user: Do it.", "assistant: Done."]
+        assert await message_lines(session) == ["user: Do it.", "assistant: Done."]
     async with world.open(model) as app:
         session = await app.sessions.get("s")
         assert await session.send_prompt("Do it.", input_id="i1") == first
-        assert await said(session) == ["user: Do it.", "assistant: Done."]
+        assert await message_lines(session) == ["user: Do it.", "assistant: Done."]
     assert model.request_count == 1
 
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import weft
-from tests.journeys.compacting import Teller
-from tests.journeys.world import World, facts
-from tests.providers.loopback import Line, serving
-from tests.providers.vendor_worlds import VOICES, say
+from tests.support.compaction import SummarizingModel
+from tests.support.loopback_server import LoopbackConnection, serving
+from tests.support.vendor_servers import VENDOR_WIRES, send_plan
+from tests.support.world import World, facts
 from weft.api.options import QueryOptions
 from weft.api.session import Session
 from weft.errors import UsageError
@@ -87,7 +87,7 @@ async def test_one_message_may_think_at_the_default_of_its_own(world: World) -> 
 
 
 async def test_a_summary_is_written_with_as_little_thought_as_the_model_has(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await app.sessions.start_session(thinking="max", tools=[])
         await session.send_message("one")
@@ -187,9 +187,11 @@ async def test_the_rotation_knows_its_place_whatever_is_written(world: World) ->
 async def test_a_query_takes_the_effort_behind_the_models_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while await line.request():
-            await say(line, VOICES["ollama"](), ScriptedAnswer(steps=(SayText(text="hi"),)))
+            await send_plan(
+                line, VENDOR_WIRES["ollama"](), ScriptedAnswer(steps=(SayText(text="hi"),))
+            )
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -379,12 +381,14 @@ async def test_the_default_google_model_answers_and_is_compacted(
 ) -> None:
     """Gemini 3.8 Flash refuses `minimal`, which was the least level of all Flash models once."""
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
             config = msgspec.json.decode(asked.body).get("generationConfig", {})
             level = config.get("thinkingConfig", {}).get("thinkingLevel")
             if level in (None, "low", "medium", "high"):
-                await say(line, VOICES["google"](), ScriptedAnswer(steps=(SayText(text="hi"),)))
+                await send_plan(
+                    line, VENDOR_WIRES["google"](), ScriptedAnswer(steps=(SayText(text="hi"),))
+                )
             else:
                 await line.reply(b'{"error": {"code": 400, "message": "bad level"}}', status=400)
 

@@ -18,11 +18,11 @@ import anyio
 import msgspec
 import pytest
 
-from tests.agents.cast import cast
-from tests.hooks.hooking import decides, says
-from tests.journeys.world import World, crash, facts, told
-from tests.source import ROOT
+from tests.support.hook_project import decides, says
+from tests.support.role_models import role_model
 from tests.support.sandboxed_session import skip_without_sandbox
+from tests.support.source_code import ROOT
+from tests.support.world import World, crash, facts, request_lines
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import NoPendingRequest, UsageError
@@ -124,15 +124,15 @@ async def by_check(
 ) -> AsyncGenerator[Attempt]:
     plan = {"summary": "Make it.", "steps": [{**STEP, "check": command}]}
     plans: list[dict[str, Any]] = [plan, {"summary": "No more.", "steps": []}]
-    strong = cast({"go": [CallTool(name="submit", args=each) for each in plans] + ["ok"]})
-    fast = cast({"make 1": [WRITE, "Made."]}, "fast")
+    strong = role_model({"go": [CallTool(name="submit", args=each) for each in plans] + ["ok"]})
+    fast = role_model({"make 1": [WRITE, "Made."]}, "fast")
     async with world.open(strong, fast, config={"model.editor": "scripted:fast", **config}) as app:
         session = await app.sessions.start_session(session_id="s", **settings)
         await session.set_mode("architect")
         attempt = Attempt(app=app, session=session, models=(strong, fast))
         await send(session, "go", user)
         await session.set_mode("normal")
-        attempt.text = told(strong.last_request)[-1]
+        attempt.text = request_lines(strong.last_request)[-1]
         if "result: " in attempt.text or len(strong.requests) == 1:
             attempt.text = (await attempt.result()).result.text
         yield attempt
@@ -257,7 +257,7 @@ async def test_a_hook_after_the_call_may_say_something_to_the_model(
     async with caller(plain_world, "touch made", config, User(), ALLOWED) as attempt:
         assert "made" in names(plain_world)
         await attempt.session.send_message("and then?")
-        heard = "\n".join(told(attempt.models[0].last_request))
+        heard = "\n".join(request_lines(attempt.models[0].last_request))
         assert "run the formatter" in heard
         assert "too wide" in heard
 
@@ -400,7 +400,7 @@ async def test_a_shell_line_that_a_crash_cut_short_is_reported_and_never_repeate
         assert end.result.status == "interrupted"
         [note] = [each for each in await facts(session, SystemNote) if each.level == "warning"]
         assert "was interrupted, and was not run again" in note.text
-        assert "was interrupted" in "\n".join(told(model.last_request))
+        assert "was interrupted" in "\n".join(request_lines(model.last_request))
         assert world.read("runs") == "run\n"
         await session.send_message("again")
         assert len(await facts(session, ToolComplete)) == 1, "it is reported once"

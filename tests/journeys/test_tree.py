@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.compacting import Teller, start, talk
-from tests.journeys.world import World
+from tests.support.compaction import SummarizingModel, send_prompts, start
+from tests.support.world import World
 from weft.api import tree_view as treeview
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_tree_has_every_message_of_every_branch_and_its_names(world: World) -> None:
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         first = (await session.messages_with_ids())[1][0]
         await session.checkpoint("here")
         await session.branch_at(first, name="other way")
-        await talk(session, "three\n  and  more")
+        await send_prompts(session, "three\n  and  more")
         await session.pin((await session.messages_with_ids())[2][0])
         tree = await session.tree()
         said = [each for each in tree.messages if each.role == "user"]
@@ -41,10 +41,10 @@ async def test_what_is_beyond_the_bound_is_there_without_words(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(treeview, "MOST_READ", 1)
-    teller = Teller()
+    teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
-        await talk(session, "one", "two")
+        await send_prompts(session, "one", "two")
         await session.branch_at((await session.messages_with_ids())[1][0])
         tree = await session.tree()
         texts = [each.text for each in tree.messages]
@@ -54,6 +54,6 @@ async def test_what_is_beyond_the_bound_is_there_without_words(
 
 
 async def test_a_session_that_says_nothing_has_an_empty_tree(world: World) -> None:
-    async with world.open(Teller().model) as app:
+    async with world.open(SummarizingModel().model) as app:
         tree = await (await start(app)).tree()
         assert (tree.messages, tree.head) == ((), None)

@@ -11,14 +11,14 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from tests.journeys.test_supervision import Buggy
-from tests.journeys.world import (
+from tests.support.buggy_model import BuggyModel
+from tests.support.world import (
     World,
     crash,
     facts,
+    message_lines,
+    request_lines,
     running,
-    said,
-    told,
     until,
     until_holds,
     until_idle,
@@ -65,8 +65,8 @@ async def test_the_guest_talks_to_the_owners_session(shared_world: World) -> Non
             assert (reply.text, reply.finish_reason) == ("one", "stop")
             await both.here.send_message("from here")
         expected = ["user: from there", "assistant: one", "user: from here", "assistant: two"]
-        assert await said(both.there) == expected
-        assert await said(both.here) == expected
+        assert await message_lines(both.there) == expected
+        assert await message_lines(both.here) == expected
         assert await both.there.messages_with_ids() == await both.here.messages_with_ids()
         assert await both.there.metadata() == await both.here.metadata()
         assert await both.there.usage() == await both.here.usage()
@@ -123,7 +123,7 @@ async def test_the_guest_aborts_the_owners_turn(shared_world: World) -> None:
             receipt = await both.there.abort("from there")
         assert receipt.turn_id is not None
         assert await both.here.get_status() == "idle"
-        assert await said(both.there) == ["user: go", "assistant: half"]
+        assert await message_lines(both.there) == ["user: go", "assistant: half"]
 
 
 async def test_either_may_answer_and_the_first_answer_counts(shared_world: World) -> None:
@@ -171,7 +171,7 @@ async def test_both_list_the_session_and_only_its_owner_runs_it(shared_world: Wo
         for app in (both.owner, both.guest):
             assert [row.title for row in await app.sessions.list_saved()] == ["Renamed from there"]
         fork = await both.guest.sessions.fork_session("s")
-        assert await said(fork) == ["user: hi", "assistant: x"]
+        assert await message_lines(fork) == ["user: hi", "assistant: x"]
 
 
 @pytest.mark.requirement("processes:take-over")
@@ -188,7 +188,7 @@ async def test_the_guest_takes_over_when_the_owner_closes(shared_world: World) -
         with anyio.fail_after(5):
             reply = await there.send_message("b")
         assert reply.text == "two"
-    assert told(model.last_request) == ["user: a", "assistant: one", "user: b"]
+    assert request_lines(model.last_request) == ["user: a", "assistant: one", "user: b"]
 
 
 @pytest.mark.requirement("processes:take-over")
@@ -283,7 +283,7 @@ async def test_the_guest_sees_its_own_writes(shared_world: World) -> None:
     model = ScriptedModel([Stall(gate="g")])
     async with two(shared_world, model) as both:
         await both.there.send_prompt("a")
-        assert await said(both.there) == ["user: a"]
+        assert await message_lines(both.there) == ["user: a"]
         await both.there.queue_follow_up("b")
         assert len((await both.there.get_queued_messages())[1]) == 1
         await both.there.update_model("scripted:other")
@@ -319,7 +319,7 @@ async def test_the_guest_is_told_the_mode_that_is_in_force(shared_world: World) 
 
 
 async def test_the_guest_is_told_why_a_session_is_down(shared_world: World) -> None:
-    async with two(shared_world, Buggy(9, [])) as both:
+    async with two(shared_world, BuggyModel(9, [])) as both:
         reply = await both.there.send_message("go")
         assert reply.finish_reason == "halted"
         await until_status(both.there, "error")

@@ -8,18 +8,25 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.legality import (
+from tests.support.legality import (
     validate_anthropic,
     validate_gemini,
     validate_openai_chat,
     validate_openai_responses,
 )
-from tests.legality.conversations import requests
+from tests.support.legality.conversations import requests
+from tests.support.legality.vendor_requests import (
+    CLAUDES,
+    GEMINIS,
+    GPTS,
+    info,
+    own_proofs,
+    sendable,
+)
 from weft.ids import CallUid
-from weft.messages import CallResults, ChatMessage, Message, Thinking, ToolCall
+from weft.messages import CallResults, ChatMessage, Message, ToolCall
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import shipped
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.normalize import turns
 from weft.providers.openai.encode import encode as encode_responses
@@ -27,47 +34,7 @@ from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPE
 from weft.providers.openai_chat.encode import encode as encode_chat
 
 many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-CLAUDES = [
-    *("claude-sonnet-4-6", "claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"),
-    *("claude-sonnet-5", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5"),
-    *("claude-haiku-5-5", "claude-fable-5-1", "claude-opus-4-5"),
-]
 INFO = ModelInfo(provider="anthropic", name="m")
-GPTS = [
-    *("gpt-5", "gpt-5.2", "gpt-4.1", "o3", "gpt-6-sol", "gpt-6.1-sol", "gpt-5-pro", "gpt-5.4"),
-    *("gpt-5.1-codex-mini", "gpt-5.6-luna"),
-]
-GEMINIS = [
-    *("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3-flash-preview"),
-    *("gemini-3.8-flash", "gemini-3.7-flash", "gemini-4-argon"),
-]
-
-
-def info(provider: str, request: ModelRequest, *, sees: bool = True) -> ModelInfo:
-    known = shipped().info(provider, request.model)
-    return msgspec.structs.replace(known, sees_images=sees)
-
-
-def own_proofs(request: ModelRequest, provider: str) -> set[str]:
-    """Every proof in the conversation that the asked model made itself."""
-    proofs = {""}
-    for message in request.messages:
-        for part in message.parts if isinstance(message, ChatMessage) else ():
-            if isinstance(part, Thinking) and (part.provider, part.model) == (
-                provider,
-                request.model,
-            ):
-                proofs |= {*part.signature.split(), *part.redacted.split()}
-            is_theirs = isinstance(message, ChatMessage) and message.model.endswith(":another")
-            if isinstance(part, ToolCall) and part.provider == provider and not is_theirs:
-                proofs.add(part.signature)
-    return proofs
-
-
-def sendable(body: dict[str, Any]) -> dict[str, Any]:
-    """The body as it arrives at the other end."""
-    arrived: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
-    return arrived
 
 
 @many

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.legality import (
+from tests.support.legality import (
     validate_anthropic,
     validate_gemini,
     validate_openai_chat,

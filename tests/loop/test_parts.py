@@ -9,7 +9,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from tests.loop.scenes import Scene
+from tests.support.turn_scenes import TurnScene
 from weft.clock import ManualClock
 from weft.events import (
     Effect,
@@ -58,7 +58,7 @@ class PlainJournal(CallJournal):
     """A log in memory, for one call."""
 
     def __init__(self) -> None:
-        self._scene = Scene()
+        self._scene = TurnScene()
         self.facts: list[Fact] = []
 
     @property

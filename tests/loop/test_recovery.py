@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.loop.scenes import NODE, TURN, Scene
+from tests.support.turn_scenes import NODE, TURN, TurnScene
 from weft.events import (
     NewMessage,
     PermissionResolved,
@@ -87,7 +87,7 @@ def test_an_effect_runs_again_only_where_every_file_it_would_write_is_as_before(
 
 
 def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
-    scene = Scene().prompt("hi").answered("first", tokens=100).prompt("more").called_model()
+    scene = TurnScene().prompt("hi").answered("first", tokens=100).prompt("more").called_model()
     draft = PartialDraft(node=scene.in_flight, text="Half of it")
     found = RecoveryEvidence(draft=draft, cost=lambda model, usage: usage.input_tokens / 100)
     partial, used = settle_interrupted(scene.state, found)
@@ -103,7 +103,7 @@ def test_the_draft_becomes_a_partial_node_and_its_cost_is_estimated() -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n", None])
 def test_a_call_that_brought_nothing_leaves_no_node_but_its_cost(text: str | None) -> None:
-    scene = Scene().prompt("hi").called_model()
+    scene = TurnScene().prompt("hi").called_model()
     draft = None if text is None else PartialDraft(node=scene.in_flight, text=text)
     [used] = settle_interrupted(scene.state, RecoveryEvidence(draft=draft))
     assert isinstance(used, UsageRecorded)
@@ -111,7 +111,7 @@ def test_a_call_that_brought_nothing_leaves_no_node_but_its_cost(text: str | Non
 
 
 def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
-    scene = Scene().prompt("hi").called_model()
+    scene = TurnScene().prompt("hi").called_model()
     stale = PartialDraft(node=NodeId("nod_of_long_ago"), text="old words")
     assert not any(
         isinstance(fact, NewMessage)
@@ -120,7 +120,7 @@ def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
 
 
 def test_an_effect_that_is_unknown_is_told_to_model_and_person() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[CALL]).intended(CALL, effect="unknown")
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL]).intended(CALL, effect="unknown")
     complete, note = settle_interrupted(scene.state, RecoveryEvidence())
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("interrupted", True)
@@ -129,7 +129,7 @@ def test_an_effect_that_is_unknown_is_told_to_model_and_person() -> None:
 
 
 def test_an_effect_that_took_place_is_settled_as_done() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[CALL])
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL])
     scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
     assert hashes_wanted(scene.state) == {"a"}
     complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
@@ -138,13 +138,13 @@ def test_an_effect_that_took_place_is_settled_as_done() -> None:
 
 
 def test_an_effect_that_had_not_begun_stays_open_to_run() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[CALL])
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL])
     scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
     assert settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "1"})) == []
 
 
 def test_a_request_to_a_person_stays_open() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[CALL]).asked(CALL)
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL]).asked(CALL)
     assert settle_interrupted(scene.state, RecoveryEvidence()) == []
 
 
@@ -153,7 +153,7 @@ def test_a_request_to_a_person_stays_open() -> None:
 
 def test_ending_settles_every_call_and_request_and_then_the_turn() -> None:
     others = [CallUid("cal_2"), CallUid("cal_3")]
-    scene = Scene().prompt("hi").answered("", calls=[CALL, *others])
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL, *others])
     scene.intended(CALL, effect="unknown").asked(others[0])
     facts = end_interrupted(scene.state, RecoveryEvidence(), "something else came first")
     settled = [fact.call_uid for fact in facts if isinstance(fact, ToolComplete)]
@@ -169,4 +169,4 @@ def test_ending_settles_every_call_and_request_and_then_the_turn() -> None:
 
 
 def test_there_is_nothing_to_end_where_no_turn_is_open() -> None:
-    assert end_interrupted(Scene().state, RecoveryEvidence(), "why") == []
+    assert end_interrupted(TurnScene().state, RecoveryEvidence(), "why") == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.loop.scenes import NODE, Scene
+from tests.support.turn_scenes import NODE, TurnScene
 from weft.events import InputPromoted, NewMessage, PermissionResolved, ToolComplete
 from weft.ids import CallUid, EntryId
 from weft.loop import promote, settle_open_calls, tip_after
@@ -12,7 +12,7 @@ ONE, TWO = CallUid("cal_1"), CallUid("cal_2")
 
 
 def test_steering_is_promoted_in_order_at_the_tip_and_follow_ups_wait() -> None:
-    scene = Scene().prompt("hi").answered("ok")
+    scene = TurnScene().prompt("hi").answered("ok")
     scene.queued("f", "follow_up").queued("a", "steering", "one").queued("b", "steering", "two")
     facts = promote(scene.state, (), 1.0)
     promoted, first, second = facts
@@ -29,7 +29,7 @@ def test_steering_is_promoted_in_order_at_the_tip_and_follow_ups_wait() -> None:
 
 
 def test_a_follow_up_goes_behind_the_steering_that_waits() -> None:
-    scene = Scene().queued("f", "follow_up", "later").queued("s", "steering", "first")
+    scene = TurnScene().queued("f", "follow_up", "later").queued("s", "steering", "first")
     entry = scene.state.queue.entries[EntryId("f")]
     _, first, second = promote(scene.state, (), 1.0, follow_up=entry)
     assert isinstance(first, NewMessage)
@@ -39,11 +39,11 @@ def test_a_follow_up_goes_behind_the_steering_that_waits() -> None:
 
 
 def test_an_empty_queue_promotes_nothing() -> None:
-    assert promote(Scene().prompt("hi").state, (), 1.0) == []
+    assert promote(TurnScene().prompt("hi").state, (), 1.0) == []
 
 
 def test_every_open_call_of_the_answer_is_settled_once_with_what_is_known_of_it() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[ONE, TWO]).intended(ONE, effect="unknown")
+    scene = TurnScene().prompt("hi").answered("", calls=[ONE, TWO]).intended(ONE, effect="unknown")
     first, second = settle_open_calls(scene.state, (), by="abort", reason="stopped")
     assert isinstance(first, ToolComplete)
     assert isinstance(second, ToolComplete)
@@ -55,14 +55,14 @@ def test_every_open_call_of_the_answer_is_settled_once_with_what_is_known_of_it(
 
 
 def test_an_open_request_is_withdrawn_in_the_name_of_who_stops() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[ONE]).asked(ONE)
+    scene = TurnScene().prompt("hi").answered("", calls=[ONE]).asked(ONE)
     resolved = settle_open_calls(scene.state, (), by="abort", reason="stopped")[0]
     assert isinstance(resolved, PermissionResolved)
     assert (resolved.action, resolved.by, resolved.reason) == ("deny", "abort", "stopped")
 
 
 def test_only_an_answer_that_the_turn_stands_on_is_its_to_settle() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[ONE])
+    scene = TurnScene().prompt("hi").answered("", calls=[ONE])
     assert answer_at_tip(scene.state) == NODE
     scene.prompt("and then")
     assert answer_at_tip(scene.state) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import structs
+from tests.support.strategies import structs
 from weft.ids import CallUid, NodeId
 from weft.messages import (
     NOTHING_USED,

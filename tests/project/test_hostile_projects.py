@@ -9,16 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.hooking import Place
-from tests.project.hostile import (
-    CANARY,
-    FOLDERS,
-    SKILL,
-    SLOTS,
-    TRAPS,
-    Outside,
-    sparse_file,
-)
+from tests.support.hook_project import HookProject
+from tests.support.hostile_project import CANARY, FOLDERS, SKILL, SLOTS, TRAPS, Outside, sparse_file
 from weft.errors import UsageError
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool, SayText
@@ -27,12 +19,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 @pytest.fixture
-def outside(place: Place, tmp_path: Path) -> Outside:
+def outside(place: HookProject, tmp_path: Path) -> Outside:
     place.home.rmdir()
     return Outside(tmp_path)
 
@@ -40,7 +32,7 @@ def outside(place: Place, tmp_path: Path) -> Outside:
 class Life:
     """A short session on a project: all that the project brings is listed, and used."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: HookProject) -> None:
         self._place = place
         self.model = ScriptedModel(
             [
@@ -83,7 +75,7 @@ def assert_one_sentence(problems: tuple[str, ...], about: str) -> None:
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
 @pytest.mark.parametrize("slot", SLOTS)
 async def test_a_trap_is_left_out_with_one_sentence(
-    place: Place, outside: Outside, slot: str, trap: Callable[[Path, Outside, str], None]
+    place: HookProject, outside: Outside, slot: str, trap: Callable[[Path, Outside, str], None]
 ) -> None:
     trap(place.project / slot, outside, SLOTS[slot])
     life = Life(place)
@@ -93,7 +85,7 @@ async def test_a_trap_is_left_out_with_one_sentence(
 
 @pytest.mark.parametrize("folder", FOLDERS)
 async def test_a_folder_that_leads_out_brings_nothing(
-    place: Place, outside: Outside, folder: str
+    place: HookProject, outside: Outside, folder: str
 ) -> None:
     slot = f"{folder}/{FOLDERS[folder]}"
     behind = outside.folder / "other" / FOLDERS[folder]
@@ -107,7 +99,7 @@ async def test_a_folder_that_leads_out_brings_nothing(
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-async def test_a_huge_file_is_not_read_to_its_end(place: Place, slot: str) -> None:
+async def test_a_huge_file_is_not_read_to_its_end(place: HookProject, slot: str) -> None:
     sparse_file(place.project / slot, "x")
     life = Life(place)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -148,7 +140,7 @@ BAD_YAML = {
     "slot", [".agents/skills/trap/SKILL.md", ".weft/agents/trap.md", ".weft/commands/trap.md"]
 )
 async def test_bad_settings_at_the_top_leave_the_file_out(
-    place: Place, slot: str, yaml: str
+    place: HookProject, slot: str, yaml: str
 ) -> None:
     place.write(slot, f"---\n{yaml}\n---\nbody\n")
     place.write(".agents/skills/good/SKILL.md", "---\ndescription: A good one.\n---\nbody\n")
@@ -160,7 +152,7 @@ async def test_bad_settings_at_the_top_leave_the_file_out(
 @pytest.mark.parametrize(
     "body", [b"a\xff\xfeb", b"\xef\xbb\xbfa\r\nb", "a\u202eb\u0007\x1b[2J".encode()]
 )
-async def test_odd_letters_break_nothing(place: Place, body: bytes) -> None:
+async def test_odd_letters_break_nothing(place: HookProject, body: bytes) -> None:
     place.project.joinpath("AGENTS.md").write_bytes(b"begin " + body + b" end")
     skill = place.write(".agents/skills/odd/SKILL.md", "")
     skill.write_bytes(b"---\r\ndescription: Odd.\r\n---\r\nbegin " + body + b" end")
@@ -174,7 +166,7 @@ async def test_odd_letters_break_nothing(place: Place, body: bytes) -> None:
 
 @pytest.mark.parametrize("named", ["@../outside", "@link", "@up/outside", "@{outside}", "@pipe"])
 async def test_a_command_attaches_no_file_that_is_not_the_projects(
-    place: Place, outside: Outside, named: str
+    place: HookProject, outside: Outside, named: str
 ) -> None:
     path = outside.file(CANARY)
     (place.project / "link").symlink_to(path)
@@ -191,7 +183,7 @@ async def test_a_command_attaches_no_file_that_is_not_the_projects(
 # --- names ----------------------------------------------------------------------------------
 
 
-async def test_names_that_would_write_on_the_screen_are_left_out(place: Place) -> None:
+async def test_names_that_would_write_on_the_screen_are_left_out(place: HookProject) -> None:
     for name in ("two\nlines", "\x1b[2J", "\udcff", "\u202eevil"):  # the third is the byte FF
         place.write(f".agents/skills/{name}/SKILL.md", SKILL)
     life = Life(place)
@@ -200,7 +192,7 @@ async def test_names_that_would_write_on_the_screen_are_left_out(place: Place) -
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "a/b", "..", "a\\nb", "A B"])
-async def test_a_skill_is_not_called_like_a_path(place: Place, name: str) -> None:
+async def test_a_skill_is_not_called_like_a_path(place: HookProject, name: str) -> None:
     place.write(".agents/skills/trap/SKILL.md", f'---\nname: "{name}"\ndescription: x\n---\n')
     life = Life(place)
     await life.live()
@@ -210,7 +202,9 @@ async def test_a_skill_is_not_called_like_a_path(place: Place, name: str) -> Non
 # --- many of them ---------------------------------------------------------------------------
 
 
-async def test_thousands_of_skills_and_agents_push_none_of_the_users_out(place: Place) -> None:
+async def test_thousands_of_skills_and_agents_push_none_of_the_users_out(
+    place: HookProject,
+) -> None:
     for number in range(2_000):
         text = f"---\nname: a{number}\ndescription: {'x' * 900}\n---\nbody\n"
         place.write(f".agents/skills/a{number}/SKILL.md", text)
@@ -228,7 +222,7 @@ async def test_thousands_of_skills_and_agents_push_none_of_the_users_out(place: 
     assert all("more than 500" in problem for problem in life.problems)
 
 
-async def test_thousands_of_broken_files_are_a_few_sentences(place: Place) -> None:
+async def test_thousands_of_broken_files_are_a_few_sentences(place: HookProject) -> None:
     for number in range(1_000):
         place.write(f".agents/skills/a{number}/SKILL.md", "---\n[\n---\n")
     life = Life(place)
@@ -243,7 +237,7 @@ KEY = "sk-ant-api03-" + "a1B2c3D4e5" * 5
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 
 
-async def test_secrets_in_what_a_project_brings_reach_no_model(place: Place) -> None:
+async def test_secrets_in_what_a_project_brings_reach_no_model(place: HookProject) -> None:
     place.write("AGENTS.md", f"Deploy with ANTHROPIC_API_KEY={KEY}, then {TOKEN}.")
     head = f"name: trap\ndescription: Use {TOKEN} for it."
     place.write(".agents/skills/trap/SKILL.md", f"---\n{head}\n---\nThe key is {KEY}.\n")
@@ -258,7 +252,7 @@ async def test_secrets_in_what_a_project_brings_reach_no_model(place: Place) -> 
         assert f"{begin} " in seen, "the rest is there"
 
 
-async def test_a_secret_at_the_limit_is_masked_before_the_text_is_cut(place: Place) -> None:
+async def test_a_secret_at_the_limit_is_masked_before_the_text_is_cut(place: HookProject) -> None:
     place.write("AGENTS.md", "x " * (16 * 1024 - 8) + f" {KEY} and more")
     life = Life(place)
     await life.live()
@@ -271,7 +265,7 @@ async def test_a_secret_at_the_limit_is_masked_before_the_text_is_cut(place: Pla
 # --- everyday use ---------------------------------------------------------------------------
 
 
-async def test_links_that_stay_in_the_repository_work(place: Place) -> None:
+async def test_links_that_stay_in_the_repository_work(place: HookProject) -> None:
     """A package of a monorepo, with links to what the whole repository shares."""
     root, place.project = place.project, place.project / "packages" / "web"
     place.project.mkdir(parents=True)
@@ -299,7 +293,9 @@ async def test_links_that_stay_in_the_repository_work(place: Place) -> None:
     assert life.problems == ()
 
 
-async def test_the_users_own_files_may_be_links_to_anywhere(place: Place, tmp_path: Path) -> None:
+async def test_the_users_own_files_may_be_links_to_anywhere(
+    place: HookProject, tmp_path: Path
+) -> None:
     dotfiles = tmp_path / "dotfiles"
     (dotfiles / "skills" / "mine").mkdir(parents=True)
     (dotfiles / "agents").mkdir()
@@ -324,7 +320,7 @@ async def test_the_users_own_files_may_be_links_to_anywhere(place: Place, tmp_pa
 
 
 async def test_in_the_home_folder_itself_the_users_skills_are_theirs(
-    place: Place, tmp_path: Path
+    place: HookProject, tmp_path: Path
 ) -> None:
     (tmp_path / "dotfiles" / "mine").mkdir(parents=True)
     (tmp_path / "dotfiles" / "mine" / "SKILL.md").write_text(
@@ -339,7 +335,7 @@ async def test_in_the_home_folder_itself_the_users_skills_are_theirs(
     assert life.problems == ()
 
 
-async def test_another_file_counts_where_the_first_is_left_out(place: Place) -> None:
+async def test_another_file_counts_where_the_first_is_left_out(place: HookProject) -> None:
     os.mkfifo(place.project / "AGENTS.md")
     place.write("CLAUDE.md", "These count.")
     life = Life(place)
@@ -351,7 +347,7 @@ async def test_another_file_counts_where_the_first_is_left_out(place: Place) -> 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("slot", SLOTS)
 async def test_what_another_user_left_in_a_shared_folder_is_not_obeyed(
-    place: Place, slot: str
+    place: HookProject, slot: str
 ) -> None:
     os.chown(place.write(slot, SLOTS[slot]), 12345, 12345)
     life = Life(place)
@@ -361,7 +357,7 @@ async def test_what_another_user_left_in_a_shared_folder_is_not_obeyed(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("slot", SLOTS)
-async def test_root_works_on_a_checkout_of_another_user(place: Place, slot: str) -> None:
+async def test_root_works_on_a_checkout_of_another_user(place: HookProject, slot: str) -> None:
     os.chown(place.write(slot, SLOTS[slot]), 12345, 12345)
     os.chown(place.project, 12345, 12345)
     life = Life(place)

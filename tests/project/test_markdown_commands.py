@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.hooking import Place, facts
+from tests.support.hook_project import HookProject, facts
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SystemNote
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 class Person:
@@ -45,7 +45,7 @@ async def text_of(session: Session, line: str, person: Person | None = None) -> 
 
 
 async def test_commands_are_found_by_nearness_and_never_in_place_of_a_built_in(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.write(".weft/commands/review.md", "---\ndescription: ours\n---\nfrom weft")
     place.write(".claude/commands/review.md", "---\ndescription: theirs\n---\nfrom claude")
@@ -70,7 +70,7 @@ async def test_commands_are_found_by_nearness_and_never_in_place_of_a_built_in(
     assert names.count("/quit") == 1
 
 
-async def test_every_command_of_the_chat_is_listed(place: Place) -> None:
+async def test_every_command_of_the_chat_is_listed(place: HookProject) -> None:
     from weft.project.slash_commands import COMMANDS
 
     async with place.open() as app:
@@ -78,7 +78,9 @@ async def test_every_command_of_the_chat_is_listed(place: Place) -> None:
         assert {command.name for command in COMMANDS} <= set(await session.get_commands())
 
 
-async def test_a_file_takes_neither_the_name_nor_another_name_of_a_command(place: Place) -> None:
+async def test_a_file_takes_neither_the_name_nor_another_name_of_a_command(
+    place: HookProject,
+) -> None:
     for name in ("quit", "exit", "mine"):
         place.write(f".weft/commands/{name}.md", "text")
     async with place.open() as app:
@@ -104,7 +106,7 @@ def test_a_path_is_no_command(line: str, meant: tuple[str, str] | None) -> None:
     assert split_line(line) == meant
 
 
-async def test_an_unknown_command_is_named_with_the_nearest(place: Place) -> None:
+async def test_an_unknown_command_is_named_with_the_nearest(place: HookProject) -> None:
     place.write(".weft/commands/review.md", "x")
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -117,7 +119,7 @@ async def test_an_unknown_command_is_named_with_the_nearest(place: Place) -> Non
 # --- filling in ----------------------------------------------------------------------------
 
 
-async def test_arguments_go_where_the_file_wants_them(place: Place) -> None:
+async def test_arguments_go_where_the_file_wants_them(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "All: $ARGUMENTS. First: $1. Second: $2. Third: [$3]. $10")
     place.write(".weft/commands/none.md", "Just do it.")
     async with place.open() as app:
@@ -130,7 +132,9 @@ async def test_arguments_go_where_the_file_wants_them(place: Place) -> None:
         assert await text_of(session, "/none now") == "Just do it.\n\nnow"
 
 
-async def test_what_is_typed_behind_a_command_is_no_part_of_the_template(place: Place) -> None:
+async def test_what_is_typed_behind_a_command_is_no_part_of_the_template(
+    place: HookProject,
+) -> None:
     place.write(".weft/commands/a.md", "Say: $ARGUMENTS / $1")
     person = Person()
     async with place.open() as app:
@@ -141,7 +145,7 @@ async def test_what_is_typed_behind_a_command_is_no_part_of_the_template(place: 
     assert not (place.project / "made").exists()
 
 
-async def test_a_command_is_sent_with_its_model_and_its_files(place: Place) -> None:
+async def test_a_command_is_sent_with_its_model_and_its_files(place: HookProject) -> None:
     place.write(".weft/commands/look.md", "---\nmodel: scripted:b\n---\nLook at @src/a.py and @$1")
     place.write("src/a.py", "AAA")
     place.write("b.py", "BBB")
@@ -165,7 +169,7 @@ def _info(name: str) -> ModelInfo:
 # --- shell commands ------------------------------------------------------------------------
 
 
-async def test_a_shell_command_is_asked_about_run_and_on_record(place: Place) -> None:
+async def test_a_shell_command_is_asked_about_run_and_on_record(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "The branch: !`echo main`\nThe file: !`cat $1`")
     place.write("notes", "remember")
     person = Person()
@@ -179,7 +183,7 @@ async def test_a_shell_command_is_asked_about_run_and_on_record(place: Place) ->
 
 @pytest.mark.parametrize("sandbox", ["off", "on"])
 async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
-    place: Place, sandbox: str
+    place: HookProject, sandbox: str
 ) -> None:
     place.write(".weft/commands/a.md", "!`echo changed > notes; echo made > new`")
     place.write("notes", "remember\n")
@@ -195,7 +199,7 @@ async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
 
 
 async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.write(".weft/commands/a.md", "!`sed -i s/one/1/ code; echo x > .env; cat code`")
     place.write("code", "one\ntwo\nthree\n")
@@ -210,7 +214,7 @@ async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
     assert ".env" in told
 
 
-async def test_a_shell_command_is_refused_where_nobody_allows_it(place: Place) -> None:
+async def test_a_shell_command_is_refused_where_nobody_allows_it(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "!`touch made`")
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
@@ -226,7 +230,7 @@ async def test_a_shell_command_is_refused_where_nobody_allows_it(place: Place) -
 
 
 async def test_a_folder_that_is_not_trusted_starts_nothing_unasked_in_any_mode(
-    place: Place,
+    place: HookProject,
 ) -> None:
     place.write(".weft/commands/theirs.md", "!`echo theirs`")
     (place.config / "commands").mkdir(parents=True)
@@ -247,7 +251,7 @@ async def test_a_folder_that_is_not_trusted_starts_nothing_unasked_in_any_mode(
         assert await text_of(session, "/theirs") == "theirs"
 
 
-async def test_rules_and_hooks_hold_for_shell_commands_too(place: Place) -> None:
+async def test_rules_and_hooks_hold_for_shell_commands_too(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "!`echo one`")
     place.write(".weft/commands/b.md", "!`echo two`")
     place.on("PreToolUse", "grep -q two && { echo not two >&2; exit 2; }; exit 0")
@@ -277,7 +281,7 @@ async def test_rules_and_hooks_hold_for_shell_commands_too(place: Place) -> None
     ],
 )
 async def test_an_argument_cannot_become_another_command(
-    place: Place, template: str, argument: str, shown: str | None
+    place: HookProject, template: str, argument: str, shown: str | None
 ) -> None:
     place.write(".weft/commands/a.md", f"!`{template}`")
     person = Person()
@@ -292,7 +296,7 @@ async def test_an_argument_cannot_become_another_command(
     assert not (place.project / "made").exists()
 
 
-async def test_secrets_in_what_a_command_prints_are_masked(place: Place) -> None:
+async def test_secrets_in_what_a_command_prints_are_masked(place: HookProject) -> None:
     key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
     place.write(".weft/commands/a.md", "!`cat key` @key")
     place.write("key", key)

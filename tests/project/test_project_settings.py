@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.hooking import KEEP, Place, facts, shell
+from tests.support.hook_project import KEEP, HookProject, facts, shell
 from weft.errors import UsageError
 from weft.events import ToolComplete
 from weft.hooks.scripts import LARGEST_SCRIPT
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 BROKEN = {
@@ -47,7 +47,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("written", "told"), BROKEN.values(), ids=BROKEN.keys())
 async def test_broken_settings_of_an_untrusted_folder_are_one_sentence(
-    place: Place, written: bytes, told: str
+    place: HookProject, written: bytes, told: str
 ) -> None:
     path = place.write(".weft/config.toml", "")
     path.write_bytes(written)
@@ -64,7 +64,9 @@ async def test_broken_settings_of_an_untrusted_folder_are_one_sentence(
     assert len(problem) < 400
 
 
-async def test_what_is_wrong_with_one_setting_leaves_the_others_in_force(place: Place) -> None:
+async def test_what_is_wrong_with_one_setting_leaves_the_others_in_force(
+    place: HookProject,
+) -> None:
     place.write(
         ".weft/config.toml",
         "[session]\nmax_turns = 'many'\nnonsense = 1\n[permissions]\ndeny = ['shell']\nask = 7\n",
@@ -78,7 +80,7 @@ async def test_what_is_wrong_with_one_setting_leaves_the_others_in_force(place: 
 
 @pytest.mark.parametrize("model", ["nonsense", "nope:x", "x" * 100_000, "a\\nb:c", ":", "/"])
 async def test_an_unknown_model_is_left_out_and_the_users_own_stays(
-    place: Place, model: str
+    place: HookProject, model: str
 ) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text('[model]\ndefault = "openai:mine"\n')
@@ -91,7 +93,7 @@ async def test_an_unknown_model_is_left_out_and_the_users_own_stays(
     assert all(problem.isprintable() and len(problem) <= 400 for problem in problems)
 
 
-async def test_a_model_that_there_is_counts(place: Place) -> None:
+async def test_a_model_that_there_is_counts(place: HookProject) -> None:
     place.write(".weft/config.toml", '[model]\ndefault = "openai:theirs"\n')
     async with place.open() as app:
         assert app.host.default_model() == "openai:theirs"
@@ -111,7 +113,9 @@ async def test_a_model_that_there_is_counts(place: Place) -> None:
         'rotation = "openai:x,local:evil.gguf"',
     ],
 )
-async def test_no_file_of_an_untrusted_folder_speaks_as_a_model(place: Place, setting: str) -> None:
+async def test_no_file_of_an_untrusted_folder_speaks_as_a_model(
+    place: HookProject, setting: str
+) -> None:
     place.write(".weft/config.toml", f"[model]\n{setting}\n")
     name = f"model.{setting.partition(' ')[0]}"
     async with place.open() as app:
@@ -134,7 +138,7 @@ async def test_no_file_of_an_untrusted_folder_speaks_as_a_model(place: Place, se
     ],
 )
 async def test_broken_hooks_of_an_untrusted_folder_are_one_sentence(
-    place: Place, written: bytes, told: str
+    place: HookProject, written: bytes, told: str
 ) -> None:
     path = place.write(".weft/hooks.json", "")
     path.write_bytes(written)
@@ -156,7 +160,7 @@ async def test_broken_hooks_of_an_untrusted_folder_are_one_sentence(
     ],
 )
 async def test_a_trusted_folder_does_not_go_on_without_its_settings(
-    place: Place, written: str, told: str
+    place: HookProject, written: str, told: str
 ) -> None:
     path = place.write(".weft/config.toml", "[permissions]\nmode = 'plan'\ndeny = ['shell']\n")
     async with place.open() as app:
@@ -179,7 +183,7 @@ async def test_a_trusted_folder_does_not_go_on_without_its_settings(
     ],
 )
 async def test_what_cannot_be_understood_cannot_be_trusted(
-    place: Place, files: dict[str, str], told: str
+    place: HookProject, files: dict[str, str], told: str
 ) -> None:
     for name, text in files.items():
         place.write(f".weft/{name}", text)
@@ -209,7 +213,7 @@ async def test_what_cannot_be_understood_cannot_be_trusted(
     ],
 )
 async def test_a_hook_can_name_nothing_that_breaks_the_look_at_it(
-    place: Place, command: str
+    place: HookProject, command: str
 ) -> None:
     (place.project / "link0").touch()
     for number in range(1, 3000):
@@ -222,7 +226,9 @@ async def test_a_hook_can_name_nothing_that_breaks_the_look_at_it(
         assert not await app.is_trusted()
 
 
-async def test_very_many_scripts_are_not_all_read_before_they_are_trusted(place: Place) -> None:
+async def test_very_many_scripts_are_not_all_read_before_they_are_trusted(
+    place: HookProject,
+) -> None:
     for number in range(50):
         place.write(f"script{number}", "")
         os.truncate(place.project / f"script{number}", LARGEST_SCRIPT // 4)
@@ -235,7 +241,7 @@ async def test_very_many_scripts_are_not_all_read_before_they_are_trusted(place:
 
 @pytest.mark.parametrize("becomes", ["pipe", "link", "other", "huge"])
 async def test_a_script_that_is_no_longer_what_was_trusted_is_not_run_and_not_waited_for(
-    place: Place, tmp_path: Path, becomes: str
+    place: HookProject, tmp_path: Path, becomes: str
 ) -> None:
     script = place.write("check.sh", KEEP, mode=0o755)
     place.write(".weft/hooks.json", json.dumps({"PreToolUse": [{"command": "bash check.sh"}]}))
@@ -261,7 +267,7 @@ async def test_a_script_that_is_no_longer_what_was_trusted_is_not_run_and_not_wa
     assert not (place.project / "made").exists()
 
 
-async def test_a_script_that_is_too_large_to_be_checked_is_not_run(place: Place) -> None:
+async def test_a_script_that_is_too_large_to_be_checked_is_not_run(place: HookProject) -> None:
     os.truncate(place.write("check.sh", KEEP, mode=0o755), LARGEST_SCRIPT + 1)
     place.write(".weft/hooks.json", json.dumps({"PreToolUse": [{"command": "bash check.sh"}]}))
     async with place.open() as app:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.hooking import KEEP, Place, facts, results, shell
+from tests.support.hook_project import KEEP, HookProject, facts, results, shell
 from weft.errors import UsageError
 from weft.events import PermissionRequest
 from weft.permissions import is_protected
@@ -41,8 +41,8 @@ command = '''{KEEP}'''
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> HookProject:
+    return HookProject(tmp_path)
 
 
 class Watching(LocalRunner):
@@ -57,7 +57,7 @@ class Watching(LocalRunner):
         return await super().run(command)
 
 
-async def test_a_hostile_folder_sets_nothing_and_starts_nothing(place: Place) -> None:
+async def test_a_hostile_folder_sets_nothing_and_starts_nothing(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     place.write(".weft/hooks.json", json.dumps({"PreToolUse": [{"command": KEEP}]}))
     place.write("evil.json", json.dumps({"answers": ["I was chosen by the folder"]}))
@@ -86,7 +86,7 @@ async def test_a_hostile_folder_sets_nothing_and_starts_nothing(place: Place) ->
     ],
 )
 async def test_no_mode_and_no_run_without_a_person_implies_trust(
-    place: Place, settings: dict[str, object]
+    place: HookProject, settings: dict[str, object]
 ) -> None:
     place.write(".weft/config.toml", HOSTILE)
     async with place.open({"permissions.mode": "bypass"}) as app:
@@ -101,7 +101,7 @@ async def test_no_mode_and_no_run_without_a_person_implies_trust(
 
 def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) -> None:
     """In a process of its own that tells of every program it starts: there is none, and a pipe is not waited for."""
-    place = Place(tmp_path)
+    place = HookProject(tmp_path)
     place.write(".weft/config.toml", HOSTILE)
     os.mkfifo(place.project / ".weft/hooks.json")
     script = (
@@ -134,7 +134,7 @@ def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) 
     assert place.heard() == []
 
 
-async def test_a_trusted_folder_acts_in_every_session_from_then_on(place: Place) -> None:
+async def test_a_trusted_folder_acts_in_every_session_from_then_on(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     model = ScriptedModel([shell("touch made"), "ok", "ok"])
     async with place.open() as app:
@@ -155,7 +155,7 @@ async def test_a_trusted_folder_acts_in_every_session_from_then_on(place: Place)
         assert app.config.get("permissions.allow") == ["shell", "write"]
 
 
-async def test_no_folder_says_where_a_key_is_sent_trusted_or_not(place: Place) -> None:
+async def test_no_folder_says_where_a_key_is_sent_trusted_or_not(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     async with place.open() as app:
         await app.trust()
@@ -173,7 +173,7 @@ async def test_no_folder_says_where_a_key_is_sent_trusted_or_not(place: Place) -
     ],
 )
 async def test_what_has_changed_is_not_trusted_and_is_asked_about(
-    place: Place, change: tuple[str, str]
+    place: HookProject, change: tuple[str, str]
 ) -> None:
     place.write(".weft/config.toml", HOSTILE + "[[hooks.Stop]]\ncommand = 'tools/check.sh'\n")
     place.write("tools/check.sh", "#!/bin/sh\nexit 0\n", mode=0o755)
@@ -191,7 +191,7 @@ async def test_what_has_changed_is_not_trusted_and_is_asked_about(
         assert question.changed == (change[0],)
 
 
-async def test_a_file_that_could_not_act_changes_no_trust(place: Place) -> None:
+async def test_a_file_that_could_not_act_changes_no_trust(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     async with place.open() as app:
         await app.trust()
@@ -201,7 +201,7 @@ async def test_a_file_that_could_not_act_changes_no_trust(place: Place) -> None:
         assert await app.is_trusted()
 
 
-async def test_a_script_that_changes_while_it_is_trusted_runs_no_more(place: Place) -> None:
+async def test_a_script_that_changes_while_it_is_trusted_runs_no_more(place: HookProject) -> None:
     """A model that may edit files could otherwise write its own hook."""
     place.write("tools/check.sh", f"#!/bin/sh\n{KEEP}\n", mode=0o755)
     place.write(
@@ -236,7 +236,7 @@ async def test_a_script_that_changes_while_it_is_trusted_runs_no_more(place: Pla
     ],
 )
 def test_the_scripts_that_a_hook_names_are_found(
-    place: Place, command: str, named: list[str]
+    place: HookProject, command: str, named: list[str]
 ) -> None:
     place.write("tools/check.sh", "")
     (place.project / "link").symlink_to("tools/check.sh")
@@ -245,7 +245,7 @@ def test_the_scripts_that_a_hook_names_are_found(
     assert list(look(place.project).scripts) == named
 
 
-async def test_trust_in_one_folder_is_none_in_another(place: Place) -> None:
+async def test_trust_in_one_folder_is_none_in_another(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     other = place.project / "inner"
     place.write("inner/.weft/config.toml", HOSTILE)
@@ -262,7 +262,7 @@ async def test_trust_in_one_folder_is_none_in_another(place: Place) -> None:
         assert app.config.get("hooks") == {}
 
 
-async def test_trust_that_others_could_have_written_counts_for_nothing(place: Place) -> None:
+async def test_trust_that_others_could_have_written_counts_for_nothing(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     async with place.open() as app:
         await app.trust()
@@ -276,7 +276,7 @@ async def test_trust_that_others_could_have_written_counts_for_nothing(place: Pl
         assert not await app.is_trusted()
 
 
-def test_another_owner_is_another_folder(place: Place) -> None:
+def test_another_owner_is_another_folder(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     trust, seen = TrustStore(place.config), look(place.project)
     trust.keep(type(seen)(path=seen.path, owner=seen.owner + 1, files=seen.files), 0.0)
@@ -286,7 +286,7 @@ def test_another_owner_is_another_folder(place: Place) -> None:
     assert question.changed == ("the folder's owner",)
 
 
-async def test_the_question_names_what_would_act(place: Place) -> None:
+async def test_the_question_names_what_would_act(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     async with place.open() as app:
         question = await app.trust_question()
@@ -303,14 +303,14 @@ async def test_the_question_names_what_would_act(place: Place) -> None:
     assert question.changed == ()
 
 
-async def test_a_folder_that_only_sets_what_is_safe_raises_no_question(place: Place) -> None:
+async def test_a_folder_that_only_sets_what_is_safe_raises_no_question(place: HookProject) -> None:
     place.write(".weft/config.toml", "[session]\nmax_turns = 7\n")
     async with place.open() as app:
         assert app.config.get("session.max_turns") == 7
         assert await app.trust_question() is None
 
 
-async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: Place) -> None:
+async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: HookProject) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text(
         "[permissions]\ndeny = ['shell']\n[[hooks.PreToolUse]]\ncommand = 'exit 2'\n"
@@ -336,7 +336,7 @@ async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: Pla
 @pytest.mark.parametrize("whose", ["project", "user"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "huge"])
 def test_settings_that_are_no_plain_file_are_refused_at_once(
-    place: Place, kind: str, whose: str
+    place: HookProject, kind: str, whose: str
 ) -> None:
     folder = place.project / ".weft" if whose == "project" else place.config
     folder.mkdir(parents=True)

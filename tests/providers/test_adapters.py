@@ -10,14 +10,20 @@ import anyio
 import msgspec
 import pytest
 
-from tests.legality import (
+from tests.support.legality import (
     validate_anthropic,
     validate_gemini,
     validate_openai_chat,
     validate_openai_responses,
 )
-from tests.providers.loopback import Asked, Handler, Line, Server, serving
-from tests.providers.vendor_worlds import KEY, MODELS, VOICES, say, sse
+from tests.support.loopback_server import (
+    Handler,
+    LoopbackConnection,
+    LoopbackServer,
+    ReceivedRequest,
+    serving,
+)
+from tests.support.vendor_servers import KEY, MODELS, VENDOR_WIRES, send_plan, sse
 from weft.clock import ManualClock
 from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused
 from weft.messages import Text, Usage
@@ -38,7 +44,7 @@ from weft.providers.vendors import access_from, make_provider
 from weft.transport import HttpClient, HttpTimeouts
 
 pytestmark = pytest.mark.anyio
-VENDORS = sorted(VOICES)
+VENDORS = sorted(VENDOR_WIRES)
 READ = ToolSpec(
     name="fs.read",
     description="Reads.",
@@ -56,7 +62,7 @@ def asking(vendor: str, **more: object) -> ModelRequest:
 @asynccontextmanager
 async def talking(
     vendor: str, handler: Handler, *, clock: ManualClock | None = None, idle: float = 10.0
-) -> AsyncGenerator[tuple[Model, Server]]:
+) -> AsyncGenerator[tuple[Model, LoopbackServer]]:
     async with serving(handler) as server:
         client = HttpClient()
         access = ProviderAccess(key=KEY, base_url=server.url, timeouts=HttpTimeouts(idle=idle))
@@ -73,9 +79,9 @@ async def play(model: Model, request: ModelRequest) -> list[StreamEvent]:
 
 
 def plays(vendor: str, *steps: SayText | CallTool) -> Handler:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while await line.request():
-            await say(line, VOICES[vendor](), ScriptedAnswer(steps=steps))
+            await send_plan(line, VENDOR_WIRES[vendor](), ScriptedAnswer(steps=steps))
 
     return handler
 
@@ -96,7 +102,7 @@ SENT = {
 }
 
 
-def judged(vendor: str, asked: Asked) -> list[str]:
+def judged(vendor: str, asked: ReceivedRequest) -> list[str]:
     body = json.loads(asked.body)
     match vendor:
         case "anthropic":
@@ -136,11 +142,13 @@ async def test_ten_answers_come_over_one_connection(vendor: str) -> None:
 async def test_a_tool_with_an_odd_name_is_called_by_its_own(vendor: str) -> None:
     wired = "fs_read_"
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         asked = await line.request()
         assert asked is not None
         names = [word for word in asked.body.decode().split('"') if word.startswith(wired)]
-        await say(line, VOICES[vendor](), ScriptedAnswer(steps=(CallTool(name=names[0]),)))
+        await send_plan(
+            line, VENDOR_WIRES[vendor](), ScriptedAnswer(steps=(CallTool(name=names[0]),))
+        )
 
     async with talking(vendor, handler) as (model, _):
         events = await play(model, asking(vendor, tools=(READ,)))
@@ -166,7 +174,7 @@ async def test_without_a_key_nothing_is_sent_and_the_way_to_one_is_named(vendor:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_the_key_is_in_no_error(vendor: str) -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b'{"error":{"message":"bad key %b"}}' % KEY.encode(), status=401)
 
@@ -179,49 +187,49 @@ async def test_the_key_is_in_no_error(vendor: str) -> None:
         shown = shown.__cause__ or shown.__context__
 
 
-async def stalls_after_the_head(line: Line) -> None:
+async def stalls_after_the_head(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.until_gone()
 
 
-async def stalls_before_the_head(line: Line) -> None:
+async def stalls_before_the_head(line: LoopbackConnection) -> None:
     await line.until_gone()
 
 
-async def hangs_up(line: Line) -> None:
+async def hangs_up(line: LoopbackConnection) -> None:
     await line.close()
 
 
-async def answers_html(line: Line) -> None:
+async def answers_html(line: LoopbackConnection) -> None:
     await line.reply(b"<html><title>Sign in</title></html>", headers="content-type: text/html\r\n")
 
 
-async def answers_plain_json(line: Line) -> None:
+async def answers_plain_json(line: LoopbackConnection) -> None:
     await line.reply(b'{"hello": 1}', headers="content-type: application/json\r\n")
 
 
-async def answers_error_with_200(line: Line) -> None:
+async def answers_error_with_200(line: LoopbackConnection) -> None:
     await line.reply(
         b'{"error": {"message": "no", "code": 503}}', headers="content-type: application/json\r\n"
     )
 
 
-async def sends_junk(line: Line) -> None:
+async def sends_junk(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.chunk(b"data: {not json\n\n{neither\n")
     await line.until_gone()
 
 
-async def sends_nothing_at_all(line: Line) -> None:
+async def sends_nothing_at_all(line: LoopbackConnection) -> None:
     await line.start_events()
     await line.end_chunks()
 
 
-async def redirects(line: Line) -> None:
+async def redirects(line: LoopbackConnection) -> None:
     await line.reply(b"", status=302, headers="location: https://evil.test/\r\n")
 
 
-async def refuses_and_breaks_off(line: Line) -> None:
+async def refuses_and_breaks_off(line: LoopbackConnection) -> None:
     await line.send(b'HTTP/1.1 500 X\r\ncontent-length: 9999\r\n\r\n{"error": {"mess')
     await line.close()
 
@@ -245,7 +253,7 @@ FAULTS = [
 async def test_every_fault_is_one_clear_provider_error(
     vendor: str, fault: Handler, error: type[ProviderError], message: str
 ) -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         if await line.request():
             await fault(line)
 
@@ -259,7 +267,7 @@ async def test_signs_of_life_alone_are_not_progress_for_ever() -> None:
     clock = ManualClock()
     pings = 0
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         nonlocal pings
         await line.request()
         await line.start_events()
@@ -277,10 +285,10 @@ async def test_signs_of_life_alone_are_not_progress_for_ever() -> None:
 
 
 async def test_text_before_a_late_error_is_heard_once() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
-        for event in VOICES["anthropic"]().text(SayText(text="half")):
+        for event in VENDOR_WIRES["anthropic"]().text(SayText(text="half")):
             await line.chunk(event)
         error = {"type": "overloaded_error", "message": "Overloaded"}
         await line.chunk(sse({"type": "error", "error": error}, "error"))
@@ -297,10 +305,10 @@ async def test_text_before_a_late_error_is_heard_once() -> None:
 
 
 async def test_a_server_that_does_not_end_after_its_last_word_is_left() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.start_events()
-        for event in VOICES["anthropic"]().end("stop", Usage()):
+        for event in VENDOR_WIRES["anthropic"]().end("stop", Usage()):
             await line.chunk(event)
         await line.until_gone()
 
@@ -364,7 +372,7 @@ def test_a_body_with_broken_characters_can_be_sent() -> None:
 
 
 async def test_ollama_lists_what_it_has_and_nothing_when_it_is_away() -> None:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         await line.request()
         await line.reply(b'{"models":[{"name":"qwen3:8b"},{"name":"x:1b"}]}')
 

@@ -1,6 +1,6 @@
 """Every model of the catalogue at every thinking level: it is told only words that it takes.
 
-What a model takes is judged by `tests.legality.efforts`, which does not know our catalogue.
+What a model takes is judged by `tests.support.legality.efforts`, which does not know our catalogue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.legality.efforts import accepted
+from tests.support.legality.efforts import accepted
 from weft.messages import ChatMessage, Text
 from weft.providers.anthropic.encode import encode as anthropic
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec

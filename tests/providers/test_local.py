@@ -22,7 +22,7 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.providers.loopback import Line, serving
+from tests.support.loopback_server import LoopbackConnection, serving
 from weft.errors import ProviderUnavailable, RequestRefused, UsageError
 from weft.ids import CallUid
 from weft.messages import CallResult, CallResults, ChatMessage, Message, Text, ToolCall
@@ -428,7 +428,7 @@ def authority() -> trustme.CA:
 async def hub(authority: trustme.CA, content: bytes) -> AsyncGenerator[tuple[str, HttpClient]]:
     """A hub that redirects once, as hubs do."""
 
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
             if asked.path == "/resolve/w":
                 await line.reply(b"", status=302, headers="location: /cdn/w\r\n")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.legality.conversations import requests
-from tests.legality.test_encoders import CLAUDES, GEMINIS, GPTS, info
-from tests.providers.loopback import Line, serving
-from tests.providers.vendor_worlds import KEY, VOICES, say
+from tests.support.legality.conversations import requests
+from tests.support.legality.vendor_requests import CLAUDES, GEMINIS, GPTS, info
+from tests.support.loopback_server import LoopbackConnection, serving
+from tests.support.vendor_servers import KEY, VENDOR_WIRES, send_plan
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.base import ModelRequest
 from weft.providers.google.encode import encode as encode_gemini
@@ -83,9 +83,9 @@ def test_googles_types_accept_our_requests(request: ModelRequest) -> None:
 
 
 async def answered(name: str, ask: Callable[[str], Any]) -> Any:
-    async def handler(line: Line) -> None:
+    async def handler(line: LoopbackConnection) -> None:
         while await line.request():
-            await say(line, VOICES[name](), PLAN)
+            await send_plan(line, VENDOR_WIRES[name](), PLAN)
 
     async with serving(handler) as server:
         return await ask(server.url)

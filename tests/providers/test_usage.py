@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.source import SRC, parsed, python_files
+from tests.support.source_code import SRC, parsed, python_files
 from weft.messages import Usage
 from weft.providers.usage import (
     ANTHROPIC_USAGE,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.redact.secrets import PLACED, TOKENS
+from tests.support.secret_samples import PLACED, TOKENS
 from weft.redact import Redactor, redact
 
 AROUND = [

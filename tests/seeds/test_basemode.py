@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 import weft
-from tests.journeys.world import crash, said, told
-from tests.seeds.conftest import Stage
+from tests.support.scripted_stage import ScriptedStage
+from tests.support.world import crash, message_lines, request_lines
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.messages import Text
@@ -29,7 +29,9 @@ async def grow(session: Session, place: str, *names: str) -> None:
         await session.send_message("Go on.")
 
 
-async def test_several_continuations_of_one_place_and_moving_between_them(stage: Stage) -> None:
+async def test_several_continuations_of_one_place_and_moving_between_them(
+    stage: ScriptedStage,
+) -> None:
     """generate, navigate_parent, select_sibling (which wraps), navigate_child."""
     model = stage.plays(HAIKU, "Once upon a time", "a fox", "a crow", "a well")
     async with stage.open() as app:
@@ -37,7 +39,7 @@ async def test_several_continuations_of_one_place_and_moving_between_them(stage:
         await session.send_message("Tell me a story.")
         root = (await session.messages_with_ids())[-1][0]
         await grow(session, root, "fox", "crow", "well")
-        assert [told(request)[:2] for request in model.requests[1:]] == [
+        assert [request_lines(request)[:2] for request in model.requests[1:]] == [
             ["user: Tell me a story.", "assistant: Once upon a time"]
         ] * 3
         branches = await session.list_branches()
@@ -52,10 +54,12 @@ async def test_several_continuations_of_one_place_and_moving_between_them(stage:
         assert following.name == "main"
         for name, words in (("crow", "a crow"), ("fox", "a fox"), ("well", "a well")):
             await session.switch_branch(name)
-            assert (await said(session))[-1] == f"assistant: {words}"
+            assert (await message_lines(session))[-1] == f"assistant: {words}"
 
 
-async def test_settings_hold_for_the_next_generation_and_alter_no_node(stage: Stage) -> None:
+async def test_settings_hold_for_the_next_generation_and_alter_no_node(
+    stage: ScriptedStage,
+) -> None:
     stage.plays(HAIKU, "by haiku")
     stage.plays(SONNET, "by sonnet")
     async with stage.open() as app:
@@ -70,7 +74,7 @@ async def test_settings_hold_for_the_next_generation_and_alter_no_node(stage: St
         ]
 
 
-async def test_an_edit_lands_in_its_node_and_nothing_is_lost(stage: Stage) -> None:
+async def test_an_edit_lands_in_its_node_and_nothing_is_lost(stage: ScriptedStage) -> None:
     """There, a wrong `original` wrote nodes with wrong or empty text; here a revision is added, and every earlier one stays."""
     model = stage.plays(HAIKU, "The fox was gray.", "And quick.", "And old.")
     async with stage.open() as app:
@@ -82,16 +86,16 @@ async def test_an_edit_lands_in_its_node_and_nothing_is_lost(stage: Stage) -> No
         await port.call(edited)
         assert await session.revisions(node) == ["The fox was gray.", "The fox was red."]
         await session.send_message("More.")
-        assert told(model.last_request)[1] == "assistant: The fox was red."
+        assert request_lines(model.last_request)[1] == "assistant: The fox was red."
         await session.restore_revision(node, 0)
         await session.send_message("More.")
-        assert told(model.last_request)[1] == "assistant: The fox was gray."
+        assert request_lines(model.last_request)[1] == "assistant: The fox was gray."
         assert (await session.messages_with_ids())[1][0] == node
         with pytest.raises(UsageError):
             await session.restore_revision(node, 9)
 
 
-async def test_the_tree_opens_where_it_was_left_even_after_a_crash(stage: Stage) -> None:
+async def test_the_tree_opens_where_it_was_left_even_after_a_crash(stage: ScriptedStage) -> None:
     """`save` is not needed: the place and every line are durable already."""
     stage.plays(HAIKU, "Once upon a time", "a fox", "a crow", "said nothing")
     app = await stage.open().__aenter__()
@@ -103,14 +107,14 @@ async def test_the_tree_opens_where_it_was_left_even_after_a_crash(stage: Stage)
     await crash(app)
     async with stage.open() as app:
         session = await app.sessions.get("tree")
-        assert (await said(session))[-1] == "assistant: a fox"
+        assert (await message_lines(session))[-1] == "assistant: a fox"
         await session.switch_branch("crow")
-        assert (await said(session))[-1] == "assistant: a crow"
+        assert (await message_lines(session))[-1] == "assistant: a crow"
         await session.send_message("What did it say?")
-        assert (await said(session))[-1] == "assistant: said nothing"
+        assert (await message_lines(session))[-1] == "assistant: said nothing"
 
 
-async def test_a_prefix_of_an_id_is_enough_and_no_wildcard(stage: Stage) -> None:
+async def test_a_prefix_of_an_id_is_enough_and_no_wildcard(stage: ScriptedStage) -> None:
     """There, `%` and `_` in a prefix matched anything."""
     stage.plays(HAIKU, "a")
     async with stage.open() as app:
@@ -124,5 +128,5 @@ async def test_a_prefix_of_an_id_is_enough_and_no_wildcard(stage: Stage) -> None
 @pytest.mark.skipif(
     not hasattr(weft, "LoomSession"), reason="LoomSession (api.md 4) is a later issue than this one"
 )
-async def test_the_documented_session_of_the_text_tree(stage: Stage) -> None:
+async def test_the_documented_session_of_the_text_tree(stage: ScriptedStage) -> None:
     raise AssertionError("LoomSession is there: translate its documented example here")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.journeys.world import crash, told, until_status
-from tests.seeds.conftest import Stage
+from tests.support.scripted_stage import ScriptedStage
+from tests.support.world import crash, request_lines, until_status
 from weft.app import App
 from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Stall
@@ -27,7 +27,7 @@ READ = CallTool(name="read", args={"path": "mix.exs"})
 
 
 @pytest.mark.requirement("session:send_message", "session:wait")
-async def test_the_documented_usage(stage: Stage) -> None:
+async def test_the_documented_usage(stage: ScriptedStage) -> None:
     """One message with a tool, a second that knows the first, stop."""
     stage.world.write("mix.exs", MIX)
     model = stage.plays(LLAMA, READ, "jason and req", "two")
@@ -53,17 +53,17 @@ async def test_the_documented_usage(stage: Stage) -> None:
         ]
         await session.stop()
         assert await session.wait() == "stopped"
-    assert [line.partition(":")[0] for line in told(model.last_request)] == [
+    assert [line.partition(":")[0] for line in request_lines(model.last_request)] == [
         "user",
         "assistant",
         "result",
         "assistant",
         "user",
     ]
-    assert "jason" in told(model.last_request)[2]
+    assert "jason" in request_lines(model.last_request)[2]
 
 
-async def test_a_stopped_session_is_resumed_by_its_id(stage: Stage) -> None:
+async def test_a_stopped_session_is_resumed_by_its_id(stage: ScriptedStage) -> None:
     model = stage.plays(LLAMA, "Hello Ann.", "You are Ann.")
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="mine", system_prompt="Be brief.")
@@ -74,10 +74,10 @@ async def test_a_stopped_session_is_resumed_by_its_id(stage: Stage) -> None:
         assert await resumed.messages_with_ids() == before
         assert (await resumed.send_message("Who am I?")).text == "You are Ann."
     assert model.last_request.system.startswith("Be brief.")
-    assert told(model.last_request)[:2] == ["user: I am Ann.", "assistant: Hello Ann."]
+    assert request_lines(model.last_request)[:2] == ["user: I am Ann.", "assistant: Hello Ann."]
 
 
-async def test_prior_messages_seed_a_fresh_session(stage: Stage) -> None:
+async def test_prior_messages_seed_a_fresh_session(stage: ScriptedStage) -> None:
     """`resume` gives the messages, `start_link(messages: …)` takes them."""
     model = stage.plays(LLAMA, "Hello Ann.", "You are Ann.")
     async with stage.open() as app:
@@ -89,14 +89,14 @@ async def test_prior_messages_seed_a_fresh_session(stage: Stage) -> None:
         assert other.id != first.id
         assert [m.content for m in await other.messages()] == ["I am Ann.", "Hello Ann."]
         assert (await other.send_message("Who am I?")).text == "You are Ann."
-    assert told(model.last_request) == [
+    assert request_lines(model.last_request) == [
         "user: I am Ann.",
         "assistant: Hello Ann.",
         "user: Who am I?",
     ]
 
 
-async def test_permissions_do_not_survive_a_resume(stage: Stage) -> None:
+async def test_permissions_do_not_survive_a_resume(stage: ScriptedStage) -> None:
     """Each session re-establishes trust with the host."""
     write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
     stage.plays(LLAMA, write, "one", write, "two", write, "three")
@@ -113,7 +113,7 @@ async def test_permissions_do_not_survive_a_resume(stage: Stage) -> None:
         await until_status(session, "awaiting_permission")
 
 
-async def test_a_turn_is_stored_as_it_happens(stage: Stage) -> None:
+async def test_a_turn_is_stored_as_it_happens(stage: ScriptedStage) -> None:
     """There, a crash in the middle of a turn lost all of it but the user's message."""
     stage.world.write("mix.exs", MIX)
     model = stage.plays(LLAMA, READ, (SayText(text="so far"), Stall(gate="g")), "jason and req")
@@ -132,7 +132,9 @@ async def test_a_turn_is_stored_as_it_happens(stage: Stage) -> None:
         assert (await session.continue_and_wait()).text == "jason and req"
 
 
-async def test_instructions_are_told_once_however_many_turns_there_are(stage: Stage) -> None:
+async def test_instructions_are_told_once_however_many_turns_there_are(
+    stage: ScriptedStage,
+) -> None:
     stage.world.write("AGENTS.md", "Always whisper.")
     model = stage.plays(LLAMA, "a", "b", "c")
     async with stage.open() as app:
@@ -143,7 +145,7 @@ async def test_instructions_are_told_once_however_many_turns_there_are(stage: St
     assert "Always whisper." not in str(model.last_request.messages)
 
 
-async def test_a_checkpoint_a_fork_and_a_rewind(stage: Stage) -> None:
+async def test_a_checkpoint_a_fork_and_a_rewind(stage: ScriptedStage) -> None:
     model = stage.plays(LLAMA, "a", "b", "fork", "again")
     async with stage.open() as app:
         session = await app.sessions.start_session(title="Plan")
@@ -154,10 +156,14 @@ async def test_a_checkpoint_a_fork_and_a_rewind(stage: Stage) -> None:
         about = await fork.metadata()
         assert (about.title, about.parent_id) == ("Plan (fork)", session.id)
         await fork.send_message("otherwise")
-        assert told(model.last_request) == ["user: one", "assistant: a", "user: otherwise"]
+        assert request_lines(model.last_request) == ["user: one", "assistant: a", "user: otherwise"]
         await session.rewind(label)
         await session.send_message("two, better")
-        assert told(model.last_request) == ["user: one", "assistant: a", "user: two, better"]
+        assert request_lines(model.last_request) == [
+            "user: one",
+            "assistant: a",
+            "user: two, better",
+        ]
 
 
 class Shelf(MemoryStore):

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import running, told, until, until_idle, until_queued, until_status
-from tests.seeds.conftest import Stage
+from tests.support.scripted_stage import ScriptedStage
+from tests.support.world import (
+    request_lines,
+    running,
+    until,
+    until_idle,
+    until_queued,
+    until_status,
+)
 from weft.api.session import Session
 from weft.errors import NoPendingRequest, SessionNotFound, UsageError
 from weft.events import (
@@ -47,7 +54,7 @@ def write(path: str, content: str) -> CallTool:
 
 
 @pytest.mark.requirement("session:update_model")
-async def test_the_life_of_a_session(stage: Stage) -> None:
+async def test_the_life_of_a_session(stage: ScriptedStage) -> None:
     """Start, find, list, send, history, another model, stop; and its record is still there."""
     stage.plays(SONNET, "It adds two numbers.")
     gpt = stage.plays("openai:gpt-4", "As I said: two numbers.")
@@ -78,7 +85,7 @@ async def test_the_life_of_a_session(stage: Stage) -> None:
 
         await session.update_model("openai:gpt-4")
         assert (await session.send_message("Again?")).text == "As I said: two numbers."
-        assert told(gpt.last_request) == [
+        assert request_lines(gpt.last_request) == [
             "user: Explain this function",
             "assistant: It adds two numbers.",
             "user: Again?",
@@ -95,7 +102,7 @@ async def test_the_life_of_a_session(stage: Stage) -> None:
         assert (await session.metadata()).model == "openai:gpt-4"
 
 
-async def test_what_a_subscriber_is_told(stage: Stage) -> None:
+async def test_what_a_subscriber_is_told(stage: ScriptedStage) -> None:
     """Every event of the documented `receive`, with what it carries."""
     stage.plays(SONNET, (SayText(text="Writing."), write("a.txt", "hello\n")), "Written.")
     async with stage.open() as app:
@@ -132,7 +139,7 @@ async def test_what_a_subscriber_is_told(stage: Stage) -> None:
         assert [event.seq for event in stored] == sorted({event.seq for event in stored})
 
 
-async def test_the_three_answers_to_a_permission_request(stage: Stage) -> None:
+async def test_the_three_answers_to_a_permission_request(stage: ScriptedStage) -> None:
     """Once is once, always holds for the session, and a denial is told to the model."""
     stage.plays(
         SONNET,
@@ -167,7 +174,7 @@ async def test_the_three_answers_to_a_permission_request(stage: Stage) -> None:
 
 
 async def test_a_session_that_waits_for_leave_still_answers_and_takes_no_second_loop(
-    stage: Stage,
+    stage: ScriptedStage,
 ) -> None:
     stage.plays(SONNET, write("a.txt", "1"), "first done", "second done")
     async with stage.open() as app:
@@ -189,7 +196,7 @@ async def test_a_session_that_waits_for_leave_still_answers_and_takes_no_second_
         assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-async def test_an_answer_that_nobody_asked_for_breaks_nothing(stage: Stage) -> None:
+async def test_an_answer_that_nobody_asked_for_breaks_nothing(stage: ScriptedStage) -> None:
     stage.plays(SONNET, "fine")
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="my-session-123")
@@ -200,7 +207,7 @@ async def test_an_answer_that_nobody_asked_for_breaks_nothing(stage: Stage) -> N
         assert (await session.send_message("Still there?")).text == "fine"
 
 
-async def test_the_complete_example(stage: Stage) -> None:
+async def test_the_complete_example(stage: ScriptedStage) -> None:
     """A code review, then a refactoring in architect mode: one model plans, another carries out, the person approves."""
     stage.world.write("lib/auth.ex", AUTH)
     step = {
@@ -285,7 +292,7 @@ async def _approve(session: Session) -> None:
     await session.approve_plan()
 
 
-async def test_a_running_session_can_be_asked_and_stopped_at_any_time(stage: Stage) -> None:
+async def test_a_running_session_can_be_asked_and_stopped_at_any_time(stage: ScriptedStage) -> None:
     """There the loop ran inside the session: status, history and cancel did not answer while it worked."""
     model = stage.plays(SONNET, (SayText(text="thinking about it"), Stall(gate="g")))
     async with stage.open() as app:

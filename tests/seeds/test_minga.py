@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import facts, said, told, until, until_idle, until_status
-from tests.seeds.conftest import Stage
+from tests.support.scripted_stage import ScriptedStage
+from tests.support.world import facts, message_lines, request_lines, until, until_idle, until_status
 from weft.api.session import Session
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
@@ -36,7 +36,7 @@ def edit(old: str, new: str) -> CallTool:
     return CallTool(name="edit", args={"path": "lib/a.ex", "old_string": old, "new_string": new})
 
 
-async def test_the_status_of_a_turn_and_its_text_reach_subscribers(stage: Stage) -> None:
+async def test_the_status_of_a_turn_and_its_text_reach_subscribers(stage: ScriptedStage) -> None:
     """idle → thinking → tool_executing → thinking → idle."""
     stage.plays(
         SONNET,
@@ -62,7 +62,9 @@ async def test_the_status_of_a_turn_and_its_text_reach_subscribers(stage: Stage)
         await session.unsubscribe()
 
 
-async def test_prompting_while_busy_steering_following_up_and_recalling(stage: Stage) -> None:
+async def test_prompting_while_busy_steering_following_up_and_recalling(
+    stage: ScriptedStage,
+) -> None:
     model = stage.plays(SONNET, (CallTool(name="list"), Stall(gate="g")), "as you wish", "and that")
     async with stage.open() as app:
         session = await app.sessions.start_session()
@@ -87,11 +89,11 @@ async def test_prompting_while_busy_steering_following_up_and_recalling(stage: S
             for part in message.parts
         ]
         assert [part for part in delivered if isinstance(part, Image)] == [PIXEL]
-        assert told(model.requests[1])[-2:] == ["user: no, right", "user: like this"]
-        assert (await said(session))[-2:] == ["user: then rest", "assistant: and that"]
+        assert request_lines(model.requests[1])[-2:] == ["user: no, right", "user: like this"]
+        assert (await message_lines(session))[-2:] == ["user: then rest", "assistant: and that"]
 
 
-async def test_ctrl_c_recalls_what_was_typed_and_aborts(stage: Stage) -> None:
+async def test_ctrl_c_recalls_what_was_typed_and_aborts(stage: ScriptedStage) -> None:
     model = stage.plays(SONNET, (SayText(text="I begin "), Stall(gate="g")), "I go on")
     async with stage.open() as app:
         session = await app.sessions.start_session()
@@ -109,21 +111,24 @@ async def test_ctrl_c_recalls_what_was_typed_and_aborts(stage: Stage) -> None:
         assert len(await facts(session, QueuesRecalled)) == 1
         # What had been said is kept, on the screen and in the model's context; and it can go on from there.
         assert (await session.continue_and_wait()).text == "I go on"
-        assert told(model.last_request)[1] == "assistant: I begin "
+        assert request_lines(model.last_request)[1] == "assistant: I begin "
 
 
-async def test_continuing_after_the_stream_broke(stage: Stage) -> None:
+async def test_continuing_after_the_stream_broke(stage: ScriptedStage) -> None:
     model = stage.plays(SONNET, (SayText(text="half of it"), Break()), "and the rest")
     async with stage.open() as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("tell me", retries=0)
         assert reply.finish_reason == "provider_error"
         assert (await session.continue_and_wait()).text == "and the rest"
-        assert (await said(session))[-2:] == ["assistant: half of it", "assistant: and the rest"]
+        assert (await message_lines(session))[-2:] == [
+            "assistant: half of it",
+            "assistant: and the rest",
+        ]
     assert "half of it" in str(model.last_request.messages)
 
 
-async def test_branching_and_switching_change_what_the_model_sees(stage: Stage) -> None:
+async def test_branching_and_switching_change_what_the_model_sees(stage: ScriptedStage) -> None:
     model = stage.plays(SONNET, "one", "two", "other", "again")
     async with stage.open() as app:
         session = await app.sessions.start_session()
@@ -133,19 +138,27 @@ async def test_branching_and_switching_change_what_the_model_sees(stage: Stage) 
         branch = await session.branch_at(1)
         assert [key for key, _ in await session.messages_with_ids()] == ids[:2]
         await session.send_message("elsewhere")
-        assert told(model.last_request) == ["user: first", "assistant: one", "user: elsewhere"]
+        assert request_lines(model.last_request) == [
+            "user: first",
+            "assistant: one",
+            "user: elsewhere",
+        ]
         assert [each.name for each in await session.list_branches()] == ["main", branch.name]
         await session.switch_branch("main")
         assert [key for key, _ in await session.messages_with_ids()] == ids
         await session.send_message("third")
-        assert told(model.last_request)[2:] == ["user: second", "assistant: two", "user: third"]
+        assert request_lines(model.last_request)[2:] == [
+            "user: second",
+            "assistant: two",
+            "user: third",
+        ]
         await session.switch_branch(1)
-        assert (await said(session))[-1] == "assistant: other"
+        assert (await message_lines(session))[-1] == "assistant: other"
         with pytest.raises(UsageError):
             await session.branch_at(99)
 
 
-async def test_approving_rejecting_and_approving_all(stage: Stage) -> None:
+async def test_approving_rejecting_and_approving_all(stage: ScriptedStage) -> None:
     write = CallTool(name="write", args={"path": "a.txt", "content": "x"})
     stage.plays(SONNET, write, "one", write, "two", write, "three", write, "four")
     async with stage.open() as app:
@@ -169,7 +182,7 @@ async def test_approving_rejecting_and_approving_all(stage: Stage) -> None:
         assert len(await facts(session, PermissionRequest)) == 3
 
 
-async def test_a_late_answer_approves_nothing(stage: Stage) -> None:
+async def test_a_late_answer_approves_nothing(stage: ScriptedStage) -> None:
     """There, an answer to a card that had timed out approved the next request unseen."""
     shell = CallTool(name="shell", args={"command": "touch made"})
     stage.plays(SONNET, shell, shell, "done")
@@ -191,7 +204,7 @@ async def test_a_late_answer_approves_nothing(stage: Stage) -> None:
 CODE = "defmodule A do\n  def one, do: 1\n  def two, do: 2\n  def three, do: 3\nend\n"
 
 
-async def test_a_boundary_is_set_and_edited_inside_outside_and_above(stage: Stage) -> None:
+async def test_a_boundary_is_set_and_edited_inside_outside_and_above(stage: ScriptedStage) -> None:
     """Lines count from 0, both ends belong to it; the range follows what happens in it and above it."""
     stage.world.write("lib/a.ex", CODE)
     stage.plays(
@@ -236,7 +249,7 @@ async def boundary(session: Session) -> tuple[int, int] | None:
     return None if found is None else (found.first, found.last)
 
 
-async def test_what_an_editor_reads_to_draw_itself(stage: Stage) -> None:
+async def test_what_an_editor_reads_to_draw_itself(stage: ScriptedStage) -> None:
     calls = CallTogether(
         calls=(
             CallTool(name="write", args={"path": "new.txt", "content": "x"}),
@@ -264,7 +277,7 @@ async def test_what_an_editor_reads_to_draw_itself(stage: Stage) -> None:
         assert len(await facts(session, ToolComplete)) == 2
 
 
-async def test_models_thinking_levels_and_the_rotation(stage: Stage) -> None:
+async def test_models_thinking_levels_and_the_rotation(stage: ScriptedStage) -> None:
     stage.plays(SONNET, "a")
     stage.plays("openai:gpt-5", "b")
     config = {"model.rotation": [SONNET, "openai:gpt-5:high"]}
@@ -283,7 +296,9 @@ async def test_models_thinking_levels_and_the_rotation(stage: Stage) -> None:
         assert {SONNET, "openai:gpt-5"} <= names
 
 
-async def test_loading_another_session_shows_the_model_what_the_person_sees(stage: Stage) -> None:
+async def test_loading_another_session_shows_the_model_what_the_person_sees(
+    stage: ScriptedStage,
+) -> None:
     """There, a loaded session was for display only, or was put behind the old context."""
     model = stage.plays(SONNET, "Hello Ann.", "Hello Bob.", "You are Ann.")
     async with stage.open() as app:
@@ -295,14 +310,14 @@ async def test_loading_another_session_shows_the_model_what_the_person_sees(stag
         again = await bob.load_session(ann.id)
         assert again.id == ann.id
         await again.send_message("Who am I?")
-    assert told(model.last_request) == [
+    assert request_lines(model.last_request) == [
         "user: I am Ann.",
         "assistant: Hello Ann.",
         "user: Who am I?",
     ]
 
 
-async def test_compacting_and_the_summary_for_a_later_session(stage: Stage) -> None:
+async def test_compacting_and_the_summary_for_a_later_session(stage: ScriptedStage) -> None:
     model = stage.plays(SONNET, "one", "They spoke.", "# Handover\n## Decisions\nnone", "two")
     async with stage.open() as app:
         session = await app.sessions.start_session()
@@ -313,5 +328,5 @@ async def test_compacting_and_the_summary_for_a_later_session(stage: Stage) -> N
         assert text.startswith("# Handover")
         assert session.id in path
         await session.send_message("second")
-    assert "They spoke." in told(model.last_request)[0]
-    assert told(model.last_request)[-1] == "user: second"
+    assert "They spoke." in request_lines(model.last_request)[0]
+    assert request_lines(model.last_request)[-1] == "user: second"

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.journeys.world import World, until_idle
+from tests.support.world import World, until_idle
 from weft.errors import SessionError, UsageError
 from weft.ids import InputId, SessionId
 from weft.messages import Text

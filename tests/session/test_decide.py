@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.loop.scenes import Scene
+from tests.support.turn_scenes import TurnScene
 from weft.errors import NoPendingRequest, SessionBusy, UsageError
 from weft.events import (
     InputQueued,
@@ -32,7 +32,7 @@ def say(text: str, **fields: Any) -> SendPrompt:
 
 
 def test_saying_something_to_an_idle_session_starts_a_turn_at_its_head() -> None:
-    scene = Scene()
+    scene = TurnScene()
     plan = decide(say("hi", options={"max_turns": 2}), scene.state, IDLE)
     message, started = plan.facts
     assert isinstance(message, NewMessage)
@@ -44,7 +44,7 @@ def test_saying_something_to_an_idle_session_starts_a_turn_at_its_head() -> None
 
 @pytest.mark.parametrize("delivery", ["steering", "follow_up"])
 def test_saying_something_to_a_busy_session_queues_it(delivery: Any) -> None:
-    scene = Scene().prompt("hi")
+    scene = TurnScene().prompt("hi")
     plan = decide(say("more", when_busy=delivery), scene.state, BUSY)
     [queued] = plan.facts
     assert isinstance(queued, InputQueued)
@@ -55,25 +55,25 @@ def test_saying_something_to_a_busy_session_queues_it(delivery: Any) -> None:
 
 
 def test_steering_that_waits_goes_before_the_next_prompt() -> None:
-    scene = Scene().queued("s", "steering", "steer").queued("f", "follow_up", "later")
+    scene = TurnScene().queued("s", "steering", "steer").queued("f", "follow_up", "later")
     facts = decide(say("hi"), scene.state, IDLE).facts
     said = [fact.node.text for fact in facts if isinstance(fact, NewMessage)]
     assert said == ["steer", "hi"]
 
 
 def test_going_on_with_an_open_turn_appends_nothing_of_its_own() -> None:
-    scene = Scene().prompt("hi")
+    scene = TurnScene().prompt("hi")
     plan = decide(ContinueTurn(), scene.state, IDLE)
     assert (plan.facts, plan.then) == ((), "start_turn")
     with pytest.raises(SessionBusy):
         decide(ContinueTurn(), scene.state, BUSY)
     with pytest.raises(UsageError, match="nothing to continue"):
-        decide(ContinueTurn(), Scene().state, IDLE)
+        decide(ContinueTurn(), TurnScene().state, IDLE)
 
 
 @pytest.mark.requirement("session:respond_to_permission:several")
 def test_with_several_requests_open_one_must_be_named() -> None:
-    scene = Scene().prompt("hi").answered("", calls=[ONE, TWO])
+    scene = TurnScene().prompt("hi").answered("", calls=[ONE, TWO])
     with pytest.raises(NoPendingRequest):
         decide(RespondToPermission(action="allow_once"), scene.state, BUSY)
     scene.asked(ONE, "req_1").asked(TWO, "req_2")
@@ -87,14 +87,14 @@ def test_with_several_requests_open_one_must_be_named() -> None:
 
 @pytest.mark.parametrize("action", ["allow_once", "deny"])
 def test_an_answer_for_once_grants_nothing_beyond(action: Any) -> None:
-    scene = Scene().prompt("hi").answered("", calls=[ONE]).asked(ONE)
+    scene = TurnScene().prompt("hi").answered("", calls=[ONE]).asked(ONE)
     [resolved] = decide(RespondToPermission(action=action), scene.state, BUSY).facts
     assert isinstance(resolved, PermissionResolved)
     assert resolved.pattern == ""
 
 
 def test_a_note_is_said_after_what_the_turn_stands_on() -> None:
-    scene = Scene().prompt("hi").answered("ok")
+    scene = TurnScene().prompt("hi").answered("ok")
     [note] = decide(AddNote(text="careful"), scene.state, BUSY).facts
     assert isinstance(note, SystemNote)
     assert note.node == scene.state.tree.head
@@ -111,12 +111,12 @@ def test_a_note_is_said_after_what_the_turn_stands_on() -> None:
 )
 def test_a_picture_must_be_one(image: Image) -> None:
     with pytest.raises(UsageError):
-        decide(SendPrompt(parts=(image,)), Scene().state, IDLE)
+        decide(SendPrompt(parts=(image,)), TurnScene().state, IDLE)
 
 
 def test_a_picture_may_be_wrapped_in_lines() -> None:
     image = Image(media_type="image/png", data="aGVs\nbG8=\n")
-    message = decide(SendPrompt(parts=(image,)), Scene().state, IDLE).facts[0]
+    message = decide(SendPrompt(parts=(image,)), TurnScene().state, IDLE).facts[0]
     assert isinstance(message, NewMessage)
     assert message.node.parts == (msgspec.structs.replace(image, data="aGVsbG8="),)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pen import A, History
-from tests.strategies import forks, histories
+from tests.support.history_generator import A, History
+from tests.support.strategies import forks, histories
 from weft.events import AnyFact, NewMessage, ToolComplete, encode, kind_of
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import LineEntry

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 )
 
 import weft
-from tests.session.plain_session import Delivery, Mode, PlainSession, Queued
+from tests.support.plain_session import Delivery, Mode, PlainSession, Queued
 from weft.api.session import Session
 from weft.app import App
 from weft.clock import Clock

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pen import A, B, History, write_fork, write_history
-from tests.strategies import forks, histories, numbers
+from tests.support.history_generator import A, B, History, write_fork, write_history
+from tests.support.strategies import forks, histories, numbers
 from weft.events import UnknownFact, decode, encode
 from weft.state import SessionState, fold, restore, snapshot
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from tests.pen import History
-from tests.strategies import forks, histories
+from tests.support.history_generator import History
+from tests.support.strategies import forks, histories
 from weft.events import ChildFinished, ChildStarted, UsageRecorded
 from weft.ids import NodeId, SessionId, TurnId
 from weft.messages import NOTHING_USED, Usage

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pen import A
+from tests.support.history_generator import A
 from weft.errors import StaleInput
 from weft.events import (
     BoundaryChanged,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from tests.pen import History
-from tests.strategies import histories
+from tests.support.history_generator import History
+from tests.support.strategies import histories
 from weft.events import (
     Fact,
     ModelCallStarted,

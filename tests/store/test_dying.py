@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.store.dying import STEPS, STREAMS, open_store
+from tests.support.crashing_store import STEPS, STREAMS, open_store
 from weft import faults
 from weft.testing.store_contract import facts
 
@@ -31,7 +31,7 @@ async def test_a_death_at_a_boundary_leaves_whole_batches(
     kind: str, point: str, at: int, tmp_path: Path
 ) -> None:
     died = await anyio.run_process(
-        [sys.executable, "-m", "tests.store.dying", kind, str(tmp_path), point, str(at)],
+        [sys.executable, "-m", "tests.support.crashing_store", kind, str(tmp_path), point, str(at)],
         check=False,
         stderr=subprocess.PIPE,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.beside import connect
+from tests.support.store_connection import open_connection
 from weft.ids import SessionId
 from weft.store import Append, Blob, Record, SessionRow
 from weft.store.sqlite import open_sqlite
@@ -32,7 +32,7 @@ async def test_a_file_of_the_first_schema_is_brought_up_and_goes_on(tmp_path: Pa
             blobs=(blob,),
         )
         await store.append(add)
-    db = connect(path)
+    db = open_connection(path)
     for statement in ("drop table history_refs", "pragma user_version = 1"):
         db.execute(statement)
     db.close()

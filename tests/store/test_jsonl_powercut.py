@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.store.cut_disk import Recorder, Step, after_cut
+from tests.support.file_power_cut import DiskRecorder, Step, after_cut
 from weft.ids import BlobId
 from weft.store import Append, Blob, Lease, Record, SessionRow
 from weft.store.jsonl import JsonlStore, open_jsonl
@@ -49,7 +49,7 @@ def _fact(random: Random) -> bytes:
 
 async def _live(root: Path, random: Random) -> Life:
     """Appends of every kind, drafts between them."""
-    recorder = Recorder(root)
+    recorder = DiskRecorder(root)
     life = Life(recorder.steps, [], {A: [], B: [], PROJECT: []}, {})
     a, b, project = life.bodies[A], life.bodies[B], life.bodies[PROJECT]
     with recorder.recording():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crash.faults import no_file_beyond
+from tests.support.file_size_limit import file_size_limit
 from weft.store.sqlite.connect import BusyHandler
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.wal import EMPTIED_PAGES, WriteAhead
@@ -128,7 +128,7 @@ def test_a_long_log_is_emptied(party: Party) -> None:
 def test_where_there_is_no_room_the_file_stays_as_it_is(party: Party) -> None:
     party.put(0)
     before = party.log_bytes
-    with no_file_beyond(before + FRAME):
+    with file_size_limit(before + FRAME):
         party.tend()
         assert party.log_bytes == before
         party.put(1, 10)

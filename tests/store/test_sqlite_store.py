@@ -14,7 +14,7 @@ import anyio
 import apsw
 import pytest
 
-from tests.beside import connect
+from tests.support.store_connection import open_connection
 from weft.errors import Conflict, StoreUnavailable
 from weft.ids import NodeId, SessionId
 from weft.store import Append, Record, SearchText, SessionRow, Snapshot
@@ -142,7 +142,7 @@ async def test_the_log_file_stays_small_under_steady_reading_and_writing(
 async def test_a_stale_row_of_a_dead_process_is_tidied_away(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    db = connect(tmp_path / "weft.db")
+    db = open_connection(tmp_path / "weft.db")
     db.execute("insert into processes values ('prc_dead', 1, 0.0, '', '', '')")
     db.execute("insert into streams (name, fence, process_id) values ('ses_x', 7, 'prc_dead')")
     (tmp_path / "run").mkdir()
@@ -162,7 +162,7 @@ async def test_drafts_that_the_disk_cannot_take_are_cut_short_and_never_have_a_h
 ) -> None:
     async with await open_sqlite(tmp_path / "weft.db") as store:
         lease = await store.take_lease(A)
-        locker = connect(tmp_path / "weft.db")
+        locker = open_connection(tmp_path / "weft.db")
         locker.execute("begin immediate")
         for n in range(40):
             store.save_draft(chunk(lease, f"{n:06d}" + "x" * 999_994))
@@ -219,7 +219,7 @@ async def test_a_deleted_session_leaves_nothing_but_its_name(
     store.save_draft(chunk(lease, "private"))
     await store.save_snapshot(A, Snapshot(1, "v", b"private"))
     await store.delete(A)
-    db = connect(tmp_path / "weft.db")
+    db = open_connection(tmp_path / "weft.db")
     tables = ("facts", "sessions", "said", "said_words", "drafts", "snapshots", "blob_refs")
     for table in tables:
         assert db.execute(f"select count(*) from {table}").fetchall() == [(0,)], table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.journeys.world import World, told
+from tests.support.world import World, request_lines
 from weft.app import App
 from weft.providers.scripted import ScriptedModel
 
@@ -20,4 +20,4 @@ async def skip_without_sandbox(app: App, world: World) -> None:
 
 def tool_results(model: ScriptedModel) -> list[str]:
     """The results of tool calls in the model's last request."""
-    return [line for line in told(model.requests[-1]) if line.startswith("result: ")]
+    return [line for line in request_lines(model.requests[-1]) if line.startswith("result: ")]

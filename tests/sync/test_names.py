@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import weft.sync
-from tests.sync.stub import ASYNC_ONLY, STUB, written
+from tests.support.sync_stub import ASYNC_ONLY, STUB, stub_text
 from weft import api
 from weft.app import App, open_app, run
 
@@ -61,5 +61,5 @@ def test_the_functions_are_there(name: str, function: object) -> None:
 
 
 def test_the_stub_says_what_the_classes_are() -> None:
-    """`.venv/bin/python -m tests.sync.stub` writes it anew."""
-    assert STUB.read_text("utf-8") == written()
+    """`.venv/bin/python -m tests.support.sync_stub` writes it anew."""
+    assert STUB.read_text("utf-8") == stub_text()

@@ -15,7 +15,7 @@ import pytest
 
 import weft.sync
 import weft.testing
-from tests.examples import examples
+from tests.support.doc_examples import examples
 from weft.errors import UsageError
 from weft.providers import ModelRequest, StreamFinished, script
 from weft.testing.model_contract import ModelContract, ServedModel

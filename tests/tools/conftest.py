@@ -5,65 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from weft.ids import CallUid
-from weft.tools import PreparedCall, ReadLog, Tool, ToolContext, ToolOutcome, builtin_tools
-from weft.workspace import LocalRunner, LocalWorkspace
-
-
-class Bench:
-    """Prepares and runs calls as a turn would, one after the other."""
-
-    def __init__(self, root: Path, runner: LocalRunner) -> None:
-        self.root = root
-        self.shown: list[str] = []
-        self.context = ToolContext(
-            workspace=LocalWorkspace(str(root)),
-            runner=runner,
-            reads=ReadLog(),
-            call_uid=CallUid("cal_test"),
-            emit=self.shown.append,
-        )
-        self.tools: dict[str, Tool] = builtin_tools()
-
-    async def prepare(self, tool: str, **args: Any) -> PreparedCall:
-        """Only the first step."""
-        return await self.tools[tool].prepare(args, self.context)
-
-    async def run(self, tool: str, **args: Any) -> ToolOutcome:
-        """Both steps."""
-        return await (await self.prepare(tool, **args)).run()
-
-    async def text(self, tool: str, **args: Any) -> str:
-        """What the model reads."""
-        return (await self.run(tool, **args)).text
-
-    def write(self, name: str, content: str | bytes) -> Path:
-        """Someone else writes a file."""
-        file = self.root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return file
+from tests.support.tool_bench import ToolBench
+from weft.workspace import LocalRunner
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> ToolBench:
     """An empty project."""
     root = tmp_path / "project"
     root.mkdir()
-    return Bench(root, LocalRunner(os.environ))
+    return ToolBench(root, LocalRunner(os.environ))
 
 
 @pytest.fixture
-def bench_with(tmp_path: Path) -> Callable[[dict[str, str]], Bench]:
+def bench_with(tmp_path: Path) -> Callable[[dict[str, str]], ToolBench]:
     """An empty project with another environment."""
 
-    def make(environ: dict[str, str]) -> Bench:
+    def make(environ: dict[str, str]) -> ToolBench:
         root = tmp_path / "project"
         root.mkdir(exist_ok=True)
-        return Bench(root, LocalRunner(environ))
+        return ToolBench(root, LocalRunner(environ))
 
     return make

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.tools.conftest import Bench
+from tests.support.tool_bench import ToolBench
 from weft.errors import FinalToolError, RetryableToolError
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ def hash_of(data: bytes) -> str:
 # --- write -------------------------------------------------------------------------------------------
 
 
-async def test_a_new_file_is_written_with_its_folders(bench: Bench) -> None:
+async def test_a_new_file_is_written_with_its_folders(bench: ToolBench) -> None:
     prepared = await bench.prepare("write", path="a/b.txt", content="x\ny\n")
     assert prepared.pre_hashes == {"a/b.txt": ""}
     assert prepared.post_hashes == {"a/b.txt": hash_of(b"x\ny\n")}
@@ -38,7 +38,7 @@ async def test_a_new_file_is_written_with_its_folders(bench: Bench) -> None:
     assert [touched.action for touched in outcome.touched] == ["created"]
 
 
-async def test_an_existing_file_must_have_been_read_in_this_version(bench: Bench) -> None:
+async def test_an_existing_file_must_have_been_read_in_this_version(bench: ToolBench) -> None:
     file = bench.write("a.txt", "old\n")
     with pytest.raises(RetryableToolError, match="have not read it"):
         await bench.run("write", path="a.txt", content="new\n")
@@ -53,7 +53,7 @@ async def test_an_existing_file_must_have_been_read_in_this_version(bench: Bench
     assert file.read_text() == "newer\n"
 
 
-async def test_a_change_between_showing_and_writing_is_not_overwritten(bench: Bench) -> None:
+async def test_a_change_between_showing_and_writing_is_not_overwritten(bench: ToolBench) -> None:
     file = bench.write("a.txt", "old\n")
     await bench.run("read", path="a.txt")
     for prepared in (
@@ -67,7 +67,7 @@ async def test_a_change_between_showing_and_writing_is_not_overwritten(bench: Be
         bench.write("a.txt", "old\n")
 
 
-async def test_overwriting_keeps_line_ends_mark_encoding_and_mode(bench: Bench) -> None:
+async def test_overwriting_keeps_line_ends_mark_encoding_and_mode(bench: ToolBench) -> None:
     file = bench.write("a.txt", b"\xef\xbb\xbfone\r\ntwo\r\n")
     file.chmod(0o755)
     await bench.run("read", path="a.txt")
@@ -86,7 +86,7 @@ async def test_overwriting_keeps_line_ends_mark_encoding_and_mode(bench: Bench) 
 # --- edit --------------------------------------------------------------------------------------------
 
 
-async def test_an_edit_replaces_exactly_what_it_names(bench: Bench) -> None:
+async def test_an_edit_replaces_exactly_what_it_names(bench: ToolBench) -> None:
     file = bench.write("a.py", "def f():\n    return 1\n\ndef g():\n    return 2\n")
     await bench.run("read", path="a.py")
     prepared = await bench.prepare(
@@ -106,7 +106,9 @@ async def test_an_edit_replaces_exactly_what_it_names(bench: Bench) -> None:
     assert (touched.action, touched.data_before, touched.data_after) == ("modified", before, after)
 
 
-async def test_an_edit_of_a_file_that_was_never_read_tells_nothing_about_it(bench: Bench) -> None:
+async def test_an_edit_of_a_file_that_was_never_read_tells_nothing_about_it(
+    bench: ToolBench,
+) -> None:
     bench.write("a.txt", "secret\n")
     for path in ("a.txt", "none.txt", str(bench.root.parent)):
         with pytest.raises(FinalToolError, match=r"have not read|is a folder") as caught:
@@ -114,7 +116,7 @@ async def test_an_edit_of_a_file_that_was_never_read_tells_nothing_about_it(benc
         assert "secret" not in str(caught.value)
 
 
-async def test_an_edit_that_still_fits_is_merged_into_a_changed_file(bench: Bench) -> None:
+async def test_an_edit_that_still_fits_is_merged_into_a_changed_file(bench: ToolBench) -> None:
     file = bench.write("a.txt", "one\ntwo\nthree\n")
     await bench.run("read", path="a.txt")
     bench.write("a.txt", "zero\none\ntwo\nthree\n")
@@ -127,7 +129,7 @@ async def test_an_edit_that_still_fits_is_merged_into_a_changed_file(bench: Benc
     assert file.read_text() == "one\n2\n2\n"
 
 
-async def test_several_places_need_replace_all(bench: Bench) -> None:
+async def test_several_places_need_replace_all(bench: ToolBench) -> None:
     file = bench.write("a.txt", "x\ny\nx\n")
     await bench.run("read", path="a.txt")
     with pytest.raises(FinalToolError, match=r"occurs 2 times \(at lines 1, 3\)"):
@@ -138,7 +140,7 @@ async def test_several_places_need_replace_all(bench: Bench) -> None:
     assert file.read_text() == "z\ny\nz\n"
 
 
-async def test_a_miss_shows_the_nearest_text_and_what_differs(bench: Bench) -> None:
+async def test_a_miss_shows_the_nearest_text_and_what_differs(bench: ToolBench) -> None:
     bench.write(
         "a.py", "import os\n\ndef total(items):\n\treturn sum(item.price for item in items)\n"
     )
@@ -163,7 +165,7 @@ async def test_a_miss_shows_the_nearest_text_and_what_differs(bench: Bench) -> N
         await bench.run("edit", path="a.py", old_string="zzz_qqq(17)", new_string="x")
 
 
-async def test_what_changes_nothing_is_refused(bench: Bench) -> None:
+async def test_what_changes_nothing_is_refused(bench: ToolBench) -> None:
     bench.write("a.txt", "x\n")
     await bench.run("read", path="a.txt")
     with pytest.raises(FinalToolError, match="the same"):
@@ -172,7 +174,7 @@ async def test_what_changes_nothing_is_refused(bench: Bench) -> None:
         await bench.run("edit", path="a.txt", old_string="", new_string="x")
 
 
-async def test_a_character_the_files_encoding_does_not_have_is_refused(bench: Bench) -> None:
+async def test_a_character_the_files_encoding_does_not_have_is_refused(bench: ToolBench) -> None:
     file = bench.write("a.txt", "ärger\n".encode("cp1252"))
     await bench.run("read", path="a.txt")
     with pytest.raises(FinalToolError, match="has no '→'"):
@@ -181,7 +183,7 @@ async def test_a_character_the_files_encoding_does_not_have_is_refused(bench: Be
     assert file.read_bytes() == "öl\n".encode("cp1252")
 
 
-async def test_a_binary_or_linked_or_doubled_file_is_not_edited(bench: Bench) -> None:
+async def test_a_binary_or_linked_or_doubled_file_is_not_edited(bench: ToolBench) -> None:
     bench.write("a.bin", b"\0\1\2")
     bench.context.reads.saw("a.bin", bench.context.reads.seen("x") or "0")  # type: ignore[arg-type]
     with pytest.raises(FinalToolError, match="binary"):
@@ -193,7 +195,7 @@ async def test_a_binary_or_linked_or_doubled_file_is_not_edited(bench: Bench) ->
         await bench.run("edit", path="a.txt", old_string="x", new_string="y")
 
 
-async def test_editing_through_a_link_edits_and_names_the_real_file(bench: Bench) -> None:
+async def test_editing_through_a_link_edits_and_names_the_real_file(bench: ToolBench) -> None:
     file = bench.write("AGENTS.md", "x\n")
     (bench.root / "CLAUDE.md").symlink_to("AGENTS.md")
     await bench.run("read", path="CLAUDE.md")
@@ -204,7 +206,7 @@ async def test_editing_through_a_link_edits_and_names_the_real_file(bench: Bench
     assert (bench.root / "CLAUDE.md").is_symlink()
 
 
-async def test_a_file_that_programs_obey_is_marked_as_protected(bench: Bench) -> None:
+async def test_a_file_that_programs_obey_is_marked_as_protected(bench: ToolBench) -> None:
     bench.write(".git/config", "x\n")
     (bench.root / "innocent").symlink_to(".git")
     for path in (".git/hooks/pre-commit", "innocent/hooks/pre-commit", ".GIT/config"):
@@ -216,7 +218,7 @@ async def test_a_file_that_programs_obey_is_marked_as_protected(bench: Bench) ->
 # --- multi_edit --------------------------------------------------------------------------------------
 
 
-async def test_several_edits_build_on_each_other(bench: Bench) -> None:
+async def test_several_edits_build_on_each_other(bench: ToolBench) -> None:
     file = bench.write("a.txt", "one\ntwo\n")
     await bench.run("read", path="a.txt")
     edits = [
@@ -227,7 +229,7 @@ async def test_several_edits_build_on_each_other(bench: Bench) -> None:
     assert file.read_text() == "2\n2\n"
 
 
-async def test_one_edit_that_does_not_fit_leaves_the_file_as_it_was(bench: Bench) -> None:
+async def test_one_edit_that_does_not_fit_leaves_the_file_as_it_was(bench: ToolBench) -> None:
     file = bench.write("a.txt", "one\ntwo\n")
     await bench.run("read", path="a.txt")
     edits = [{"old_string": "one", "new_string": "1"}, {"old_string": "none", "new_string": "0"}]
@@ -236,14 +238,14 @@ async def test_one_edit_that_does_not_fit_leaves_the_file_as_it_was(bench: Bench
     assert file.read_text() == "one\ntwo\n"
 
 
-async def test_line_numbers_in_the_old_text_are_pointed_out(bench: Bench) -> None:
+async def test_line_numbers_in_the_old_text_are_pointed_out(bench: ToolBench) -> None:
     bench.write("a.py", "def f():\n    return 1\n")
     shown = await bench.text("read", path="a.py")
     with pytest.raises(FinalToolError, match="numbers that the read tool shows"):
         await bench.run("edit", path="a.py", old_string=shown, new_string="x")
 
 
-async def test_a_name_that_ends_like_a_folder_is_not_written(bench: Bench) -> None:
+async def test_a_name_that_ends_like_a_folder_is_not_written(bench: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="names a folder"):
         await bench.run("write", path="docs/", content="x")
     assert not (bench.root / "docs").exists()

@@ -10,7 +10,7 @@ import anyio
 import msgspec
 import pytest
 
-from tests.tools.conftest import Bench
+from tests.support.tool_bench import ToolBench
 from weft.errors import BadArguments, FinalToolError, UsageError
 from weft.permissions import decide
 from weft.tools import FunctionTool, ToolContext, ToolOutcome, tool
@@ -40,11 +40,11 @@ async def shift(point: Point, by: int = 1, names: list[str] = ["a"]) -> dict[str
     return {"x": point.x + by, "names": names}
 
 
-async def run(subject: FunctionTool, bench: Bench, **args: Any) -> ToolOutcome:
+async def run(subject: FunctionTool, bench: ToolBench, **args: Any) -> ToolOutcome:
     return await (await subject.prepare(args, bench.context)).run()
 
 
-async def test_hints_and_docstring_describe_it(bench: Bench) -> None:
+async def test_hints_and_docstring_describe_it(bench: ToolBench) -> None:
     assert shift.name == "shift"
     assert shift.description == "Move a point to the right."
     assert shift.schema["required"] == ["point"]
@@ -59,7 +59,7 @@ async def test_hints_and_docstring_describe_it(bench: Bench) -> None:
     assert (shift.effect, shift.timeout_seconds) == ("unknown", 120.0)
 
 
-async def test_it_runs_with_checked_arguments_and_answers_in_json(bench: Bench) -> None:
+async def test_it_runs_with_checked_arguments_and_answers_in_json(bench: ToolBench) -> None:
     for _ in range(2):  # a mutable default is fresh each time
         outcome = await run(shift, bench, point={"x": 1}, by="2")
         assert msgspec.json.decode(outcome.text) == {"x": 3, "names": ["a", "b"]}
@@ -69,11 +69,11 @@ async def test_it_runs_with_checked_arguments_and_answers_in_json(bench: Bench) 
         await shift.prepare({"point": {"x": 1}, "z": 1}, bench.context)
 
 
-async def test_it_is_still_the_function(bench: Bench) -> None:
+async def test_it_is_still_the_function(bench: ToolBench) -> None:
     assert (await shift(Point(1), by=5))["x"] == 6
 
 
-async def test_a_plain_function_runs_in_a_thread(bench: Bench) -> None:
+async def test_a_plain_function_runs_in_a_thread(bench: ToolBench) -> None:
     @tool
     def where() -> int:
         return threading.get_ident()
@@ -81,7 +81,7 @@ async def test_a_plain_function_runs_in_a_thread(bench: Bench) -> None:
     assert await run(where, bench) != ToolOutcome(text=str(threading.get_ident()))
 
 
-async def test_a_cancel_does_not_wait_for_a_thread(bench: Bench) -> None:
+async def test_a_cancel_does_not_wait_for_a_thread(bench: ToolBench) -> None:
     started, release = threading.Event(), threading.Event()
 
     @tool
@@ -98,7 +98,7 @@ async def test_a_cancel_does_not_wait_for_a_thread(bench: Bench) -> None:
     release.set()
 
 
-async def test_the_context_is_handed_in_and_not_asked_for(bench: Bench) -> None:
+async def test_the_context_is_handed_in_and_not_asked_for(bench: ToolBench) -> None:
     @tool(effect="pure", name="peek-at", timeout_seconds=5)
     async def peek(context: ToolContext, path: str) -> str:
         return (await context.workspace.read(path)).data.decode()
@@ -119,7 +119,7 @@ async def test_the_context_is_handed_in_and_not_asked_for(bench: Bench) -> None:
         (Point(1, 2), '{"x":1,"y":2}'),
     ],
 )
-async def test_what_it_returns_becomes_text(bench: Bench, value: Any, text: str) -> None:
+async def test_what_it_returns_becomes_text(bench: ToolBench, value: Any, text: str) -> None:
     @tool
     async def give() -> Any:
         return value
@@ -127,7 +127,7 @@ async def test_what_it_returns_becomes_text(bench: Bench, value: Any, text: str)
     assert (await run(give, bench)).text == text
 
 
-async def test_it_asks_unless_it_is_pure_and_is_shown_with_its_arguments(bench: Bench) -> None:
+async def test_it_asks_unless_it_is_pure_and_is_shown_with_its_arguments(bench: ToolBench) -> None:
     @tool
     def send(to: str) -> None: ...
 
@@ -146,7 +146,7 @@ async def test_it_asks_unless_it_is_pure_and_is_shown_with_its_arguments(bench: 
     assert nicely.preview == "send it to me"
 
 
-async def test_a_grant_for_long_arguments_covers_no_others(bench: Bench) -> None:
+async def test_a_grant_for_long_arguments_covers_no_others(bench: ToolBench) -> None:
     @tool
     def send(text: str) -> None: ...
 
@@ -158,7 +158,7 @@ async def test_a_grant_for_long_arguments_covers_no_others(bench: Bench) -> None
     assert all(len(target) < 500 for target in targets)
 
 
-async def test_its_own_tool_error_reaches_the_model(bench: Bench) -> None:
+async def test_its_own_tool_error_reaches_the_model(bench: ToolBench) -> None:
     @tool
     async def refuse() -> None:
         raise FinalToolError("not today")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.hostile_git import drop_object
-from tests.tools.conftest import Bench
+from tests.support.hostile_git import drop_object, git
+from tests.support.program_path import only_programs
+from tests.support.tool_bench import ToolBench
 from weft.errors import FinalToolError
 from weft.tools.glob import matcher
 
@@ -20,29 +19,15 @@ pytestmark = pytest.mark.anyio
 WAYS = ["rg", "walk"]
 
 
-def only(tmp_path: Path, *programs: str) -> dict[str, str]:
-    """An environment whose search path holds nothing but these programs."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for program in ("sh", "bash", *programs):
-        found = shutil.which(program)
-        if found is None:
-            pytest.skip(f"this machine has no {program}")
-        (folder / program).symlink_to(found)
-    return {"PATH": str(folder)}
-
-
-def git(root: Path, *args: str, check: bool = True) -> None:
-    subprocess.run(["git", *args], cwd=root, check=check, capture_output=True)
-
-
 @pytest.fixture(params=WAYS)
 def project(
-    request: pytest.FixtureRequest, tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
-) -> Bench:
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    bench_with: Callable[[dict[str, str]], ToolBench],
+) -> ToolBench:
     """The same project, searched in each way."""
     # git is there, and of no use to us
-    bench = bench_with(only(tmp_path, "git", *{"rg": ["rg"], "walk": []}[request.param]))
+    bench = bench_with(only_programs(tmp_path, "git", *{"rg": ["rg"], "walk": []}[request.param]))
     bench.write("README.md", "Weft\n")
     bench.write("src/app.py", "import os\n\ndef main():\n    return os.getpid()\n")
     bench.write("src/deep/util.py", "def helper():\n    return 'MAIN'\n")
@@ -53,14 +38,14 @@ def project(
     return bench
 
 
-def ignoring(bench: Bench) -> None:
+def ignoring(bench: ToolBench) -> None:
     bench.write(".gitignore", "build/\n*.log\n!keep.log\n")
     bench.write("build/out.py", "main\n")
     bench.write("a.log", "main\n")
     bench.write("keep.log", "main\n")
 
 
-async def test_files_are_found_by_pattern(project: Bench) -> None:
+async def test_files_are_found_by_pattern(project: ToolBench) -> None:
     assert (await project.text("find", pattern="*.py")).split("\n") == [
         "src/app.py",
         "src/deep/util.py",
@@ -74,7 +59,7 @@ async def test_files_are_found_by_pattern(project: Bench) -> None:
     assert await project.text("find", pattern="*.rs") == "(no file fits)"
 
 
-async def test_lines_are_found_by_expression(project: Bench) -> None:
+async def test_lines_are_found_by_expression(project: ToolBench) -> None:
     assert await project.text("grep", pattern=r"def \w*main") == (
         "src/app.py:3:def main():\ntests/test_app.py:1:def test_main():"
     )
@@ -97,7 +82,7 @@ async def test_lines_are_found_by_expression(project: Bench) -> None:
     assert await project.text("grep", pattern="odd", path="odd.") == "odd.:1:odd one"
 
 
-async def test_what_the_model_writes_never_becomes_an_option(project: Bench) -> None:
+async def test_what_the_model_writes_never_becomes_an_option(project: ToolBench) -> None:
     marker = project.root / "marker"
     hostile = f"--pre=touch {marker}"
     for pattern in ("-e", "--files", hostile, "--hostname-bin=x", "@file", "-f/etc/passwd"):
@@ -108,12 +93,12 @@ async def test_what_the_model_writes_never_becomes_an_option(project: Bench) -> 
     assert not marker.exists()
 
 
-async def test_a_bad_expression_is_told(project: Bench) -> None:
+async def test_a_bad_expression_is_told(project: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="not a regular expression"):
         await project.run("grep", pattern="(unclosed")
 
 
-async def test_results_are_capped(project: Bench) -> None:
+async def test_results_are_capped(project: ToolBench) -> None:
     project.write("many.txt", "needle\n" * 500)
     text = await project.text("grep", pattern="needle", limit=10)
     assert text.count("needle") == 10
@@ -122,14 +107,14 @@ async def test_results_are_capped(project: Bench) -> None:
     assert len(await project.text("grep", pattern="haystack")) < 1000
 
 
-async def test_a_missing_path_is_told(project: Bench) -> None:
+async def test_a_missing_path_is_told(project: ToolBench) -> None:
     with pytest.raises(
         FinalToolError, match="there is no file or folder 'sorc'; did you mean 'src'"
     ):
         await project.run("grep", pattern="x", path="sorc")
 
 
-async def test_links_are_not_searched_through(project: Bench) -> None:
+async def test_links_are_not_searched_through(project: ToolBench) -> None:
     outside = project.root.parent / "outside"
     outside.mkdir()
     (outside / "secret.py").write_text("main secret\n")
@@ -140,7 +125,7 @@ async def test_links_are_not_searched_through(project: Bench) -> None:
         await project.run("grep", pattern="main", path="link")
 
 
-async def test_ignored_files_are_left_out(project: Bench) -> None:
+async def test_ignored_files_are_left_out(project: ToolBench) -> None:
     ignoring(project)
     found = (await project.text("find", pattern="**")).split("\n")
     assert "keep.log" in found
@@ -149,7 +134,7 @@ async def test_ignored_files_are_left_out(project: Bench) -> None:
 
 
 async def test_ignore_files_count_in_every_folder_and_above_the_one_that_is_searched(
-    project: Bench,
+    project: ToolBench,
 ) -> None:
     ignoring(project)
     project.write("src/.gitignore", "util.py\n!a.log\n")
@@ -160,7 +145,7 @@ async def test_ignore_files_count_in_every_folder_and_above_the_one_that_is_sear
 
 
 async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found(
-    project: Bench,
+    project: ToolBench,
 ) -> None:
     ignoring(project)
     git(project.root, "add", "-A")
@@ -187,7 +172,7 @@ async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found
     assert marker.exists()
 
 
-async def test_an_ignore_file_that_must_be_fetched_is_not(project: Bench) -> None:
+async def test_an_ignore_file_that_must_be_fetched_is_not(project: ToolBench) -> None:
     """A list of files, asked of git, would fetch it, by a program that the repository names."""
     ignoring(project)
     marker = project.root.parent / "ran"
@@ -213,7 +198,7 @@ async def test_an_ignore_file_that_must_be_fetched_is_not(project: Bench) -> Non
 
 
 async def test_our_own_programs_are_never_ones_from_the_project(
-    tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
+    tmp_path: Path, bench_with: Callable[[dict[str, str]], ToolBench]
 ) -> None:
     own = tmp_path / "project" / "bin"
     own.mkdir(parents=True)
@@ -230,14 +215,14 @@ async def test_our_own_programs_are_never_ones_from_the_project(
 @pytest.mark.parametrize("project", ["walk"], indirect=True)
 @pytest.mark.timeout(100)
 async def test_a_pattern_that_never_ends_is_stopped_and_blocks_nobody(
-    project: Bench, monkeypatch: pytest.MonkeyPatch
+    project: ToolBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.tools.builtin.grep._SECONDS", 1.0)
     project.write("bad.txt", "a" * 200 + "!\n")
     assert "stopped after" in await project.text("grep", pattern="(a+)+$", path="bad.txt")
 
 
-async def test_a_folder_is_listed_folders_first(bench: Bench) -> None:
+async def test_a_folder_is_listed_folders_first(bench: ToolBench) -> None:
     bench.write("b.txt", "")
     bench.write("z/x", "")
     (bench.root / "link").symlink_to("z")

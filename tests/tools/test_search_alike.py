@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.tools.conftest import Bench
-from tests.tools.test_search import git, only
+from tests.support.hostile_git import git
+from tests.support.program_path import only_programs
+from tests.support.tool_bench import ToolBench
 from weft.errors import FinalToolError
 
 pytestmark = pytest.mark.anyio
@@ -17,10 +18,12 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=["rg", "own"])
 def project(
-    request: pytest.FixtureRequest, tmp_path: Path, bench_with: Callable[[dict[str, str]], Bench]
-) -> Bench:
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    bench_with: Callable[[dict[str, str]], ToolBench],
+) -> ToolBench:
     """A project of odd files, searched in both ways."""
-    bench = bench_with(only(tmp_path, *(["rg"] if request.param == "rg" else [])))
+    bench = bench_with(only_programs(tmp_path, *(["rg"] if request.param == "rg" else [])))
     git(bench.root, "init", "-q")
     bench.write("src/a.py", "needle one\nsecond Needle\n")
     bench.write("src/deep/b.ts", "needle\r\nother\r\n")
@@ -55,7 +58,7 @@ A, B, LONG, WIDE = (
     ],
 )
 async def test_the_same_lines_are_found(
-    project: Bench, args: dict[str, Any], expected: list[str]
+    project: ToolBench, args: dict[str, Any], expected: list[str]
 ) -> None:
     assert (await project.text("grep", **args)).split("\n") == expected
 
@@ -70,17 +73,17 @@ async def test_the_same_lines_are_found(
         ({"pattern": "needle", "path": "source"}, "there is no file or folder 'source'"),
     ],
 )
-async def test_the_same_is_said(project: Bench, args: dict[str, Any], said: str) -> None:
+async def test_the_same_is_said(project: ToolBench, args: dict[str, Any], said: str) -> None:
     with pytest.raises(FinalToolError, match=said):
         await project.run("grep", **args)
 
 
-async def test_looking_for_names_where_there_is_no_folder_is_told(project: Bench) -> None:
+async def test_looking_for_names_where_there_is_no_folder_is_told(project: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="there is no folder 'srcs'; did you mean 'src'"):
         await project.run("find", pattern="*", path="srcs")
     with pytest.raises(FinalToolError, match=r"'src/a\.py' is a file"):
         await project.run("find", pattern="*", path="src/a.py")
 
 
-async def test_names_are_found_from_the_project_too(project: Bench) -> None:
+async def test_names_are_found_from_the_project_too(project: ToolBench) -> None:
     assert await project.text("find", pattern="src/**/*.ts", path="src") == "src/deep/b.ts"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.conftest import Bench
+from tests.support.tool_bench import ToolBench
 from weft.errors import BadArguments, FinalToolError
 from weft.permissions import decide
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_output_comes_back_and_is_shown_while_it_runs(bench: Bench) -> None:
+async def test_output_comes_back_and_is_shown_while_it_runs(bench: ToolBench) -> None:
     outcome = await bench.run("shell", command="echo hello; echo problem >&2")
     assert outcome.text == "hello\nproblem"
     assert not outcome.is_error
     assert "".join(bench.shown) == "hello\nproblem\n"
 
 
-async def test_how_it_ended_is_said(bench: Bench) -> None:
+async def test_how_it_ended_is_said(bench: ToolBench) -> None:
     failed = await bench.run("shell", command="echo x; exit 3")
     assert (failed.text, failed.is_error, failed.data["exit_code"]) == ("x\n(exit code 3)", True, 3)
     assert await bench.text("shell", command="true") == "(no output)"
@@ -28,7 +28,7 @@ async def test_how_it_ended_is_said(bench: Bench) -> None:
     assert late.is_error
 
 
-async def test_it_runs_in_the_project_or_a_folder_of_it(bench: Bench) -> None:
+async def test_it_runs_in_the_project_or_a_folder_of_it(bench: ToolBench) -> None:
     bench.write("a b/x", "")
     assert await bench.text("shell", command="pwd") == str(bench.root)
     prepared = await bench.prepare("shell", command="pwd", cwd="a b")
@@ -42,7 +42,7 @@ async def test_it_runs_in_the_project_or_a_folder_of_it(bench: Bench) -> None:
     assert (await bench.prepare("shell", command="pwd", cwd="/")).action.outside
 
 
-async def test_it_is_shown_exactly_and_always_asks(bench: Bench) -> None:
+async def test_it_is_shown_exactly_and_always_asks(bench: ToolBench) -> None:
     command = "git   diff;   echo '  '"
     prepared = await bench.prepare("shell", command=command)
     assert prepared.preview == prepared.action.target == command
@@ -50,25 +50,25 @@ async def test_it_is_shown_exactly_and_always_asks(bench: Bench) -> None:
     assert decide(prepared.action, mode="plan").verdict == "deny"
 
 
-async def test_long_output_is_cut_and_kept_whole(bench: Bench) -> None:
+async def test_long_output_is_cut_and_kept_whole(bench: ToolBench) -> None:
     outcome = await bench.run("shell", command="seq 1 100000")
     assert "bytes are not shown" in outcome.text
     assert outcome.full_text is not None
     assert outcome.full_text.decode().split()[-1] == "100000"
 
 
-async def test_bash_is_there_when_the_machine_has_it(bench: Bench) -> None:
+async def test_bash_is_there_when_the_machine_has_it(bench: ToolBench) -> None:
     assert await bench.text("shell", command="[[ a == a ]] && echo ${BASH_VERSION:+bash}") == "bash"
 
 
 @pytest.mark.parametrize(
     "args", [{"command": "true", "timeout_seconds": 601}, {"command": "true", "x": 1}, {}]
 )
-async def test_wrong_arguments_start_nothing(bench: Bench, args: dict[str, object]) -> None:
+async def test_wrong_arguments_start_nothing(bench: ToolBench, args: dict[str, object]) -> None:
     with pytest.raises(BadArguments):
         await bench.prepare("shell", **args)
 
 
-async def test_an_empty_command_is_refused(bench: Bench) -> None:
+async def test_an_empty_command_is_refused(bench: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="empty"):
         await bench.prepare("shell", command=" \n")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.conftest import Bench
+from tests.support.tool_bench import ToolBench
 from weft.errors import BadArguments, FinalToolError
 from weft.events import Todo
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_list_is_replaced_and_shown(bench: Bench) -> None:
+async def test_the_list_is_replaced_and_shown(bench: ToolBench) -> None:
     todos = [
         {"text": "plan", "status": "done"},
         {"text": "build", "status": "in_progress", "id": "1"},
@@ -27,12 +27,12 @@ async def test_the_list_is_replaced_and_shown(bench: Bench) -> None:
     assert (await bench.run("todo", todos=[])).todos == ()
 
 
-async def test_it_asks_nobody(bench: Bench) -> None:
+async def test_it_asks_nobody(bench: ToolBench) -> None:
     prepared = await bench.prepare("todo", todos=[{"text": "x"}])
     assert not prepared.action.has_effect
 
 
-async def test_a_doubled_id_and_too_many_tasks_are_refused(bench: Bench) -> None:
+async def test_a_doubled_id_and_too_many_tasks_are_refused(bench: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="same id"):
         await bench.run("todo", todos=[{"text": "a", "id": "1"}, {"text": "b", "id": "1"}])
     with pytest.raises(BadArguments):

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from tests.pen import A, History
-from tests.strategies import forks, histories
+from tests.support.history_generator import A, History
+from tests.support.strategies import forks, histories
 from weft.errors import UsageError
 from weft.events import (
     Compacted,

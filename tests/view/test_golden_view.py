@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import SRC, parsed
-from tests.view.golden import FOLDER, folded, read
+from tests.support.source_code import SRC, parsed
+from tests.support.view_golden import FOLDER, folded, read
 from weft.events import FACTS, SIGNALS
 
 FILES = sorted(FOLDER.glob("*.json"))

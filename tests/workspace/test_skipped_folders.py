@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import SRC, parsed, python_files
+from tests.support.source_code import SRC, parsed, python_files
 from weft.project.file_list import list_files
 from weft.workspace.ignore import ignore_of
 from weft.workspace.sandbox.hidden import HiddenPaths

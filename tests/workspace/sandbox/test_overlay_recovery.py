@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import ROOT
+from tests.support.source_code import ROOT
 from weft.workspace.sandbox.overlay_recovery import KEPT_DAYS, RecoveredCommand, settle, sweep
 
 PROGRAM = """

@@ -1,0 +1,1 @@
+"""What the proofs of tests/crash are made of."""

@@ -1,0 +1,524 @@
+"""The contract as data: every row of the API, and what its tests must show.
+
+A test carries `@pytest.mark.requirement("name", …)`; `test_requirements.py` fails on a row without a test, a deferral without a reason, a
+deferral that has a test after all, and a mark that names no row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Requirement(NamedTuple):
+    """One promise."""
+
+    sentence: str
+    source: str
+    """Where it is promised: `api 3` is section 3 of the API's contract, `design 6` section 6 of the design."""
+    deferred: str = ""
+    """Why no test shows it yet."""
+
+
+ROWS: dict[str, Requirement] = {
+    # ways in
+    "entry:query": Requirement(
+        "One model call without tools or history; a schema gives a checked value with at most two repairs.",
+        "api 1",
+    ),
+    "entry:stream": Requirement("The same as an async iterator of deltas.", "api 1"),
+    "entry:run": Requirement(
+        "One agent run to its end, not kept unless a store is given.", "api 1"
+    ),
+    "entry:run:on-event": Requirement(
+        "A run tells its events to a callback that may fail alone.", "api 1"
+    ),
+    "entry:run:schema": Requirement("A run delivers a validated structured value.", "api 1"),
+    "entry:open": Requirement(
+        "The application is an async context manager that may be entered and left in different tasks.",
+        "api 1",
+    ),
+    "entry:open:store": Requirement("Any store serves, one's own too.", "api 1"),
+    "entry:tool": Requirement(
+        "A typed Python function becomes a tool with schema, effect, preview and limits.", "api 1"
+    ),
+    "entry:store-contract": Requirement(
+        "The protocol of a store is checked by weft.testing.store_contract.", "api 1"
+    ),
+    # the application
+    "app:config": Requirement(
+        "Settings come from files, environment and caller, in this order; a wrong one is named.",
+        "api 1",
+    ),
+    # results
+    "result:fields": Requirement(
+        "A reply has text, messages, reason, usage, cost, duration, iterations, calls, model and session.",
+        "api 1",
+    ),
+    "result:always": Requirement(
+        "A run that started always ends in a result; an exception is only for what keeps it from starting.",
+        "api 1",
+    ),
+    "result:deliverable": Requirement(
+        "A structured result is in the deliverable, of the type that was asked for.", "api 1"
+    ),
+    # why a turn ended
+    "reason:stop": Requirement("The model answered without calls.", "api 1"),
+    "reason:submitted": Requirement("The structured result was handed in.", "api 1"),
+    "reason:aborted": Requirement("Somebody stopped the turn.", "api 1"),
+    "reason:max_turns": Requirement("The limit of answers was reached.", "api 1"),
+    "reason:max_budget": Requirement(
+        "The budget is used up, or cannot be kept because the price is unknown.", "api 1"
+    ),
+    "reason:no_progress": Requirement(
+        "The same calls with the same results: one nudge, then the end.", "design 6"
+    ),
+    "reason:mistakes": Requirement("Answers that cannot be acted on end the turn.", "design 6"),
+    "reason:context_overflow": Requirement(
+        "The request does not fit, whatever is compacted.", "api 1"
+    ),
+    "reason:schema_failed": Requirement("No valid structured result came.", "api 1"),
+    "reason:provider_error": Requirement("The vendor failed and no retry helped.", "api 1"),
+    "reason:auth_error": Requirement("The key is missing or was refused.", "api 1"),
+    "reason:halted": Requirement(
+        "The turn was ended because something else came first, or it crashed too often.", "api 1"
+    ),
+    # every changing call
+    "command:input-id": Requirement(
+        "A repeated input id returns the first answer; with other arguments it raises.", "api 0"
+    ),
+    "command:cancel": Requirement(
+        "Cancelling a wait undoes nothing; only abort stops a turn.", "api 0"
+    ),
+    "command:busy": Requirement(
+        "A call that would move the head while a turn runs raises SessionBusy.", "api 0"
+    ),
+    "command:errors": Requirement(
+        "A wrong call raises a WeftError with a sentence, and changes nothing.", "api 0"
+    ),
+    # the blocking API
+    "sync:names": Requirement("The blocking API offers the same names.", "api 0"),
+    # all sessions
+    "manager:start_session:id": Requirement(
+        "An id is made where none is given, sortable by time.", "api 2"
+    ),
+    "manager:start_session:known": Requirement(
+        "A known id is resumed; a running one is returned.", "api 2"
+    ),
+    "manager:start_session:title": Requirement(
+        "The default title is replaced by a real one after the first turn.", "api 2"
+    ),
+    "manager:start_session:auto_approve": Requirement(
+        "Every ask is answered with yes; deny rules still hold.", "api 2"
+    ),
+    "manager:start_session:messages": Requirement("A conversation can be brought along.", "api 2"),
+    "manager:start_session:resume": Requirement(
+        "With resume=auto an interrupted turn goes on at once; else it waits.", "api 2"
+    ),
+    "manager:start_session:store": Requirement(
+        "A session can be kept in another store than the app's, with all that belongs to it.",
+        "api 2",
+    ),
+    "manager:get": Requirement("A stored session is started without calling a model.", "api 0"),
+    "manager:find_session": Requirement(
+        "Running sessions by id or unique prefix; an ambiguous one raises.", "api 2"
+    ),
+    "manager:read_session": Requirement(
+        "Messages and metadata of a stored session without starting anything.", "api 2"
+    ),
+    "manager:list_active": Requirement("Running sessions with what they do.", "api 2"),
+    "manager:list_saved": Requirement(
+        "Stored sessions, newest first, by project and by words.", "api 2"
+    ),
+    "manager:list_saved:damaged": Requirement(
+        "One unreadable session never hides the others.", "api 2"
+    ),
+    "manager:stop_session": Requirement(
+        "Graceful; the record stays; an unknown id raises.", "api 2"
+    ),
+    "manager:delete_session": Requirement(
+        "A deleted session is gone; one that forks share lives on in them.", "api 2"
+    ),
+    "manager:rename_session": Requirement("A title can be changed, running or not.", "api 2"),
+    "manager:archive_session": Requirement(
+        "An archived session leaves the list and can come back.", "api 2"
+    ),
+    "manager:fork_session": Requirement(
+        "The past is shared by reference; both go on alone.", "api 2"
+    ),
+    "manager:fork_session:effects": Requirement(
+        "What the source is in the middle of is not repeated.", "design law 5"
+    ),
+    "manager:import_session": Requirement(
+        "An import is untrusted: conversation only, the rest is named.", "api 2"
+    ),
+    "manager:export_session": Requirement(
+        "Export of an import equals the import but for the id.", "api 2"
+    ),
+    # supervision
+    "supervision:restart": Requirement(
+        "A session that crashes is restarted from its log, three times in a minute, then stays down with its reason.",
+        "api 2",
+    ),
+    "supervision:alone": Requirement("Other sessions never notice.", "api 2"),
+    "supervision:unload": Requirement(
+        "An idle session that nobody watches is unloaded and comes back with the next call.",
+        "api 2",
+    ),
+    # processes
+    "processes:drive": Requirement(
+        "A session of another process is driven through its owner.", "design 4"
+    ),
+    "processes:take-over": Requirement(
+        "When the owner goes, another takes over at once.", "design 4"
+    ),
+    # the store
+    "store:fails": Requirement(
+        "A store that fails costs nothing that was accepted, and says so.", "safety F11"
+    ),
+    "store:too-new": Requirement(
+        "A session of a newer program is listed, refused and not touched.", "design law 12"
+    ),
+    # one session
+    "session:wait": Requirement("Ends when the session stops, with why.", "api 3"),
+    "session:send_message": Requirement("Prompt, and wait for the reply of its own turn.", "api 3"),
+    "session:send_message:options": Requirement("Options hold for this message.", "api 3"),
+    "session:send_message:busy": Requirement("SessionBusy only with queue=False.", "api 3"),
+    "session:send_message:parts": Requirement(
+        "Content is text or parts: text, image, file.", "api 3"
+    ),
+    "session:send_prompt": Requirement("Returns as soon as the prompt is durable.", "api 3"),
+    "session:queue_steering": Requirement(
+        "Delivered after the running tool batch and before the next model call.", "api 3"
+    ),
+    "session:queue_follow_up": Requirement(
+        "Sent when the turn ends, each with a turn of its own.", "api 3"
+    ),
+    "session:queue:idle": Requirement("On an idle session both are the same as a prompt.", "api 3"),
+    "session:get_queued_messages": Requirement("Looks only.", "api 3"),
+    "session:recall_queues": Requirement("Returns both queues and empties them.", "api 3"),
+    "session:dequeue_steering": Requirement("Takes the next steering message back.", "api 3"),
+    "session:clear_queues": Requirement("Empties both queues.", "api 3"),
+    "session:combine_queue_entries_to_text": Requirement("One string, images named.", "api 3"),
+    "session:edit_queued": Requirement("A queued message can be changed.", "api 3"),
+    "session:remove_queued": Requirement("A queued message can be taken out.", "api 3"),
+    "session:reorder_queue": Requirement("The queue can have another order.", "api 3"),
+    "session:queue:durable": Requirement("The queue survives a crash.", "api 3"),
+    "session:abort:partial": Requirement(
+        "Partial text is kept, in the model's context too.", "api 3"
+    ),
+    "session:abort:kills": Requirement("The tool's whole process group is killed.", "api 3"),
+    "session:abort:settles": Requirement(
+        "Open calls get an aborted result; even a tool that ignores it is settled without.", "api 3"
+    ),
+    "session:abort:receipt": Requirement(
+        "The receipt names the queued messages that survive; idle, it is only a receipt.", "api 3"
+    ),
+    "session:continue_turn": Requirement(
+        "Goes on from exactly what is stored: after an abort, a limit, a vendor's failure and a crash.",
+        "api 3",
+    ),
+    "turn:effects": Requirement(
+        "An effect is never run again silently; one that can be checked is checked.", "design law 5"
+    ),
+    "session:attach": Requirement("Viewers read, one drives.", "api 3"),
+    "session:detach": Requirement("A client can go.", "api 3"),
+    "session:claim_driver": Requirement("Another client takes over driving.", "api 3"),
+    "session:approve_plan": Requirement(
+        "Architect mode: the plan that waits is approved.", "api 3"
+    ),
+    "session:edit_plan": Requirement("Architect mode: the plan that waits is changed.", "api 3"),
+    "session:reject_plan": Requirement(
+        "Architect mode: the plan that waits is turned down.", "api 3"
+    ),
+    "session:background_commands": Requirement("Shells that go on beside the turn.", "api 3"),
+    "background:judged": Requirement(
+        "Such a command is judged, shown and recorded as intended like any other; only a person lets it out of the sandbox.",
+        "design 7",
+    ),
+    "background:life": Requirement(
+        "It outlives turns and aborts, and ends with the session.", "design 8"
+    ),
+    "background:told": Requirement(
+        "Its end is told to the person, and to the model with its next call.", "design 6"
+    ),
+    "background:crash": Requirement(
+        "What a dead process left of it is killed when somebody goes on, and both are told.",
+        "design 6",
+    ),
+    "background:changes": Requirement(
+        "What it changed is named when it ends, never taken for certain and never put back by itself.",
+        "design 7",
+    ),
+    "session:kill_background:elsewhere": Requirement(
+        "It is seen and ended from another process, too.", "design 4"
+    ),
+    "session:kill_background": Requirement(
+        "A shell that goes on beside the turn is ended.", "api 3"
+    ),
+    "session:set_budget": Requirement(
+        "Money and tokens can be limited, and the limit raised.", "api 3"
+    ),
+    "session:pin": Requirement("A pinned message is marked.", "api 3"),
+    "session:todos": Requirement("The task list that the model keeps.", "api 3"),
+    "session:add_system_message": Requirement(
+        "Shown and kept; told to the model only if asked.", "api 3"
+    ),
+    "session:respond_to_permission": Requirement(
+        "allow_once, allow_turn, allow_always and deny count for exactly what was shown.", "api 3"
+    ),
+    "session:respond_to_permission:late": Requirement(
+        "A late, unknown or second answer raises and approves nothing.", "api 3"
+    ),
+    "session:respond_to_permission:shown": Requirement(
+        "An answer is bound to what was shown.", "api 3"
+    ),
+    "session:respond_to_permission:several": Requirement(
+        "With several requests open, one must be named.", "api 3"
+    ),
+    "session:respond_to_permission:save": Requirement(
+        "meta={'save': True} keeps the answer as a rule.", "api 3"
+    ),
+    "session:respond_to_approval": Requirement("The other spelling of the answers.", "api 3"),
+    "session:answer_question": Requirement(
+        "The answer to a question reaches the model; only the first counts.", "api 3"
+    ),
+    "session:messages": Requirement("The whole present line with calls and results.", "api 3"),
+    "session:get_history": Requirement("The same under its other name.", "api 3"),
+    "session:messages_with_ids": Requirement("An id never changes.", "api 3"),
+    "session:get_status": Requirement(
+        "idle, thinking, executing_tool, awaiting_permission, interrupted, error: computed, never stored.",
+        "api 3",
+    ),
+    "session:editor_snapshot": Requirement("What a screen needs to draw itself.", "api 3"),
+    "session:metadata": Requirement(
+        "Id, title, model, times, counts, first prompt, cost and status.", "api 3"
+    ),
+    "session:usage": Requirement(
+        "Every call counted: per model, per turn, per branch and in total.", "api 3"
+    ),
+    "session:touched_files": Requirement("Created, modified, deleted, newest first.", "api 3"),
+    "session:subscribe": Requirement(
+        "A cursor replays what was missed and then follows, with no gap and no repeat.", "api 3"
+    ),
+    "session:subscribe:slow": Requirement("A slow reader never slows the session.", "api 3"),
+    "session:subscribe:break": Requirement("Leaving the loop is safe.", "api 3"),
+    "session:unsubscribe": Requirement("Ends the iteration.", "api 3"),
+    "session:get_provider": Requirement("The provider of the session's model.", "api 3"),
+    "session:get_available_models": Requirement("Every model that could be used.", "api 3"),
+    "session:get_commands": Requirement("The slash commands.", "api 3"),
+    "session:update_model": Requirement("Takes effect on the next call; history stays.", "api 3"),
+    "session:update_model:thinking": Requirement(
+        "Reasoning signed by another model is not replayed.", "api 3"
+    ),
+    "session:cycle_model": Requirement("The next of the configured rotation.", "api 3"),
+    "session:set_thinking_level": Requirement(
+        "Reaches the model; an unknown level is refused.", "api 3"
+    ),
+    "session:cycle_thinking_level": Requirement("The next level.", "api 3"),
+    "session:set_mode": Requirement("normal or architect.", "api 3"),
+    "session:get_mode": Requirement("normal or architect.", "api 3"),
+    "session:set_permission_mode": Requirement(
+        "plan, default, accept_edits, auto, bypass; what asks nothing does not outlive its process.",
+        "api 3",
+    ),
+    "session:compact": Requirement(
+        "The model reads a summary, the person the whole history.", "api 3"
+    ),
+    "session:summarize": Requirement("A handover document named after the session.", "api 3"),
+    "session:list_skills": Requirement("All skills and the active ones.", "api 3"),
+    "session:activate_skill": Requirement("An active skill is in the prompt.", "api 3"),
+    "session:deactivate_skill": Requirement("A skill can be switched off.", "api 3"),
+    "session:set_boundary": Requirement(
+        "Enforced for every way a file can change; the range follows.", "api 3"
+    ),
+    "session:boundary_for": Requirement("The range that holds.", "api 3"),
+    "session:clear_boundary": Requirement("A boundary can be lifted.", "api 3"),
+    "session:clear_all_boundaries": Requirement("All boundaries can be lifted.", "api 3"),
+    "session:toggle_tool_collapse": Requirement("View state, kept with the session.", "api 3"),
+    "session:toggle_all_tool_collapses": Requirement("View state, kept with the session.", "api 3"),
+    "session:new_session": Requirement(
+        "Another session; readers of the old handle are told.", "api 3"
+    ),
+    "session:load_session": Requirement(
+        "A stored session; readers of the old handle are told.", "api 3"
+    ),
+    "session:stop": Requirement("Ends the session's life here; its record stays.", "api 3"),
+    "session:branch_at": Requirement(
+        "The line goes on from there, and the model sees that.", "api 3"
+    ),
+    "session:list_branches": Requirement("All branches.", "api 3"),
+    "session:switch_branch": Requirement("Never loses the line that was left.", "api 3"),
+    "session:rename_branch": Requirement("The same branch by another name.", "api 3"),
+    "session:delete_branch": Requirement("Forgets the name and keeps the messages.", "api 3"),
+    "session:checkpoint": Requirement("A place to go back to.", "api 3"),
+    "session:rewind": Requirement("Files go back to what they were at that node.", "api 3"),
+    "session:revisions": Requirement("An edited node keeps its earlier texts.", "api 3"),
+    "session:restore_revision": Requirement("An earlier text is put in force again.", "api 3"),
+    "session:summarize_branch": Requirement(
+        "Carries what was learned to the present line.", "api 3"
+    ),
+    "session:generate_branches": Requirement(
+        "N candidates at once, ranked.", "api 3", "fan-out is a later issue"
+    ),
+    # the application
+    "app:topics": Requirement(
+        "app.subscribe: topics that are no session's.", "api 1", "the repo index is a later issue"
+    ),
+    "app:index": Requirement("Files, symbols, map.", "api 1", "the repo index is a later issue"),
+    "app:decisions": Requirement(
+        "The decision graph.", "api 1", "the decision graph is a later issue"
+    ),
+    "app:permissions": Requirement(
+        "Rules: list, add, remove, explain.", "api 1", "the permission engine is a later issue"
+    ),
+    # the turn, and faults that other systems have
+    "turn:one-append-a-step": Requirement(
+        "A tool round costs at most two appends, one with pure tools one.", "design 1"
+    ),
+    "turn:request-can-be-rebuilt": Requirement(
+        "Each model call names the prefix it was sent with.", "design 9"
+    ),
+    "fault:second-turn": Requirement(
+        "Speaking to a session that waits for leave starts no second turn.", "seeds 6.1"
+    ),
+    "fault:answer-crashes": Requirement(
+        "An answer to nothing, or of no kind, is refused and crashes nothing.", "seeds 6.1"
+    ),
+    "fault:deaf-while-working": Requirement(
+        "A working session answers every question at once.", "seeds 6.1"
+    ),
+    "fault:order-by-clock": Requirement("Order never comes from a clock.", "seeds 6.1"),
+    "fault:turn-lost": Requirement(
+        "A crash in the middle of a turn loses nothing of it that had happened.", "seeds 6.2"
+    ),
+    "fault:instructions-again": Requirement(
+        "Instructions are told once, however many turns there are.", "seeds 6.2"
+    ),
+    "fault:empty-nodes": Requirement("An empty answer is no message.", "seeds 6.3"),
+    "fault:wildcards": Requirement("No sign in an id prefix is a wildcard.", "seeds 6.3"),
+    "fault:phantom-context": Requirement(
+        "The model sees after reopening what it saw before, reasoning and calls included.",
+        "seeds 6.4",
+    ),
+    "fault:budget-trap": Requirement(
+        "A session that met its budget works again when the budget is raised.", "seeds 6.4"
+    ),
+    "fault:escape-trap": Requirement(
+        "An abort while leave is awaited frees the person.", "seeds 6.4"
+    ),
+    "fault:stale-approval": Requirement(
+        "A late answer never approves the next request.", "seeds 6.4"
+    ),
+    "fault:picture-crashes": Requirement("A picture in a prompt is a prompt.", "seeds 6.4"),
+    "fault:delta-is-a-write": Requirement(
+        "A stream of many pieces is stored as one message.", "seeds 6.4"
+    ),
+    "fault:secrets": Requirement(
+        "Secrets in tool output reach neither model nor log nor watchers.", "design law 11"
+    ),
+    "fault:flood": Requirement("A flood is cut for the model and kept whole.", "safety F16"),
+    "fault:nonsense": Requirement(
+        "Malformed arguments, unknown tools, empty answers, equal ids, too many calls: each has its outcome.",
+        "safety F7 F8",
+    ),
+    "fault:surrogates": Requirement(
+        "Text that no codec takes is cleaned where it enters.", "safety F9"
+    ),
+    "fault:tool-nonsense": Requirement(
+        "A tool that fails, hangs, exits or answers nonsense hurts itself alone.", "design law 9"
+    ),
+    "fault:retry-doubles": Requirement("A retry never doubles text.", "safety F6"),
+}
+
+_LATER = {
+    "SubtreeDeleted": "deleting a subtree is the loom's, a later issue",
+    "SubtreeRestored": "deleting a subtree is the loom's, a later issue",
+    "FanStarted": "fan-out is a later issue",
+    "FanKept": "fan-out is a later issue",
+    "DecisionLogged": "the decision graph is a later issue",
+    "TokenReceived": "generating branches is the loom's, a later issue",
+}
+"""Kinds of events that nothing makes yet, and why."""
+
+FACTS = (
+    "SessionCreated",
+    "SettingChanged",
+    "ModeChanged",
+    "NewMessage",
+    "NodeEdited",
+    "NodeMarked",
+    "SubtreeDeleted",
+    "SubtreeRestored",
+    "HeadMoved",
+    "RefMoved",
+    "RefDeleted",
+    "Rewound",
+    "InputQueued",
+    "InputPromoted",
+    "InputEdited",
+    "InputRemoved",
+    "InputsReordered",
+    "QueuesRecalled",
+    "TurnStarted",
+    "ModelCallStarted",
+    "UsageRecorded",
+    "ToolExecuting",
+    "ToolComplete",
+    "FileTouched",
+    "PermissionRequest",
+    "PermissionResolved",
+    "QuestionAsked",
+    "QuestionAnswered",
+    "TurnFinished",
+    "Compacted",
+    "CompactionUndone",
+    "PrefixFrozen",
+    "BoundaryChanged",
+    "SkillChanged",
+    "TodoChanged",
+    "ChildStarted",
+    "ChildFinished",
+    "ArchitectPlan",
+    "PlanEdited",
+    "PlanDecided",
+    "ArchitectStep",
+    "FanStarted",
+    "FanKept",
+    "DecisionLogged",
+    "SystemNote",
+    "ErrorRaised",
+    "SessionRestarted",
+)
+LIVE = (
+    "SessionStatus",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolArgsDelta",
+    "ToolOutput",
+    "LlmRetry",
+    "AnswerRestarted",
+    "ArchitectPhase",
+    "ContextUsage",
+    "ClientAttached",
+    "DriverChanged",
+    "TokenReceived",
+    "Replaced",
+)
+"""The kinds of section 5; live ones are not stored."""
+
+_PLANNED = {"ArchitectPlan", "PlanEdited", "PlanDecided", "ArchitectStep", "ArchitectPhase"}
+"""Kinds that only an architect's turn makes; its own tests show them."""
+
+TOUR_EVENTS = tuple(
+    f"event:{kind}" for kind in (*FACTS, *LIVE) if kind not in _LATER and kind not in _PLANNED
+)
+"""The kinds that a tour through a session must show."""
+
+REQUIREMENTS = ROWS | {
+    f"event:{kind}": Requirement(
+        f"{kind} is {'told live' if kind in LIVE else 'stored, and told as it is stored'}.",
+        "api 5",
+        _LATER.get(kind, ""),
+    )
+    for kind in (*FACTS, *LIVE)
+}
