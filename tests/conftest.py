@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.source_code import ROOT
+from tests.support.world import World
 
 # One seed for everybody: a property that fails here fails everywhere, and a run that passed passes again.  `make prove` looks further.
 settings.register_profile(
@@ -38,6 +39,24 @@ def elsewhere() -> Iterator[Path]:
     places = [place for place in ("/opt", "/srv", str(ROOT)) if os.access(place, os.W_OK)]
     with tempfile.TemporaryDirectory(dir=places[0], prefix=".weft-test-") as folder:
         yield Path(folder)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and a store of each kind; the path is short, because sockets lie below it."""
+    return World(request.param, tmp_path_factory.mktemp("w"))
+
+
+@pytest.fixture
+def plain_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and a memory store, where the store can make no difference."""
+    return World("memory", tmp_path_factory.mktemp("w"))
+
+
+@pytest.fixture
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A project and an SQLite file, which several applications can open at once."""
+    return World("sqlite", tmp_path_factory.mktemp("w"))
 
 
 def _is_here(address: Any) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import proof_runner as prove
+from tests.support import proof_runner
 
 Claim = Callable[[str, str], str]
 
@@ -35,7 +35,7 @@ def line(name: str, violations: int = 0, n: int = 10) -> str:
 
 def test_a_claim_without_violations_holds(claim: Claim, capfd: pytest.CaptureFixture[str]) -> None:
     module = claim("good", f"print({line('good')!r}); return 0")
-    assert prove.main(["good"], {"good": module}) == 0
+    assert proof_runner.main(["good"], {"good": module}) == 0
     assert json.loads(capfd.readouterr().out) == json.loads(line("good"))
 
 
@@ -60,7 +60,7 @@ def test_anything_else_does_not_hold(
         "good": claim("good", f"print({line('good')!r}); return 0"),
         "bad": claim("bad", body),
     }
-    assert prove.main([], claims) == prove.FAILED
+    assert proof_runner.main([], claims) == proof_runner.FAILED
     assert [json.loads(each)["claim"] for each in capfd.readouterr().out.splitlines()] == [
         "good",
         "bad",
@@ -71,7 +71,7 @@ def test_a_claim_that_does_not_exist_is_reported_as_missing(
     claim: Claim, capfd: pytest.CaptureFixture[str]
 ) -> None:
     claims = {"none": "no.such.module", "good": claim("good", f"print({line('good')!r}); return 0")}
-    assert prove.main([], claims) == prove.MISSING
+    assert proof_runner.main([], claims) == proof_runner.MISSING
     first, second = capfd.readouterr().out.splitlines()
     assert json.loads(first) == {"claim": "none", "missing": True}
     assert json.loads(second)["violations"] == 0
@@ -81,10 +81,10 @@ def test_words_after_two_dashes_reach_the_claim(
     claim: Claim, capfd: pytest.CaptureFixture[str]
 ) -> None:
     module = claim("good", f"print({line('good')!r}); return 0 if argv == ['--n', '3'] else 1")
-    assert prove.main(["good", "--", "--n", "3"], {"good": module}) == 0
-    assert prove.main(["good"], {"good": module}) == prove.FAILED
+    assert proof_runner.main(["good", "--", "--n", "3"], {"good": module}) == 0
+    assert proof_runner.main(["good"], {"good": module}) == proof_runner.FAILED
 
 
 def test_a_claim_that_nobody_registered_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    assert prove.main(["kill10"]) == prove.FAILED
+    assert proof_runner.main(["kill10"]) == proof_runner.FAILED
     assert "kill9" in capfd.readouterr().err

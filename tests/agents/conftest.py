@@ -1,12 +1,8 @@
-"""The worlds of the journeys, for agents."""
+"""How long a journey of agents may take."""
 
 from __future__ import annotations
 
 import pytest
-
-from tests.journeys.conftest import plain_world, world
-
-__all__ = ["plain_world", "world"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

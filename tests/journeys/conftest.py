@@ -1,28 +1,8 @@
-"""A world for each kind of store."""
+"""How long a journey may take."""
 
 from __future__ import annotations
 
 import pytest
-
-from tests.support.world import World
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A project and a store of each kind; the path is short, because sockets lie below it."""
-    return World(request.param, tmp_path_factory.mktemp("w"))
-
-
-@pytest.fixture
-def plain_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A project and a memory store, where the store can make no difference."""
-    return World("memory", tmp_path_factory.mktemp("w"))
-
-
-@pytest.fixture
-def shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A project and an SQLite file, which several applications can open at once."""
-    return World("sqlite", tmp_path_factory.mktemp("w"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""A person at the chat, for tests: a screen that only remembers, and a chat that is driven through it."""
+"""A chat driven by a test, through a screen that records what it is shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weft.view import AnswerBlock, AnyBlock, LiveArea, NoteBlock, UserBlock
 
 
 class RecordingScreen(ChatScreen):
-    """A screen for tests: what is shown is kept, what is typed and answered comes from the test."""
+    """A screen for tests: records what is shown; what is typed and answered comes from the test."""
 
     def __init__(self) -> None:
         self.blocks: list[AnyBlock] = []
@@ -102,7 +102,7 @@ class RecordingScreen(ChatScreen):
         self._changed.set()
         self._changed = anyio.Event()
 
-    # -- the person
+    # -- the user
 
     def typed(self, given: str | Input) -> None:
         self._sending.send_nowait(LineSubmitted(given) if isinstance(given, str) else given)
@@ -161,7 +161,7 @@ class ChatDriver:
         self.screen = screen
 
     async def say(self, text: str) -> None:
-        """Say something and wait for what comes of it, and for the end of the turn."""
+        """Send a prompt, and wait for an answer or a note and for the end of the turn."""
         screen = self.screen
         screen.typed(text)
         await screen.until(lambda: [each.text for each in screen.of(UserBlock)[-1:]] == [text])

@@ -29,7 +29,7 @@ PARAGRAPH = "\n\n"
 
 
 class SummarizingModel:
-    """Says `answer 1`, `answer 2`, …, and as summaries `summary 1`, `summary 2`, …, unless `say` and `summary` tell it otherwise."""
+    """Says `answer 1`, `answer 2`, …, and as summaries `summary 1`, `summary 2`, …, unless `say` and `summary` are given."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SummarizingModel:
 
     @property
     def seen(self) -> list[str]:
-        """What the model was told the last time it was asked for an answer; a summary in brackets, without its heading."""
+        """The lines of the last request for an answer; a summary in brackets, without its heading."""
         return [_short(line) for line in request_lines(self.asked[-1])]
 
 

@@ -1,4 +1,4 @@
-"""A disk that fails on demand: an apsw VFS whose writes and syncs can be told to fail."""
+"""A disk that fails on demand: an apsw VFS whose writes and syncs can be made to fail."""
 
 from __future__ import annotations
 

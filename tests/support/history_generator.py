@@ -1,7 +1,7 @@
 """Writes plausible histories: what a session could really have put into its log, in order, with right `seq` numbers.
 
 A list of numbers means a history: each number chooses among what is possible at that moment, so that short lists are short
-histories.  While it writes, the pen keeps a **plain model** of what it did (lists and sets, no fold), which tests compare with the folds.
+histories.  While it writes, the generator keeps a **plain model** of what it did (lists and sets, no fold), which tests compare with the folds.
 """
 
 from __future__ import annotations
@@ -583,11 +583,11 @@ class History(typing.NamedTuple):
 
 def write_history(numbers: Sequence[int], session_id: SessionId = A) -> History:
     """The history that these numbers mean."""
-    pen = HistoryGenerator(session_id)
-    pen.create()
+    generator = HistoryGenerator(session_id)
+    generator.create()
     for number in numbers:
-        pen.step(number)
-    return History(session_id, pen.facts, pen.plain)
+        generator.step(number)
+    return History(session_id, generator.facts, generator.plain)
 
 
 def write_fork(parent: Sequence[int], own: Sequence[int], session_id: SessionId = B) -> History:
@@ -596,8 +596,8 @@ def write_fork(parent: Sequence[int], own: Sequence[int], session_id: SessionId 
     last = source.facts[-1]
     places = (source.plain.head, None, *source.plain.parents)
     at = places[sum(own) % len(places)]
-    pen = HistoryGenerator(session_id, source.plain.forked(at))
-    pen.create(ForkPoint(session_id=last.session_id, seq=last.seq, node=at))
+    generator = HistoryGenerator(session_id, source.plain.forked(at))
+    generator.create(ForkPoint(session_id=last.session_id, seq=last.seq, node=at))
     for number in own:
-        pen.step(number)
-    return History(session_id, [*source.facts, *pen.facts], pen.plain)
+        generator.step(number)
+    return History(session_id, [*source.facts, *generator.facts], generator.plain)

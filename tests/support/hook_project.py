@@ -1,4 +1,4 @@
-"""What the tests of hooks share: a project with hooks, a model that calls, and what came of it."""
+"""A project with hooks, calls of tools, and what the hooks and the model received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.providers.script import CallTool, Step
 
 
 class HookProject:
-    """A project, a home folder, and hooks that the person has written down."""
+    """A project, a home folder, and hooks from the user's settings."""
 
     def __init__(self, folder: Path) -> None:
         self.project = folder / "project"
@@ -29,7 +29,7 @@ class HookProject:
 
     @property
     def config(self) -> Path:
-        """The person's own folder of settings."""
+        """The user's own folder of settings."""
         return self.home / ".config" / "weft"
 
     def on(self, event: str, command: str, **more: Any) -> None:
@@ -45,7 +45,7 @@ class HookProject:
         )
 
     def heard(self, name: str = "heard") -> list[dict[str, Any]]:
-        """What hooks were told that keep it with `KEEP`."""
+        """What hooks received that record it with `KEEP`."""
         file = self.project / name
         lines = file.read_text().splitlines() if file.exists() else []
         return [json.loads(line) for line in lines]
@@ -65,7 +65,7 @@ class HookProject:
 
 
 KEEP = 'cat >> "$WEFT_PROJECT_DIR/heard"; echo >> "$WEFT_PROJECT_DIR/heard"'
-"""A hook that keeps what it is told."""
+"""A hook that records its input."""
 
 
 def says(output: dict[str, Any]) -> str:
@@ -88,7 +88,7 @@ def write(path: str, content: str = "x") -> list[Step]:
 
 
 def results(model: ScriptedModel) -> list[str]:
-    """The results that the model was told last."""
+    """The tool results of the model's last request."""
     return results_in(model.last_request)
 
 

@@ -1,4 +1,4 @@
-"""Small servers on loopback that say exactly what a test tells them to, over real sockets."""
+"""Small servers on loopback that send exactly the bytes that a test gives them, over real sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session as anybody would describe it: a list of what was said, a queue, and what it waits for.
+"""A plain model of a session: a list of messages, a queue, and what it waits for.
 
 No log, no actor, no store: this is what the real one is compared with.
 """
@@ -15,7 +15,7 @@ Mode: TypeAlias = Literal["default", "plan", "bypass"]
 Situation: TypeAlias = Literal["idle", "model", "permission", "interrupted"]
 
 DENIED_BY_PLAN = "Denied: plan mode changes nothing; switch to another mode to act."
-DENIED_BY_PERSON = "Denied by the user."
+DENIED_BY_USER = "Denied by the user."
 
 
 @dataclass
@@ -56,7 +56,7 @@ class PlainSession:
     streamed: str = ""
     """What has come of the answer that the model is giving."""
     given_early: bool | None = None
-    """Leave that was given (or not) while no turn ran; it counts when the turn goes on."""
+    """Permission that was given (or not) while no turn ran; it counts when the turn goes on."""
     mode: Mode = "default"
     """What was set."""
     is_mode_trusted: bool = True
@@ -72,7 +72,7 @@ class PlainSession:
 
     @property
     def is_asked(self) -> bool:
-        """A request for leave waits for its answer."""
+        """A request for permission waits for its answer."""
         waits = self.situation == "interrupted" and self.before_crash == "permission"
         return self.situation == "permission" or (waits and self.given_early is None)
 
@@ -101,7 +101,7 @@ class PlainSession:
     # -- what people do
 
     def say(self, text: str, delivery: Delivery) -> str:
-        """Returns the status that the caller is told."""
+        """Returns the status that the caller gets."""
         if self.is_busy:
             self.queue.append(Queued(text, delivery))
             return delivery
@@ -127,12 +127,12 @@ class PlainSession:
             self._end("aborted")
 
     def answer(self, *, allow: bool) -> None:
-        """Give leave for the first open call, or not."""
+        """Allow the first open call, or deny it."""
         if self.situation == "interrupted":
             self.given_early = allow
             return
         call = self.open_calls[0]
-        call.result = f"did {call.key}" if allow else DENIED_BY_PERSON
+        call.result = f"did {call.key}" if allow else DENIED_BY_USER
         self._settle_calls()
 
     def note(self, text: str) -> None:
@@ -208,14 +208,14 @@ class PlainSession:
         return bool(steering)
 
     def _settle_calls(self) -> None:
-        """Go through the open calls as far as nobody has to be asked."""
+        """Go through the open calls as far as no permission is needed."""
         for call in self.open_calls:
             match self.mode_in_force:
                 case "default" if self.given_early is None:
                     self.situation = "permission"
                     return
                 case "default":
-                    call.result = f"did {call.key}" if self.given_early else DENIED_BY_PERSON
+                    call.result = f"did {call.key}" if self.given_early else DENIED_BY_USER
                 case "plan":
                     call.result = DENIED_BY_PLAN
                 case "bypass":

@@ -168,7 +168,7 @@ class PowerCutVFS(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  # SQLite's name
         if name is None:
-            return super().xOpen(name, flags)  # a temporary file: nobody misses it
+            return super().xOpen(name, flags)  # a temporary file: nothing depends on it
         return _OpenFile(self._disk, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  # SQLite's name

@@ -30,7 +30,7 @@ ROWS: dict[str, Requirement] = {
         "One agent run to its end, not kept unless a store is given.", "api 1"
     ),
     "entry:run:on-event": Requirement(
-        "A run tells its events to a callback that may fail alone.", "api 1"
+        "A run passes its events to a callback that may fail alone.", "api 1"
     ),
     "entry:run:schema": Requirement("A run delivers a validated structured value.", "api 1"),
     "entry:open": Requirement(
@@ -64,7 +64,7 @@ ROWS: dict[str, Requirement] = {
     # why a turn ended
     "reason:stop": Requirement("The model answered without calls.", "api 1"),
     "reason:submitted": Requirement("The structured result was handed in.", "api 1"),
-    "reason:aborted": Requirement("Somebody stopped the turn.", "api 1"),
+    "reason:aborted": Requirement("The user or a program stopped the turn.", "api 1"),
     "reason:max_turns": Requirement("The limit of answers was reached.", "api 1"),
     "reason:max_budget": Requirement(
         "The budget is used up, or cannot be kept because the price is unknown.", "api 1"
@@ -161,7 +161,7 @@ ROWS: dict[str, Requirement] = {
     ),
     "supervision:alone": Requirement("Other sessions never notice.", "api 2"),
     "supervision:unload": Requirement(
-        "An idle session that nobody watches is unloaded and comes back with the next call.",
+        "An idle session without a subscriber is unloaded and comes back with the next call.",
         "api 2",
     ),
     # processes
@@ -230,19 +230,19 @@ ROWS: dict[str, Requirement] = {
     "session:reject_plan": Requirement(
         "Architect mode: the plan that waits is turned down.", "api 3"
     ),
-    "session:background_commands": Requirement("Shells that go on beside the turn.", "api 3"),
+    "session:background_commands": Requirement("Shells that run in the background.", "api 3"),
     "background:judged": Requirement(
-        "Such a command is judged, shown and recorded as intended like any other; only a person lets it out of the sandbox.",
+        "Such a command is judged, shown and recorded as intended like any other; only the user lets it out of the sandbox.",
         "design 7",
     ),
     "background:life": Requirement(
         "It outlives turns and aborts, and ends with the session.", "design 8"
     ),
     "background:told": Requirement(
-        "Its end is told to the person, and to the model with its next call.", "design 6"
+        "Its end is reported to the user, and to the model with its next call.", "design 6"
     ),
     "background:crash": Requirement(
-        "What a dead process left of it is killed when somebody goes on, and both are told.",
+        "What a dead process left of it is killed when the session is resumed, and both learn of it.",
         "design 6",
     ),
     "background:changes": Requirement(
@@ -252,16 +252,14 @@ ROWS: dict[str, Requirement] = {
     "session:kill_background:elsewhere": Requirement(
         "It is seen and ended from another process, too.", "design 4"
     ),
-    "session:kill_background": Requirement(
-        "A shell that goes on beside the turn is ended.", "api 3"
-    ),
+    "session:kill_background": Requirement("A shell in the background is ended.", "api 3"),
     "session:set_budget": Requirement(
         "Money and tokens can be limited, and the limit raised.", "api 3"
     ),
     "session:pin": Requirement("A pinned message is marked.", "api 3"),
     "session:todos": Requirement("The task list that the model keeps.", "api 3"),
     "session:add_system_message": Requirement(
-        "Shown and kept; told to the model only if asked.", "api 3"
+        "Shown and kept; sent to the model only if asked.", "api 3"
     ),
     "session:respond_to_permission": Requirement(
         "allow_once, allow_turn, allow_always and deny count for exactly what was shown.", "api 3"
@@ -322,7 +320,7 @@ ROWS: dict[str, Requirement] = {
         "api 3",
     ),
     "session:compact": Requirement(
-        "The model reads a summary, the person the whole history.", "api 3"
+        "The model reads a summary, the user the whole history.", "api 3"
     ),
     "session:summarize": Requirement("A handover document named after the session.", "api 3"),
     "session:list_skills": Requirement("All skills and the active ones.", "api 3"),
@@ -337,10 +335,10 @@ ROWS: dict[str, Requirement] = {
     "session:toggle_tool_collapse": Requirement("View state, kept with the session.", "api 3"),
     "session:toggle_all_tool_collapses": Requirement("View state, kept with the session.", "api 3"),
     "session:new_session": Requirement(
-        "Another session; readers of the old handle are told.", "api 3"
+        "Another session; readers of the old handle are notified.", "api 3"
     ),
     "session:load_session": Requirement(
-        "A stored session; readers of the old handle are told.", "api 3"
+        "A stored session; readers of the old handle are notified.", "api 3"
     ),
     "session:stop": Requirement("Ends the session's life here; its record stays.", "api 3"),
     "session:branch_at": Requirement(
@@ -379,7 +377,7 @@ ROWS: dict[str, Requirement] = {
         "Each model call names the prefix it was sent with.", "design 9"
     ),
     "fault:second-turn": Requirement(
-        "Speaking to a session that waits for leave starts no second turn.", "seeds 6.1"
+        "A prompt to a session that waits for permission starts no second turn.", "seeds 6.1"
     ),
     "fault:answer-crashes": Requirement(
         "An answer to nothing, or of no kind, is refused and crashes nothing.", "seeds 6.1"
@@ -392,7 +390,7 @@ ROWS: dict[str, Requirement] = {
         "A crash in the middle of a turn loses nothing of it that had happened.", "seeds 6.2"
     ),
     "fault:instructions-again": Requirement(
-        "Instructions are told once, however many turns there are.", "seeds 6.2"
+        "Instructions are sent once, however many turns there are.", "seeds 6.2"
     ),
     "fault:empty-nodes": Requirement("An empty answer is no message.", "seeds 6.3"),
     "fault:wildcards": Requirement("No sign in an id prefix is a wildcard.", "seeds 6.3"),
@@ -404,7 +402,7 @@ ROWS: dict[str, Requirement] = {
         "A session that met its budget works again when the budget is raised.", "seeds 6.4"
     ),
     "fault:escape-trap": Requirement(
-        "An abort while leave is awaited frees the person.", "seeds 6.4"
+        "An abort while permission is awaited frees the user.", "seeds 6.4"
     ),
     "fault:stale-approval": Requirement(
         "A late answer never approves the next request.", "seeds 6.4"
@@ -516,7 +514,7 @@ TOUR_EVENTS = tuple(
 
 REQUIREMENTS = ROWS | {
     f"event:{kind}": Requirement(
-        f"{kind} is {'told live' if kind in LIVE else 'stored, and told as it is stored'}.",
+        f"{kind} is {'published live' if kind in LIVE else 'stored, and published as it is stored'}.",
         "api 5",
         _LATER.get(kind, ""),
     )

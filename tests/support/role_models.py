@@ -1,4 +1,4 @@
-"""Models for families: each session is answered by who it is, not by when it asks."""
+"""Scripted models for a session and its agents: each gets the answers of its role, whenever it asks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RoleAnswers: TypeAlias = Mapping[str, Sequence[AnswerSteps]]
 
 
 def first_prompt(request: ModelRequest) -> str:
-    """The first thing that was said to a model: by it a session is known."""
+    """The first prompt of a request: by it a session is known."""
     for message in request.messages:
         if isinstance(message, ChatMessage) and message.role == "user":
             return "".join(part.text for part in message.parts if isinstance(part, Text))
@@ -27,16 +27,16 @@ def first_prompt(request: ModelRequest) -> str:
 
 
 def role_model(roles: RoleAnswers, name: str = "script") -> ScriptedModel:
-    """A model that plays several sessions: a session whose first words hold a role's name gets that role's answers, one a round.
+    """A model that plays several sessions: a session whose first prompt holds a role's name gets that role's answers, one a round.
 
     It needs no memory, so another process goes on at the right answer.
     """
 
     def choose(request: ModelRequest) -> ScriptedAnswer:
-        said = first_prompt(request)
-        role = next((role for role in roles if role in said), None)
+        prompt = first_prompt(request)
+        role = next((role for role in roles if role in prompt), None)
         if role is None:
-            raise AssertionError(f"nobody plays {said!r}")
+            raise AssertionError(f"no role answers {prompt!r}")
         return as_answer(roles[role][assistant_turns(request)])
 
     model = ScriptedModel([], choose=choose)

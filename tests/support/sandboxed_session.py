@@ -1,4 +1,4 @@
-"""Sessions whose commands run in the sandbox: whether there is one, and what the model was told."""
+"""Sessions whose commands run in the sandbox: whether there is one, and which results the model got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to a store's file beside the store's own."""
+"""A second connection to a store's file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import apsw
 
 
 def open_connection(path: Path) -> apsw.Connection:
-    """Waits for its turn, as every neighbour must: the store tends its log whenever nobody else writes."""
+    """Open one that waits for locks: the store checkpoints its log whenever no other connection writes."""
     db = apsw.Connection(str(path))
     db.set_busy_timeout(10_000)
     return db

@@ -1,7 +1,7 @@
 """Hypothesis strategies: any fact of any kind, and plausible histories of a session.
 
-`any_fact()` gives well-typed values without any sense, for laws of the codec; `histories()` and `forks()` give what a `Pen` writes, with
-the plain model of what it comes to.
+`any_fact()` gives well-typed values without any sense, for laws of the codec; `histories()` and `forks()` give what a
+`HistoryGenerator` writes, with the plain model of what it comes to.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def any_signal() -> st.SearchStrategy[Signal]:
 
 
 def _numbers(most: int) -> st.SearchStrategy[list[int]]:
-    """Numbers for a pen: evenly spread, because small ones would always choose the first of what is possible.
+    """Numbers for a history generator: evenly spread, because small ones would always choose the first of what is possible.
 
     A shorter list of the same seed is a beginning of the longer one, so that a failing history shrinks to its shortest beginning.
     """

@@ -27,14 +27,14 @@ def control(request_id: str, **request: Any) -> str:
 
 def answer(asked: dict[str, Any], **response: Any) -> str:
     """The line that answers what we were asked."""
-    told = {"subtype": "success", "request_id": asked["request_id"], "response": response}
-    return json.dumps({"type": "control_response", "response": told})
+    body = {"subtype": "success", "request_id": asked["request_id"], "response": response}
+    return json.dumps({"type": "control_response", "response": body})
 
 
 def failure(asked: dict[str, Any], error: str) -> str:
     """The line that says that our answer to what we were asked failed."""
-    told = {"subtype": "error", "request_id": asked["request_id"], "error": error}
-    return json.dumps({"type": "control_response", "response": told})
+    body = {"subtype": "error", "request_id": asked["request_id"], "error": error}
+    return json.dumps({"type": "control_response", "response": body})
 
 
 class StreamJsonDriver:

@@ -38,7 +38,7 @@ class ToolBench:
         return (await self.run(tool, **args)).text
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Someone else writes a file."""
+        """Another program writes a file."""
         file = self.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -46,7 +46,7 @@ class TurnScene:
         return self
 
     def prompt(self, text: str) -> Self:
-        """The person says something, and a turn starts."""
+        """The user sends a prompt, and a turn starts."""
         node = self._node("user", text)
         return self.take([NewMessage(node=node), TurnStarted(turn_id=TURN, node=node.id)])
 
@@ -83,7 +83,7 @@ class TurnScene:
         )
 
     def asked(self, call: CallUid, request: str = "req_1") -> Self:
-        """A person is asked for leave."""
+        """The user is asked for permission."""
         return self.take(
             [
                 PermissionRequest(
@@ -97,7 +97,7 @@ class TurnScene:
         )
 
     def queued(self, entry: str, delivery: Any, text: str = "queued") -> Self:
-        """Something is said while the turn runs."""
+        """The user sends a message while the turn runs."""
         parts = (Text(text=text),)
         return self.take([InputQueued(entry_id=EntryId(entry), delivery=delivery, parts=parts)])
 

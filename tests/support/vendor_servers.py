@@ -1,4 +1,4 @@
-"""Vendors on loopback: servers that say a plan in each vendor's own words.
+"""Vendors on loopback: servers that stream a plan in each vendor's own protocol.
 
 Written from the vendors' documentation of their streams, so that the decoders are tested against something that was not
 derived from them.

@@ -19,7 +19,7 @@ from weft.cli import main
 
 
 class WeftProgram:
-    """Runs `weft` as a person or a program would."""
+    """Runs `weft` as a user or a program would."""
 
     def __init__(self, root: Path) -> None:
         self.project = root / "project"

@@ -1,6 +1,6 @@
 """What the journeys share: a project folder and a store that outlive any application, and a way to lose the application.
 
-A journey opens an application on a `World`, uses nothing but its public API, and may leave it in two ways: in good order
+A journey opens an application on a `World`, uses nothing but its public API, and may end it in two ways: in good order
 (`async with`), or by `crash`, after which nothing more is written and its leases are a dead process's.
 """
 
@@ -107,7 +107,7 @@ async def crash(app: App) -> None:
 
 @asynccontextmanager
 async def running(*steps: Callable[[], Any]) -> AsyncGenerator[None]:
-    """Run these beside the body and wait for them; all within patience."""
+    """Run these while the body runs, and wait for them; all within `PATIENCE`."""
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as group:
             for step in steps:
@@ -169,7 +169,7 @@ async def facts(session: Session, *kinds: type[E]) -> list[E]:
 
 
 def request_lines(request: ModelRequest) -> list[str]:
-    """What a model was told, a line a message: `user: …`, `assistant: …`, `result: …`."""
+    """The messages of a request, a line each: `user: …`, `assistant: …`, `result: …`."""
     lines: list[str] = []
     for message in request.messages:
         match message:
@@ -182,5 +182,5 @@ def request_lines(request: ModelRequest) -> list[str]:
 
 
 async def message_lines(session: Session) -> list[str]:
-    """The history, a line a message: `role: content`."""
+    """The history of a session, a line a message: `role: content`."""
     return [f"{message.role}: {message.content}" for message in await session.messages()]

@@ -1,4 +1,4 @@
-"""What both proofs of interrupts share: a case is lived through in a process that may be killed, judged, counted and told in one line."""
+"""What both proofs of interrupts share: a case runs in a process that may be killed, is judged, counted and reported in one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Lives(NamedTuple, Generic[_Case]):
 
 
 def judge_case(lives: Lives[_Case], case: _Case) -> list[str]:
-    """What is wrong about one case.  Forks, where somebody has to be killed."""
+    """What is wrong about one case.  Forks where a process has to be killed."""
     folder = Path(tempfile.mkdtemp(prefix="stop-"))
     try:
         if case.kind != "kill":

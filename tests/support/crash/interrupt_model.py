@@ -149,7 +149,7 @@ def has_called(request: ModelRequest) -> bool:
 
 
 def said_by_user(request: ModelRequest) -> list[str]:
-    """Everything the person said."""
+    """Every prompt of the user."""
     return [
         part.text
         for message in request.messages

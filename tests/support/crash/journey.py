@@ -1,7 +1,7 @@
 """A session worth interrupting: what the model says, which tools it has, and where everything lies.
 
 One turn has all that recovery must know about: reasoning and text that stream in small pieces, three pure calls side by side, effects
-of unknown kind and files that can be checked, leave and an answer that somebody must give.  Which answer a request gets is a
+of unknown kind and files that can be checked, a permission and an answer that the user must give.  Which answer a request gets is a
 function of the calls in it (or of the summary that stands for them), so a new process goes on at the right one, also when a
 half answer was sent back.
 
@@ -99,7 +99,7 @@ class HastyClock(Clock):
 
 
 def tools(place: JourneyFolder) -> list[str | Tool]:
-    """What the model may call: a pure tool, one whose effect nobody can check, one that clings, and files."""
+    """What the model may call: a pure tool, one whose effect cannot be checked, one that clings, and files."""
 
     async def look(where: str) -> str:
         """Look somewhere."""
@@ -107,7 +107,7 @@ def tools(place: JourneyFolder) -> list[str | Tool]:
         return f"nothing unusual at {where}\n" * 300
 
     def note(key: str, context: ToolContext) -> str:
-        """Write a line that nobody can take back."""
+        """Write a line that cannot be taken back."""
         fd = os.open(place.side_file, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(fd, f"{context.call_uid} {key}\n".encode())
@@ -197,10 +197,10 @@ def called(request: ModelRequest) -> set[str]:
     }
 
 
-def _summary(told: str) -> str:
+def _summary(text: str) -> str:
     """What a summary must carry over: the stages that are behind us."""
     marks = {"look-c": "TOOL look", "act-c": "TOOL write", "mend-c": "TOOL edit"}
-    done = [name for name, mark in marks.items() if mark in told or f"(done: {name})" in told]
+    done = [name for name, mark in marks.items() if mark in text or f"(done: {name})" in text]
     return " ".join(f"(done: {name})" for name in done) or "Nothing was done."
 
 

@@ -35,8 +35,8 @@ Delivery: TypeAlias = Literal["prompt", "steering", "follow_up"]
 Variant: TypeAlias = Literal[
     "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind", "broken"
 ]
-"""What else happens: the person aborts, the program has a bug (once, or again and again), a tool does not let go of an aborted turn,
-the model's window is too narrow for the whole turn, the person has it compacted, or goes back to the first message, files and
+"""What else happens: the user aborts, the program has a bug (once, or again and again), a tool does not let go of an aborted turn,
+the model's window is too narrow for the whole turn, the user has it compacted, or goes back to the first message, files and
 all, or a stream breaks and the answer begins again."""
 
 INPUTS_A_LIFE = 4
@@ -188,7 +188,7 @@ def _broken(step: Step) -> tuple[Step, ...]:
 
 
 class Driver:
-    """The person at the session: says things at any time, answers requests, and wants to see the end."""
+    """The user of the session: sends prompts at any time, answers requests, and waits for the end."""
 
     def __init__(self, session: Session, life: Life, voice: Voice) -> None:
         self._session = session
@@ -247,7 +247,7 @@ class Driver:
     async def _react(self, event: Event) -> bool:
         """Do what is due; True when everything is done."""
         if self._abort_at == self._events:
-            await self._session.abort("the person said so")
+            await self._session.abort("the user said so")
         while self._planned and self._planned[0][0] <= self._events:
             await self._send(self._planned.pop(0)[1])
         match event:

@@ -173,11 +173,11 @@ def side_by_side(work: Sequence[Callable[[], T]], kind: type[T]) -> list[T]:
     found: list[T] = []
     for pid, ear in workers:
         with open(ear, "rb") as pipe:
-            told = pipe.read()
+            sent = pipe.read()
         os.waitpid(pid, 0)
-        if not told:
+        if not sent:
             raise RuntimeError("a worker died")
-        found.append(msgspec.json.decode(told, type=kind))
+        found.append(msgspec.json.decode(sent, type=kind))
     return found
 
 

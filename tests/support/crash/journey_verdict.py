@@ -4,8 +4,8 @@
 - Law 1: an input that was accepted is in the tree or in the queue, once; one that was only tried, at most once.
 - Section 6: steering that waits reaches the model with its next call, after an interruption too.
 - Law 4: in what the model sees every call is answered once, right behind its answer; at the end none by a stand-in.
-- Law 5: whatever happened was intended before, and happened once; what is told as done was done, what is told as not run was not;
-  a doubt ends as `interrupted`, told to the model and to the person.
+- Law 5: whatever happened was intended before, and happened once; what is reported as done was done, what is reported as not run was not;
+  a doubt ends as `interrupted`, reported to the model and to the user.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Judge:
         await self._judge_row(state)
         self._judge_text(facts)
         if not self.may_restart and any(_is_restart(fact) for fact in facts):
-            self._say("somebody else wrote: the session was restarted, and nothing had crashed")
+            self._say("another process wrote: the session was restarted, and nothing had crashed")
         if is_end:
             self._judge_end(facts, state)
         else:
@@ -170,7 +170,7 @@ class Judge:
             if not found and each.input_id in self.accepted:
                 self._say(f"{each.input_id} was accepted and is lost")
         if times and not self.others_speak:
-            self._say(f"nobody said this: {list(times)}")
+            self._say(f"no input says this: {list(times)}")
 
     def _judge_calls(self, facts: Sequence[AnyFact], state: SessionState) -> None:
         """Each call is settled at most once; outside an open turn, exactly once."""
@@ -221,20 +221,20 @@ class Judge:
         intents: dict[CallUid, list[ToolExecuting]],
         happened: Counter[CallUid],
     ) -> None:
-        """What the model was told is true."""
+        """What the model reads is true."""
         for call_uid, result in results.items():
             is_note = intents[call_uid] and intents[call_uid][0].tool_name == "note"
             if is_note and result.status == "done" and happened[call_uid] != 1:
-                self._say(f"{call_uid} is told as done and did not happen")
+                self._say(f"{call_uid} is reported as done and did not happen")
             untouched = result.status in ("denied", "invalid") or result.text == NOT_RUN
             if untouched and happened[call_uid]:
-                self._say(f"{call_uid} is told as not run and happened")
+                self._say(f"{call_uid} is reported as not run and happened")
 
     def _judge_doubts(self, facts: Sequence[AnyFact], results: dict[CallUid, ToolResult]) -> None:
         for call_uid in self.doubts:
             result = results.get(call_uid)
             if result is not None and (result.status, result.text) != ("interrupted", INTERRUPTED):
-                self._say(f"{call_uid} was in doubt and is told as {result.status}")
+                self._say(f"{call_uid} was in doubt and is reported as {result.status}")
             if result is None and call_uid not in self.in_doubt:
                 self._say(f"{call_uid} was in doubt and is gone")
         interrupted = [uid for uid, result in results.items() if result.status == "interrupted"]
@@ -246,16 +246,16 @@ class Judge:
             and "interrupted" in fact.text
         ]
         if len(notes) != len(interrupted):
-            self._say(f"{len(interrupted)} doubts, and the person was told of {len(notes)}")
+            self._say(f"{len(interrupted)} doubts, and the user learned of {len(notes)}")
 
     def _judge_keys(self, results: dict[CallUid, ToolResult]) -> None:
-        """The same thing twice only after the first time was told as uncertain."""
+        """The same thing twice only after the first time was reported as uncertain."""
         for key in ("one", "two"):
             calls = [effect.call_uid for effect in self._place.effects() if effect.key == key]
             for earlier in calls[:-1]:
                 result = results.get(earlier)
                 if result is None or result.status not in ("interrupted", "aborted"):
-                    self._say(f"note {key!r} was repeated, and nobody was told why")
+                    self._say(f"note {key!r} was repeated, and no note says why")
 
     async def _judge_context(self, state: SessionState, *, is_end: bool) -> None:
         line = await load_line(state.tree, state.tree.head, self._store)
@@ -270,7 +270,7 @@ class Judge:
             self._say("a call has no result of its own")
         for call_uid in self.doubts & shown.keys() - self.in_doubt:
             if shown.get(call_uid) != INTERRUPTED:
-                self._say(f"the model is not told that {call_uid} is in doubt")
+                self._say(f"the model does not learn that {call_uid} is in doubt")
 
     def _judge_messages(self, messages: Sequence[Message], what: str) -> None:
         expected: list[str] = []
