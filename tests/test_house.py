@@ -14,7 +14,7 @@ from bench.__main__ import names
 from bench.table import Row, as_json, as_table
 
 from tests.support.proof_runner import CLAIMS
-from tests.support.source_code import ROOT
+from tests.support.source_code import ROOT, imported_modules, python_files
 
 DOCUMENTS = sorted(
     path
@@ -120,6 +120,55 @@ def test_each_claim_that_is_proved_has_one_module() -> None:
     assert len(set(CLAIMS.values())) == len(CLAIMS)
     written = {path.stem for path in (ROOT / "tests" / "crash").glob("*.py")}
     assert written, "the proofs live in tests/crash"
+
+
+# --- the tests themselves
+
+TESTS = ROOT / "tests"
+PROOFS = set(CLAIMS.values())
+"""Programs that `make prove` runs; their samples in the suite import them."""
+
+
+def imports_of_tests() -> list[tuple[str, str]]:
+    """Every import of a module of ours from `tests`: where it stands, and what it reaches."""
+    return [
+        (f"{file.relative_to(ROOT)}:{line}", target)
+        for file in python_files(TESTS)
+        for line, target in imported_modules(file)
+        if target.split(".")[0] == "tests"
+    ]
+
+
+def test_no_test_module_is_imported() -> None:
+    """The importer would collect its fixtures; what is shared lies in `tests/support`."""
+    lent = [
+        f"{place} imports {target}"
+        for place, target in imports_of_tests()
+        if target.split(".")[-1].startswith(("test_", "conftest"))
+    ]
+    assert lent == []
+
+
+def test_what_tests_import_lies_in_support_or_is_a_proof() -> None:
+    astray = [
+        f"{place} imports {target}"
+        for place, target in imports_of_tests()
+        if not target.startswith("tests.support") and target not in PROOFS
+    ]
+    assert astray == []
+
+
+def test_outside_support_there_are_only_tests_fixtures_and_proofs() -> None:
+    proofs = {f"{name.rpartition('.')[2]}.py" for name in PROOFS}
+    other = [
+        str(file.relative_to(TESTS))
+        for file in python_files(TESTS)
+        if file.relative_to(TESTS).parts[0] != "support"
+        and not file.name.startswith("test_")
+        and file.name not in ("__init__.py", "conftest.py")
+        and not (file.parent == TESTS / "crash" and file.name in proofs)
+    ]
+    assert other == [], "helpers of tests go to tests/support"
 
 
 # --- the benchmark table

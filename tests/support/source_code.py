@@ -81,9 +81,11 @@ def uses(file: Path, *names: str) -> list[str]:
 
 def _module_of(base: str, name: str) -> str:
     """`from weft import faults` reaches `weft.faults`; `from weft.store import Store` reaches `weft.store`."""
-    path = SRC.parent.joinpath(*base.split("."), name)
-    is_module = base.startswith("weft") and (path.is_dir() or path.with_suffix(".py").is_file())
-    return f"{base}.{name}" if is_module else base
+    top = {"weft": SRC.parent, "tests": ROOT}.get(base.split(".")[0])
+    if top is None:
+        return base
+    path = top.joinpath(*base.split("."), name)
+    return f"{base}.{name}" if path.is_dir() or path.with_suffix(".py").is_file() else base
 
 
 def _name_of(node: ast.expr) -> str:
