@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.process_guard import ProcessGuard, mark_processes
 from tests.support.source_code import ROOT
 from tests.support.world import World
 
@@ -24,7 +26,15 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# The inner loop (`-m "not process"`) tries a fifth of them, so that it takes a minute.
+settings.register_profile("quick", parent=settings.get_profile("sample"), max_examples=20)
 settings.load_profile("sample")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples are tried, before the modules of the tests ask for it."""
+    if "not process" in config.getoption("markexpr"):
+        settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")
@@ -84,11 +94,46 @@ def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
 
 sys.addaudithook(_stay_here)
 
+_PROCESSES = ProcessGuard()
+sys.addaudithook(_PROCESSES.audit)
+
+
+# First, because pytest's own hook deselects by mark.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts processes by way of a fixture or a helper."""
+    mark_processes(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Attribute every process to the test that starts it, fixtures of its module included."""
+    _PROCESSES.begin()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that started a process without the mark."""
+    yield
+    _PROCESSES.check(item)
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the home folders of the tests lie."""
+    return tmp_path_factory.mktemp("homes")
+
+
+_NUMBERS = itertools.count()
+
 
 @pytest.fixture(autouse=True)
-def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test reads or writes the settings, keys and sessions of whoever runs it."""
-    home = tmp_path_factory.mktemp("home")
+def own_home(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
+    """No test reads or writes the settings, keys and sessions of the user who runs it."""
+    # `mktemp` looks through all folders that were made before, which is quadratic over the suite.
+    home = homes / str(next(_NUMBERS))
+    home.mkdir()
     for name in list(os.environ):
         if name.startswith(("WEFT_", "XDG_")) or name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.source_code import SRC, parsed, python_files
 from weft.file_io import write_all
 
@@ -25,6 +27,7 @@ sys.exit(2)
 """
 
 
+@pytest.mark.process
 def test_a_write_that_the_system_cuts_short_is_an_error_and_not_silence(tmp_path: Path) -> None:
     """The first call takes the ten bytes that fit, and returns as if all was well."""
     done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path / "f"], check=False)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support import proof_runner
 
+pytestmark = pytest.mark.process
+
 Claim = Callable[[str, str], str]
 
 

@@ -10,7 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.source_code import ROOT
+
+pytestmark = pytest.mark.process
 
 README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = re.findall(r"^    \.venv/bin/weft (.+)$", README, re.MULTILINE)

@@ -119,6 +119,7 @@ def test_a_disarmed_point_lets_everything_pass(point: faults.FailPoint) -> None:
     point.hit()
 
 
+@pytest.mark.process
 def test_an_armed_point_kills_the_process_without_any_clean_up() -> None:
     script = (
         "import atexit; from weft import faults; atexit.register(print, 'cleaned up')\n"

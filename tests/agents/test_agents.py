@@ -454,6 +454,7 @@ async def repository(world: World) -> None:
     await git(world.project, "config", "filter.spy.smudge", f"touch {spy}; cat")
 
 
+@pytest.mark.process
 async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs(
     world: World,
 ) -> None:
@@ -477,6 +478,7 @@ async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs
     assert not (world.base / "spied").exists()
 
 
+@pytest.mark.process
 async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> None:
     await repository(world)
     model = role_model(
@@ -506,6 +508,7 @@ async def test_isolation_without_a_repository_is_an_error_for_the_model(world: W
         assert ended.reason == "halted"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("whose", [".weft/agents", "../.config/weft/agents"])
 async def test_without_trust_there_is_no_worktree_and_git_is_not_even_called(
     whose: str, plain_world: World
@@ -534,6 +537,7 @@ async def test_without_trust_there_is_no_worktree_and_git_is_not_even_called(
         assert called.exists(), "the trap works: with trust git is called"
 
 
+@pytest.mark.process
 async def test_an_agent_in_a_copy_is_trusted_as_the_project_and_has_isolated_agents_too(
     plain_world: World,
 ) -> None:

@@ -346,6 +346,7 @@ async def test_what_a_step_does_is_asked_for_on_the_sessions_record(world: World
 # --- checks and planning anew --------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_a_check_that_passes_lets_the_step_pass(world: World) -> None:
     strong = planner(submit(step(1, check="grep -q 1 1.txt")))
     async with world.open(strong, editor(), config=FAST) as app:
@@ -360,6 +361,7 @@ async def test_a_check_that_passes_lets_the_step_pass(world: World) -> None:
         assert not complete.is_error
 
 
+@pytest.mark.process
 async def test_a_check_passes_the_gate_like_any_command(world: World) -> None:
     strong = planner(submit(step(1, check="touch checked.txt")), "x")
     async with world.open(strong, editor(), config=FAST) as app:
@@ -375,6 +377,7 @@ async def test_a_check_passes_the_gate_like_any_command(world: World) -> None:
         assert (world.project / "checked.txt").exists()
 
 
+@pytest.mark.process
 async def test_the_answer_to_a_check_may_give_it_another_command(world: World) -> None:
     strong = planner(submit(step(1, check="touch checked.txt")))
     async with world.open(strong, editor(), config=FAST) as app:
@@ -392,6 +395,7 @@ async def test_the_answer_to_a_check_may_give_it_another_command(world: World) -
         assert {"checked.txt", "other.txt"} & names == {"other.txt"}
 
 
+@pytest.mark.process
 async def test_a_hook_before_commands_judges_a_check_too(world: World) -> None:
     strong = planner(submit(step(1, check="touch checked.txt")), submit(summary="Unchecked, then."))
     hook = {"matcher": "Bash", "command": "echo hands off >&2; exit 2"}
@@ -404,6 +408,7 @@ async def test_a_hook_before_commands_judges_a_check_too(world: World) -> None:
     assert "checked.txt" not in {each.name for each in world.project.iterdir()}
 
 
+@pytest.mark.process
 async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_done(
     world: World,
 ) -> None:
@@ -435,6 +440,7 @@ async def test_a_failed_check_goes_back_to_the_planner_and_what_is_done_stays_do
         assert "2. ✓ create 4.txt" in reply.text
 
 
+@pytest.mark.process
 async def test_a_new_plan_has_to_be_approved_like_the_first(world: World) -> None:
     strong = planner(submit(step(1, check="false")), submit(step(2)))
     async with world.open(strong, editor(), config=FAST) as app:
@@ -456,6 +462,7 @@ async def test_a_new_plan_has_to_be_approved_like_the_first(world: World) -> Non
         assert (await facts(session, PlanDecided))[-1].plan_id == second.plan_id
 
 
+@pytest.mark.process
 async def test_a_step_that_keeps_failing_ends_the_turn(world: World) -> None:
     bad = submit(step(1, check="echo no; false"))
     strong = planner(bad, bad, bad, "never")
@@ -581,6 +588,7 @@ async def test_killed_while_planning_it_plans_on(world: World) -> None:
         assert world.read("1.txt") == "1\n"
 
 
+@pytest.mark.process
 async def test_killed_while_a_check_ran_the_person_is_told_and_it_is_run_again(
     world: World,
 ) -> None:
@@ -717,6 +725,7 @@ async def test_a_boundary_of_the_session_holds_for_its_steps(world: World) -> No
         assert world.read("1.txt") == "a\nb\nc\n"
 
 
+@pytest.mark.process
 @pytest.mark.requirement("event:ArchitectPhase")
 async def test_the_phases_are_shown_as_they_come(world: World) -> None:
     strong = planner(submit(step(1, check="true")))

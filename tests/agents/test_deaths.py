@@ -25,7 +25,7 @@ from weft.messages import NOTHING_USED, Usage
 from weft.providers.script import CallTool
 from weft.store import Append, MemoryData, MemoryStore
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.process]
 
 When: TypeAlias = Literal["before", "after"]
 

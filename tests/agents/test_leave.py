@@ -143,6 +143,7 @@ async def test_an_answer_given_to_the_child_itself_settles_the_parents_request(
         assert world.read("a.txt") == "new\n"
 
 
+@pytest.mark.process
 async def test_always_is_granted_to_the_child_alone(world: World) -> None:
     """It asks once for two runs.  The parent's own run of the same command asks again, and so does another child's."""
     model = role_model(
@@ -308,6 +309,7 @@ async def test_an_ask_rule_for_agents_asks_before_one_starts(plain_world: World)
         assert world.read("a.txt") == "new\n"
 
 
+@pytest.mark.process
 async def test_a_grant_of_the_parent_is_none_for_its_child(plain_world: World) -> None:
     world = plain_world
     model = role_model({"ask": [SHELL, agent_call("run"), "Done."], "run": [SHELL, "Ran."]})

@@ -108,6 +108,7 @@ async def test_another_input_is_held_to_the_boundaries(place: HookProject) -> No
     assert "Denied" not in results(model)[1]
 
 
+@pytest.mark.process
 async def test_another_input_is_judged_by_the_hooks_again(place: HookProject) -> None:
     check = 'if grep -q "rm -rf" ; then echo "too bold" >&2; exit 2; fi'
     place.on("PreToolUse", check)
@@ -119,6 +120,7 @@ async def test_another_input_is_judged_by_the_hooks_again(place: HookProject) ->
     assert "too bold" in results(model)[0]
 
 
+@pytest.mark.process
 async def test_another_input_that_does_not_fit_the_tool_runs_nothing(place: HookProject) -> None:
     model = ScriptedModel([shell("touch made"), "done"])
     async with place.open() as app:
@@ -130,6 +132,7 @@ async def test_another_input_that_does_not_fit_the_tool_runs_nothing(place: Hook
     assert not list(place.project.iterdir())
 
 
+@pytest.mark.process
 async def test_what_a_hook_makes_of_another_input_is_asked_about(place: HookProject) -> None:
     changed = decides("ask", updatedInput={"command": "touch by-hook"})
     place.on("PreToolUse", f"if grep -q by-user; then {changed}; else cat > /dev/null; fi")
@@ -161,6 +164,7 @@ async def test_a_program_that_does_not_know_of_inputs_reads_a_denial(place: Hook
     assert (resolved.action, resolved.instead) == ("deny", {"path": "b.txt", "content": "x"})
 
 
+@pytest.mark.process
 async def test_after_a_crash_the_other_input_runs_and_never_the_one_that_was_shown(
     place: HookProject,
 ) -> None:
@@ -179,6 +183,7 @@ async def test_after_a_crash_the_other_input_runs_and_never_the_one_that_was_sho
     assert [each.name for each in place.project.iterdir()] == ["other"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("action", "meta"),
     [
@@ -205,6 +210,7 @@ async def test_an_answer_that_contradicts_itself_is_refused_and_approves_nothing
 # --- the end of the turn --------------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_a_denial_may_end_the_turn_and_the_next_one_tells_the_model_why(
     place: HookProject,
 ) -> None:
@@ -220,6 +226,7 @@ async def test_a_denial_may_end_the_turn_and_the_next_one_tells_the_model_why(
     assert not list(place.project.iterdir())
 
 
+@pytest.mark.process
 async def test_a_denial_that_ends_the_turn_ends_that_of_an_agents_session_too(
     place: HookProject,
 ) -> None:
@@ -237,6 +244,7 @@ async def test_a_denial_that_ends_the_turn_ends_that_of_an_agents_session_too(
 # --- requests of agents ---------------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_a_request_of_an_agent_says_what_input_it_is_about_and_takes_another(
     place: HookProject,
 ) -> None:
@@ -260,6 +268,7 @@ async def test_a_request_of_an_agent_says_what_input_it_is_about_and_takes_anoth
 # --- rules ----------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_rules_of_an_answer_hold_for_the_session(place: HookProject) -> None:
     looks = [CallTool(name="list", args={})]
     model = ScriptedModel([shell("touch one"), shell("touch two"), looks, "done"])
@@ -277,6 +286,7 @@ async def test_rules_of_an_answer_hold_for_the_session(place: HookProject) -> No
     assert "deny list" in results(model)[2]
 
 
+@pytest.mark.process
 async def test_what_an_answer_denies_is_denied_to_agents_too(place: HookProject) -> None:
     model = role_model(
         {
@@ -298,6 +308,7 @@ async def test_what_an_answer_denies_is_denied_to_agents_too(place: HookProject)
     assert not (place.project / "a.txt").exists()
 
 
+@pytest.mark.process
 async def test_rules_of_an_answer_do_not_outlive_the_process(
     place: HookProject, tmp_path: Path
 ) -> None:

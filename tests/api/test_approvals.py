@@ -16,7 +16,7 @@ from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, PermissionResolved
 from weft.providers import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.fixture

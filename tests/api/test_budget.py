@@ -102,6 +102,7 @@ async def test_a_budget_that_is_used_up_stops_before_the_next_call(place: HookPr
         assert (await session.send_message("four")).finish_reason == "stop"
 
 
+@pytest.mark.process
 async def test_a_turn_stops_between_two_calls_when_the_money_is_gone(place: HookProject) -> None:
     answers: list[list[Step]] = [
         [*shell("true"), Spend(usage=Usage(input_tokens=2 * MILLION))],

@@ -189,6 +189,7 @@ async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(
         await talk.screen.idle()
 
 
+@pytest.mark.process
 @pytest.mark.anyio
 async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app: App) -> None:
     editor = editor_model(app, [call("shell", command="echo x >> log")], "Ran it.")

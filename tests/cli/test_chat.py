@@ -56,6 +56,7 @@ async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> 
     assert await app.sessions.list_saved() == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("chosen", "made", "asked_again"),
     [(0, True, True), (1, True, False), (2, True, False)],
@@ -83,6 +84,7 @@ async def test_leave_is_given_for_as_long_as_was_said(
     assert (Path(app.project_path) / "made").exists() == made
 
 
+@pytest.mark.process
 async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
     async with driven_chat(app, [call("shell", command="touch made")], "I see.") as talk:
         talk.screen.typed("go")
@@ -96,6 +98,7 @@ async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
     assert not (Path(app.project_path) / "made").exists()
 
 
+@pytest.mark.process
 async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App) -> None:
     async with driven_chat(app, [call("shell", command="touch made")], "Never.") as talk:
         talk.screen.typed("go")
@@ -108,6 +111,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
     assert not (Path(app.project_path) / "made").exists()
 
 
+@pytest.mark.process
 async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
     async with driven_chat(app, [call("shell", command="touch made")], "Done.") as talk:
         talk.screen.typed("go")
@@ -150,6 +154,7 @@ async def test_esc_stops_the_turn_and_what_waited_goes_back_to_the_line(app: App
         assert talk.screen.words().endswith("After.")
 
 
+@pytest.mark.process
 async def test_what_is_said_while_it_works_steers_it(app: App) -> None:
     steps = [[text("Wait."), call("shell", command="sleep 2")]]
     async with driven_chat(app, *steps, "Heard you.", flags=("--yolo",)) as talk:

@@ -32,6 +32,7 @@ def command(project: Path, name: str, body: str) -> None:
 # --- commands --------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed(app: App) -> None:
     project = Path(app.project_path)
     command(project, "review", REVIEW)
@@ -48,6 +49,7 @@ async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed
         assert (said.text, said.attached) == ("Review @a.txt: 2 lines.", ("a.txt",))
 
 
+@pytest.mark.process
 async def test_a_command_whose_shell_is_refused_sends_nothing_and_comes_back_to_the_line(
     app: App,
 ) -> None:
@@ -127,6 +129,7 @@ def hook(project: Path, line: str = "echo hi > hooked") -> None:
     (project / ".weft" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("answer", "runs"), [(1, True), (0, False), (None, False)])
 async def test_a_folder_that_wants_to_act_is_asked_about_first_and_acts_only_after_a_yes(
     tmp_path: Path, answer: int | None, runs: bool
@@ -150,6 +153,7 @@ async def test_a_folder_that_wants_to_act_is_asked_about_first_and_acts_only_aft
     assert (project / "hooked").exists() == runs
 
 
+@pytest.mark.process
 async def test_a_trusted_folder_is_not_asked_about_again_until_it_changes(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

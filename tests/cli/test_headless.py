@@ -341,6 +341,7 @@ def test_a_closed_standard_output_is_refused_unless_a_file_takes_the_answer(
     assert (taken.returncode, path.read_text()) == (0, "Hello.\n")
 
 
+@pytest.mark.process
 def test_the_three_standard_numbers_are_taken_before_a_file_gets_one_of_them() -> None:
     program = (
         "import os; [os.close(fd) for fd in (0, 1, 2)]\n"

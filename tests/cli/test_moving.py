@@ -314,6 +314,7 @@ async def test_a_move_that_cannot_be_made_says_why_in_one_sentence(
         assert [each.level for each in talk.screen.of(NoteBlock) if each.text == note] == ["error"]
 
 
+@pytest.mark.process
 async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_others_answers(
     app: App,
 ) -> None:

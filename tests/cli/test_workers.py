@@ -40,6 +40,7 @@ def hand(name: str, **more: Any) -> list[dict[str, Any]]:
     return [call("agent", prompt="do it", description="Do it all", agent=name, **more)]
 
 
+@pytest.mark.process
 async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_told(app: App) -> None:
     define(app, "doer", [call("shell", command="touch made")], "It is done.")
     async with driven_chat(app, hand("doer"), "They did it.") as talk:
@@ -59,6 +60,7 @@ async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_tol
     assert (Path(app.project_path) / "made").exists()
 
 
+@pytest.mark.process
 async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
     async with driven_chat(
@@ -87,6 +89,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
         await talk.screen.noted("nothing is at work")
 
 
+@pytest.mark.process
 async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
     async with driven_chat(
@@ -118,6 +121,7 @@ async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
         assert AnswerBlock(text="I looked at everything.") in talk.screen.blocks
 
 
+@pytest.mark.process
 async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
     define(app, "waiter", [call("shell", command="sleep 60")], "Waited.")
     async with driven_chat(
@@ -134,6 +138,7 @@ async def test_who_works_when_a_session_is_resumed_is_shown(app: App) -> None:
         await talk.screen.until(lambda: worker.doing == "shell sleep 60")
 
 
+@pytest.mark.process
 async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> None:
     serve = [call("shell", command="echo up; exec sleep 60", background=True)]
     async with driven_chat(app, serve, "It is up.", "I see.") as talk:

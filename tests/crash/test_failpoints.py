@@ -19,6 +19,7 @@ WITHOUT_POINTS = {
 """Functions that commit and have no points of their own, and why."""
 
 
+@pytest.mark.process
 @pytest.mark.timeout(600)  # ten seconds, unless the machine has other things to do
 def test_every_point_is_reached_and_survived() -> None:
     command = [sys.executable, "-m", "tests.crash.failpoints", "--n", "1", "--seed", "1"]

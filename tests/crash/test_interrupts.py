@@ -30,6 +30,7 @@ async def test_the_history_is_legal_and_the_next_prompt_works_after(
     assert await interrupt_and_go_on(tmp_path, case) == []
 
 
+@pytest.mark.process
 @pytest.mark.timeout(600)  # the first of them waits for the process that has them all
 @pytest.mark.parametrize("case", [case for case in sampled_cases() if case.kind == "kill"], ids=str)
 def test_a_new_process_finds_a_legal_history_and_the_next_prompt_works_after(

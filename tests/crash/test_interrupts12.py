@@ -31,6 +31,7 @@ async def test_the_history_is_legal_and_the_next_prompt_works_after(
     assert await interrupt_and_go_on(tmp_path, case) == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("case", [case for case in sampled_cases() if case.kind == "kill"], ids=str)
 def test_a_new_process_finds_a_legal_history_and_the_next_prompt_works_after(
     case: Case, after_kills: dict[str, list[str]]

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.source_code import ROOT
 
+pytestmark = pytest.mark.process
+
 
 def prove(*argv: str) -> dict[str, Any]:
     """The line that the claim prints; what it finds wrong goes to stderr."""

@@ -7,6 +7,8 @@ import pytest
 from tests.crash import rewinds
 from tests.crash.rewinds import Plant
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("sandbox", "seed"), [("off", 7), ("auto", 2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.crash.rows import judge, rows, stub_for
 from tests.support.requirements import REQUIREMENTS
 
@@ -15,9 +17,11 @@ def test_every_row_that_is_a_call_is_tried() -> None:
     assert len(rows()) > 100
 
 
+@pytest.mark.process
 def test_a_row_that_is_shown_goes_red_without_it() -> None:
     assert judge("session:todos") == ""
 
 
+@pytest.mark.process
 def test_a_row_whose_tests_do_without_it_is_found() -> None:
     assert "end with 0" in judge("session:todos", "Session.reorder_queue")

@@ -66,6 +66,7 @@ def without_id(text: str, session_id: str) -> str:
     return text.replace(session_id, "ses_x")
 
 
+@pytest.mark.process
 @pytest.mark.requirement("manager:export_session")
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "jsonl"])
 @pytest.mark.parametrize("form", ["json", "jsonl"])
@@ -87,6 +88,7 @@ async def test_a_session_comes_back_whole_in_another_store(
     assert about.created == (await session.metadata()).created
 
 
+@pytest.mark.process
 async def test_what_the_store_keeps_as_blobs_is_in_the_file(app: App) -> None:
     session = await rich_session(app)
     document = json.loads(await app.sessions.export_session(session.id))
@@ -97,6 +99,7 @@ async def test_what_the_store_keeps_as_blobs_is_in_the_file(app: App) -> None:
     assert '"blob"' not in json.dumps(document)
 
 
+@pytest.mark.process
 async def test_a_fork_is_exported_with_all_that_it_shares(app: App, tmp_path: Path) -> None:
     session = await rich_session(app)
     shared = await session.messages()
@@ -111,6 +114,7 @@ async def test_a_fork_is_exported_with_all_that_it_shares(app: App, tmp_path: Pa
         assert (await report.session.metadata()).parent_id is None
 
 
+@pytest.mark.process
 async def test_an_imported_session_goes_on_with_its_history(app: App, tmp_path: Path) -> None:
     session = await rich_session(app)
     file = tmp_path / "session.json"

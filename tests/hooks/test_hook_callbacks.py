@@ -27,7 +27,7 @@ from weft.hooks.config import HookBook, read_callbacks
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 class Program:

@@ -45,7 +45,7 @@ from weft.hooks.process import HookOutput
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.fixture

@@ -68,6 +68,7 @@ def test_the_reason_is_the_hooks_when_its_word_counts() -> None:
     )
 
 
+@pytest.mark.process
 @pytest.mark.anyio
 async def test_standard_error_can_be_kept_apart(tmp_path: Path) -> None:
     argv = ("sh", "-c", "echo out; echo err >&2; cat; exit 3")

@@ -76,6 +76,7 @@ async def test_an_abort_before_the_first_word_leaves_no_empty_answer(world: Worl
     assert request_lines(model.last_request) == ["user: explain", "user: again"]
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:abort:kills")
 async def test_the_whole_process_group_of_a_running_command_is_killed(world: World) -> None:
     seconds = f"98765.{os.getpid()}{len(world.kind)}"

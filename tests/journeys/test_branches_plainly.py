@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.compaction import SummarizingModel, start
+from tests.support.example_count import examples
 from tests.support.world import World
 from weft.api.session import Session
 from weft.app import App
@@ -250,13 +251,13 @@ def play(store: str, sequence: list[Step]) -> None:
         asyncio.run(lead(Path(folder), store, sequence))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sequence=st.lists(steps, min_size=5, max_size=30))
 def test_the_tree_is_the_plain_tree(sequence: list[Step]) -> None:
     play("memory", sequence)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(sequence=st.lists(steps, min_size=5, max_size=25))
 def test_the_tree_on_the_default_store_is_the_plain_tree(sequence: list[Step]) -> None:
     play("sqlite", sequence)

@@ -66,6 +66,7 @@ async def test_the_driver_drives_and_can_be_relieved(world: World) -> None:
         assert drivers == [one, two, ""]
 
 
+@pytest.mark.process
 async def test_everybody_sees_who_answered(world: World) -> None:
     call = CallTool(name="shell", args={"command": "true"})
     async with world.open(ScriptedModel([call, "ok"])) as app:

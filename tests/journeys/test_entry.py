@@ -147,6 +147,7 @@ async def test_a_wrong_setting_is_named_with_the_nearest_right_one(
         weft.open(home, "memory", given)
 
 
+@pytest.mark.process
 async def test_a_project_may_not_widen_what_is_allowed(home: Path) -> None:
     (home / ".weft").mkdir()
     (home / ".weft" / "config.toml").write_text(

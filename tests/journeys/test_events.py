@@ -159,6 +159,21 @@ async def test_leaving_the_loop_is_safe_and_frees_the_reader(world: World) -> No
 
 
 @contextmanager
+def young_heap() -> Iterator[None]:
+    """Keep the garbage collector to what is made from here on.
+
+    It goes through everything that lives at each of its runs, and here it runs thousands of times:
+    with the modules of the whole suite loaded, that took the test over a minute.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
 def collecting_after(allocations: int) -> Iterator[None]:
     """Let the garbage collector run once so many objects have been made."""
     before = gc.get_threshold()
@@ -181,15 +196,16 @@ async def test_readers_that_are_collected_while_a_fact_is_published_hurt_nobody(
 ) -> None:
     """Publishing to fifty readers makes fifty objects: in steps of 25 the collector meets every publication of the turn."""
     steps = range(25, 1500, 25)
-    async with world.open(ScriptedModel(["yes"] * len(steps))) as app:
-        session = await app.sessions.start_session()
-        for allocations in steps:
-            with collecting_after(allocations):
-                await abandon_in_a_cycle(session, 50)
-                await session.send_message("go on")
-        assert await facts(session, SessionRestarted) == []
-        gc.collect()
-        assert await app.sessions.unload_idle(0) == 1
+    with young_heap():
+        async with world.open(ScriptedModel(["yes"] * len(steps))) as app:
+            session = await app.sessions.start_session()
+            for allocations in steps:
+                with collecting_after(allocations):
+                    await abandon_in_a_cycle(session, 50)
+                    await session.send_message("go on")
+            assert await facts(session, SessionRestarted) == []
+            gc.collect()
+            assert await app.sessions.unload_idle(0) == 1
 
 
 @pytest.mark.requirement("session:unsubscribe")

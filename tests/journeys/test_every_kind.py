@@ -38,7 +38,7 @@ from weft.providers.script import (
 from weft.providers.scripted import ScriptedModel
 from weft.session import EditNode
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 Leg = Callable[[Session, ScriptedModel], Awaitable[object]]
 

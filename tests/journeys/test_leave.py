@@ -98,6 +98,7 @@ async def test_the_person_is_shown_exactly_what_would_happen(world: World) -> No
     assert world.read("a.txt") == "hello\n"
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission")
 async def test_leave_for_once_is_for_once(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok"])
@@ -117,6 +118,7 @@ async def until_asked_again(session: Session, before: PermissionRequest) -> Perm
     return await until(session, PermissionRequest, after=before.seq)
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission")
 async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok", shell("echo 1"), "ok"])
@@ -133,6 +135,7 @@ async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
         await until_idle(session)
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission", "session:respond_to_approval")
 async def test_leave_for_always_covers_that_very_action_and_no_other(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), shell("echo 2"), "ok"])
@@ -149,6 +152,7 @@ async def test_leave_for_always_covers_that_very_action_and_no_other(world: Worl
         await until_idle(session)
 
 
+@pytest.mark.process
 async def test_leave_does_not_outlive_its_process(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
     async with world.open(model) as app:
@@ -163,6 +167,7 @@ async def test_leave_does_not_outlive_its_process(world: World) -> None:
         await asked(session)
 
 
+@pytest.mark.process
 async def test_leave_and_mode_outlive_the_unloading_of_an_idle_session(world: World) -> None:
     """Only the process counts: that nobody looked for a while takes nothing back."""
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
@@ -198,6 +203,7 @@ async def test_a_denial_reaches_the_model_with_its_reason_and_nothing_runs(world
     )
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission:late")
 async def test_late_unknown_and_second_answers_approve_nothing(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("touch made"), "ok"])
@@ -235,6 +241,7 @@ async def test_an_answer_that_is_no_answer_is_refused(world: World) -> None:
         assert await session.get_status() == "awaiting_permission"
 
 
+@pytest.mark.process
 @pytest.mark.requirement("fault:stale-approval")
 async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok"])
@@ -257,6 +264,7 @@ async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
         assert refused == [{"allow_once": "deny", "deny": "allow_once"}[resolved.action]]
 
 
+@pytest.mark.process
 @pytest.mark.requirement("fault:second-turn")
 async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
     world: World,
@@ -289,6 +297,7 @@ async def outcome(world: World, call: Step, **settings: Any) -> str:
         return "denied" if came.result.status == "denied" else "ran"
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:set_permission_mode")
 @pytest.mark.parametrize(
     ("mode", "reads", "writes", "runs"),
@@ -431,6 +440,7 @@ async def test_a_denied_call_does_not_end_the_conversation(world: World) -> None
 # --- for good -------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission:save")
 async def test_what_is_saved_is_a_rule_for_later_sessions_on_the_project(world: World) -> None:
     async with world.open(ScriptedModel([write("a[1].txt"), shell("echo hi"), "ok"])) as app:
@@ -457,6 +467,7 @@ async def test_what_is_saved_is_a_rule_for_later_sessions_on_the_project(world: 
         assert [each.result.status for each in await facts(session, ToolComplete)] == ["denied"]
 
 
+@pytest.mark.process
 async def test_a_saved_rule_overrules_neither_deny_nor_ask(world: World) -> None:
     async with world.open(ScriptedModel([shell("echo hi"), "ok"])) as app:
         session = await app.sessions.start_session()

@@ -133,6 +133,7 @@ async def test_an_abort_that_comes_again_does_not_stop_the_next_turn(world: Worl
         assert len(await facts(session, TurnFinished)) == 1
 
 
+@pytest.mark.process
 async def test_an_answer_that_comes_again_does_not_answer_the_next_request(world: World) -> None:
     calls = [CallTool(name="shell", args={"command": f"echo {i}"}) for i in range(2)]
     async with world.open(ScriptedModel([*calls, "ok"])) as app:

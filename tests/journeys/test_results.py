@@ -173,6 +173,7 @@ async def test_a_flood_is_cut_for_the_model_and_kept_whole_beside_it(world: Worl
     assert "characters left out" in heard
 
 
+@pytest.mark.process
 async def test_output_of_a_running_command_can_be_watched(world: World) -> None:
     call = CallTool(name="shell", args={"command": "echo one; echo two"})
     async with world.open(ScriptedModel([call, "Done."])) as app:
@@ -258,6 +259,7 @@ async def test_touched_files_name_what_differs_from_before_newest_first(world: W
 # --- secrets -------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.requirement("fault:secrets")
 async def test_secrets_in_tool_output_reach_neither_model_nor_log_nor_watchers(
     world: World,

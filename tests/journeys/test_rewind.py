@@ -27,7 +27,7 @@ from weft.events import FileTouched, Rewound, SystemNote, ToolOutput
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 EVERYTHING = (
     "echo more >> a.txt; sed -i 's/two/2/' dos.txt; rm d/b.txt; mv d/deep elsewhere; "

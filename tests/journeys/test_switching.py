@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from tests.support.example_count import examples
 from tests.support.vendor_models import VENDOR_PROFILES, VendorModel, illegal_anywhere
 from tests.support.vendor_session import open_app, start
 from tests.support.world import PATIENCE
@@ -272,7 +273,7 @@ async def do(
             await session.add_system_message("by the way", to_model=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(sequence=st.lists(moves, min_size=3, max_size=14))
 def test_whatever_happened_no_vendor_gets_a_request_that_it_would_reject(
     sequence: list[tuple[str, Any, Any]],

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from tests.support.legality import (
     validate_anthropic,
     validate_gemini,
@@ -33,7 +34,9 @@ from weft.providers.openai.encode import encode as encode_responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI
 from weft.providers.openai_chat.encode import encode as encode_chat
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 INFO = ModelInfo(provider="anthropic", name="m")
 
 
@@ -74,7 +77,7 @@ def test_gemini_requests_are_legal(request: ModelRequest) -> None:
     assert validate_gemini(body, model=request.model, signed=signed) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(request=requests("anthropic", CLAUDES))
 def test_a_model_without_eyes_gets_no_picture_in_any_protocol(request: ModelRequest) -> None:
     blind = info("anthropic", request, sees=False)

@@ -169,6 +169,7 @@ def _info(name: str) -> ModelInfo:
 # --- shell commands ------------------------------------------------------------------------
 
 
+@pytest.mark.process
 async def test_a_shell_command_is_asked_about_run_and_on_record(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "The branch: !`echo main`\nThe file: !`cat $1`")
     place.write("notes", "remember")
@@ -181,6 +182,7 @@ async def test_a_shell_command_is_asked_about_run_and_on_record(place: HookProje
     assert notes == ["/a runs: echo main", "/a runs: cat notes"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("sandbox", ["off", "on"])
 async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
     place: HookProject, sandbox: str
@@ -198,6 +200,7 @@ async def test_what_a_shell_command_changes_is_known_and_can_be_taken_back(
     assert not (place.project / "new").exists()
 
 
+@pytest.mark.process
 async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
     place: HookProject,
 ) -> None:
@@ -214,6 +217,7 @@ async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
     assert ".env" in told
 
 
+@pytest.mark.process
 async def test_a_shell_command_is_refused_where_nobody_allows_it(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "!`touch made`")
     async with place.open() as app:
@@ -229,6 +233,7 @@ async def test_a_shell_command_is_refused_where_nobody_allows_it(place: HookProj
     assert not (place.project / "made").exists()
 
 
+@pytest.mark.process
 async def test_a_folder_that_is_not_trusted_starts_nothing_unasked_in_any_mode(
     place: HookProject,
 ) -> None:
@@ -251,6 +256,7 @@ async def test_a_folder_that_is_not_trusted_starts_nothing_unasked_in_any_mode(
         assert await text_of(session, "/theirs") == "theirs"
 
 
+@pytest.mark.process
 async def test_rules_and_hooks_hold_for_shell_commands_too(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "!`echo one`")
     place.write(".weft/commands/b.md", "!`echo two`")
@@ -266,6 +272,7 @@ async def test_rules_and_hooks_hold_for_shell_commands_too(place: HookProject) -
             await bare.expand_command("/a", ask=Person())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("template", "argument", "shown"),
     [
@@ -296,6 +303,7 @@ async def test_an_argument_cannot_become_another_command(
     assert not (place.project / "made").exists()
 
 
+@pytest.mark.process
 async def test_secrets_in_what_a_command_prints_are_masked(place: HookProject) -> None:
     key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
     place.write(".weft/commands/a.md", "!`cat key` @key")

@@ -239,6 +239,7 @@ async def test_very_many_scripts_are_not_all_read_before_they_are_trusted(
     assert list(scripts.values()).count("not read") == 46
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("becomes", ["pipe", "link", "other", "huge"])
 async def test_a_script_that_is_no_longer_what_was_trusted_is_not_run_and_not_waited_for(
     place: HookProject, tmp_path: Path, becomes: str
@@ -267,6 +268,7 @@ async def test_a_script_that_is_no_longer_what_was_trusted_is_not_run_and_not_wa
     assert not (place.project / "made").exists()
 
 
+@pytest.mark.process
 async def test_a_script_that_is_too_large_to_be_checked_is_not_run(place: HookProject) -> None:
     os.truncate(place.write("check.sh", KEEP, mode=0o755), LARGEST_SCRIPT + 1)
     place.write(".weft/hooks.json", json.dumps({"PreToolUse": [{"command": "bash check.sh"}]}))

@@ -77,6 +77,7 @@ async def test_a_hostile_folder_sets_nothing_and_starts_nothing(place: HookProje
     assert not (place.project / "made").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "settings",
     [
@@ -99,6 +100,7 @@ async def test_no_mode_and_no_run_without_a_person_implies_trust(
     assert place.heard() == []
 
 
+@pytest.mark.process
 def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) -> None:
     """In a process of its own that tells of every program it starts: there is none, and a pipe is not waited for."""
     place = HookProject(tmp_path)
@@ -134,6 +136,7 @@ def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) 
     assert place.heard() == []
 
 
+@pytest.mark.process
 async def test_a_trusted_folder_acts_in_every_session_from_then_on(place: HookProject) -> None:
     place.write(".weft/config.toml", HOSTILE)
     model = ScriptedModel([shell("touch made"), "ok", "ok"])
@@ -201,6 +204,7 @@ async def test_a_file_that_could_not_act_changes_no_trust(place: HookProject) ->
         assert await app.is_trusted()
 
 
+@pytest.mark.process
 async def test_a_script_that_changes_while_it_is_trusted_runs_no_more(place: HookProject) -> None:
     """A model that may edit files could otherwise write its own hook."""
     place.write("tools/check.sh", f"#!/bin/sh\n{KEEP}\n", mode=0o755)
@@ -310,6 +314,7 @@ async def test_a_folder_that_only_sets_what_is_safe_raises_no_question(place: Ho
         assert await app.trust_question() is None
 
 
+@pytest.mark.process
 async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: HookProject) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text(

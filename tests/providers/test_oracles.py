@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support.example_count import examples
 from tests.support.legality.conversations import requests
 from tests.support.legality.vendor_requests import CLAUDES, GEMINIS, GPTS, info
 from tests.support.loopback_server import LoopbackConnection, serving
@@ -26,7 +27,7 @@ from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.script import CallTool, SayText, ScriptedAnswer
 
 pytestmark = pytest.mark.anyio
-some = settings(max_examples=60, deadline=None)
+some = settings(max_examples=examples(60), deadline=None)
 PLAN = ScriptedAnswer(
     steps=(
         SayText(text="héllo wörld 🎈", chunk=3),

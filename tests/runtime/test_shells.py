@@ -19,7 +19,7 @@ from weft.runtime.background_commands import BackgroundShells, CommandHost
 from weft.state import SessionState
 from weft.workspace import LocalRunner, ProcessCommand
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 CALL = CallUid("cal_1")
 

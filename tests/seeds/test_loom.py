@@ -207,6 +207,7 @@ async def test_an_answer_that_nobody_asked_for_breaks_nothing(stage: ScriptedSta
         assert (await session.send_message("Still there?")).text == "fine"
 
 
+@pytest.mark.process
 async def test_the_complete_example(stage: ScriptedStage) -> None:
     """A code review, then a refactoring in architect mode: one model plans, another carries out, the person approves."""
     stage.world.write("lib/auth.ex", AUTH)

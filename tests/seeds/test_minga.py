@@ -249,6 +249,7 @@ async def boundary(session: Session) -> tuple[int, int] | None:
     return None if found is None else (found.first, found.last)
 
 
+@pytest.mark.process
 async def test_what_an_editor_reads_to_draw_itself(stage: ScriptedStage) -> None:
     calls = CallTogether(
         calls=(

@@ -31,6 +31,7 @@ from hypothesis.stateful import (
 )
 
 import weft
+from tests.support.example_count import examples
 from tests.support.plain_session import Delivery, Mode, PlainSession, Queued
 from weft.api.session import Session
 from weft.app import App
@@ -531,12 +532,14 @@ class SqliteMachine(SessionMachine):
 @pytest.mark.timeout(600)  # only where it fails: finding the shortest way there takes a while
 def test_a_session_on_the_memory_store_behaves_as_the_plain_one() -> None:
     run_state_machine_as_test(
-        MemoryMachine, settings=settings(max_examples=150, stateful_step_count=40, deadline=None)
+        MemoryMachine,
+        settings=settings(max_examples=examples(150), stateful_step_count=40, deadline=None),
     )
 
 
 @pytest.mark.timeout(600)
 def test_a_session_on_the_default_store_behaves_as_the_plain_one() -> None:
     run_state_machine_as_test(
-        SqliteMachine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
+        SqliteMachine,
+        settings=settings(max_examples=examples(30), stateful_step_count=30, deadline=None),
     )

@@ -13,7 +13,7 @@ from tests.support.crashing_store import STEPS, STREAMS, open_store
 from weft import faults
 from weft.testing.store_contract import facts
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 POINTS = [
     (kind, f"store.{kind}.{name}", at)

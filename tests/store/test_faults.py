@@ -8,7 +8,7 @@ import pytest
 
 from tests.crash.faults import SCENARIOS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

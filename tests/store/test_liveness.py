@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from weft.store.liveness import ProcessLiveness, is_alive, lock_path, tidy
+
+pytestmark = pytest.mark.process
 
 _SHOW = """
 import sys

@@ -6,6 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 
 def test_a_stale_holder_is_refused_alone_and_without_the_fence_it_is_not() -> None:
     done = subprocess.run(

@@ -81,6 +81,7 @@ async def test_a_cancelled_append_is_committed_and_hurts_no_neighbour(
     assert await store.last_seq(B) == 2
 
 
+@pytest.mark.process
 async def test_a_follower_is_woken_by_another_process(store: SqliteStore, tmp_path: Path) -> None:
     await store.append(project(0, "first"))
     followed = store.follow("project:p1")
@@ -181,6 +182,7 @@ async def test_drafts_that_the_disk_cannot_take_are_cut_short_and_never_have_a_h
         assert fresh.text == "a new node"
 
 
+@pytest.mark.process
 async def test_a_store_from_before_a_fork_is_refused(tmp_path: Path) -> None:
     done = await anyio.run_process(
         [sys.executable, "-c", _FORKED, str(tmp_path / "weft.db")], check=False

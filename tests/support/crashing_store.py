@@ -1,6 +1,6 @@
 """A process that opens a store, works, and dies at an armed fail-point; run as `python -m tests.support.crashing_store`.
 
-    dying.py KIND PLACE POINT AT
+    crashing_store KIND PLACE POINT AT
 
 It says on stdout which appends were acknowledged, one number a line.
 """

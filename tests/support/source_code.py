@@ -72,6 +72,10 @@ def our_imports(file: Path) -> list[Import]:
 
 def uses(file: Path, *names: str) -> list[str]:
     """Where a file uses one of these names, as `path:line name`, be it bare or an attribute of anything."""
+    # Parsing and walking every file for each question cost the suite seconds; few files have a name at all.
+    text = file.read_text(encoding="utf-8")
+    if not any(name in text for name in names):
+        return []
     return [
         f"{file.relative_to(ROOT)}:{node.lineno} {_name_of(node)}"
         for node in ast.walk(parsed(file))
@@ -81,11 +85,9 @@ def uses(file: Path, *names: str) -> list[str]:
 
 def _module_of(base: str, name: str) -> str:
     """`from weft import faults` reaches `weft.faults`; `from weft.store import Store` reaches `weft.store`."""
-    top = {"weft": SRC.parent, "tests": ROOT}.get(base.split(".")[0])
-    if top is None:
-        return base
-    path = top.joinpath(*base.split("."), name)
-    return f"{base}.{name}" if path.is_dir() or path.with_suffix(".py").is_file() else base
+    path = SRC.parent.joinpath(*base.split("."), name)
+    is_module = base.startswith("weft") and (path.is_dir() or path.with_suffix(".py").is_file())
+    return f"{base}.{name}" if is_module else base
 
 
 def _name_of(node: ast.expr) -> str:

@@ -192,6 +192,7 @@ def script(path: Path, text: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.process
 def test_an_interrupt_ends_the_wait_and_the_turn_goes_on(tmp_path: Path) -> None:
     printed = script(
         tmp_path,
@@ -214,6 +215,7 @@ def test_an_interrupt_ends_the_wait_and_the_turn_goes_on(tmp_path: Path) -> None
     assert printed == ["thinking", "True", "idle"]
 
 
+@pytest.mark.process
 def test_an_interrupted_run_closes_what_it_opened(tmp_path: Path) -> None:
     printed = script(
         tmp_path,
@@ -245,6 +247,7 @@ def test_an_interrupted_run_closes_what_it_opened(tmp_path: Path) -> None:
     assert printed == ["closed", "interrupted", "again"]
 
 
+@pytest.mark.process
 def test_an_interrupted_iterator_loses_nothing(tmp_path: Path) -> None:
     printed = script(
         tmp_path,
@@ -266,6 +269,7 @@ def test_an_interrupted_iterator_loses_nothing(tmp_path: Path) -> None:
     assert printed == ["interrupted"] * 3 + ["['NewMessage', 'TurnStarted']"]
 
 
+@pytest.mark.process
 def test_a_forked_child_makes_its_own(tmp_path: Path) -> None:
     printed = script(
         tmp_path,
@@ -294,6 +298,7 @@ def test_a_forked_child_makes_its_own(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.process
 def test_a_script_that_closes_nothing_still_ends_and_gives_its_sessions_back(
     tmp_path: Path,
 ) -> None:

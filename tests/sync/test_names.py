@@ -60,6 +60,7 @@ def test_the_functions_are_there(name: str, function: object) -> None:
     assert inspect.signature(blocking) == inspect.signature(function)  # type: ignore[arg-type]  # a function
 
 
+@pytest.mark.process
 def test_the_stub_says_what_the_classes_are() -> None:
     """`.venv/bin/python -m tests.support.sync_stub` writes it anew."""
     assert STUB.read_text("utf-8") == stub_text()

@@ -39,6 +39,7 @@ def test_the_contracts_are_modules_to_subclass_from() -> None:
     assert weft.testing.model_contract.ModelContract is ModelContract
 
 
+@pytest.mark.process
 @pytest.mark.timeout(120)
 def test_the_examples_of_the_document_work_as_somebody_elses_tests(tmp_path: Path) -> None:
     """In a folder of their own, with nothing of ours around them."""

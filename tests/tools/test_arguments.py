@@ -89,6 +89,7 @@ def test_the_manifest_says_what_the_tools_say() -> None:
         assert file.read() == describe()
 
 
+@pytest.mark.process
 def test_reading_of_the_tools_loads_none_of_their_code() -> None:
     script = (
         "import sys, weft.tools; weft.tools.builtin_tools(); "

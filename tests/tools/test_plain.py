@@ -63,6 +63,7 @@ def test_what_a_shell_gives_a_meaning_is_not(command: str) -> None:
     assert not is_plain(command)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_nothing_that_bash_does_itself_is_plain() -> None:
     listed = subprocess.run(
@@ -82,6 +83,7 @@ def shower(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @settings(max_examples=25, deadline=None)
 @given(st.text(st.sampled_from("aZ9_./:,@%+ -")))

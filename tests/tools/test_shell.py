@@ -11,6 +11,7 @@ from weft.permissions import decide
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.process
 async def test_output_comes_back_and_is_shown_while_it_runs(bench: ToolBench) -> None:
     outcome = await bench.run("shell", command="echo hello; echo problem >&2")
     assert outcome.text == "hello\nproblem"
@@ -18,6 +19,7 @@ async def test_output_comes_back_and_is_shown_while_it_runs(bench: ToolBench) ->
     assert "".join(bench.shown) == "hello\nproblem\n"
 
 
+@pytest.mark.process
 async def test_how_it_ended_is_said(bench: ToolBench) -> None:
     failed = await bench.run("shell", command="echo x; exit 3")
     assert (failed.text, failed.is_error, failed.data["exit_code"]) == ("x\n(exit code 3)", True, 3)
@@ -28,6 +30,7 @@ async def test_how_it_ended_is_said(bench: ToolBench) -> None:
     assert late.is_error
 
 
+@pytest.mark.process
 async def test_it_runs_in_the_project_or_a_folder_of_it(bench: ToolBench) -> None:
     bench.write("a b/x", "")
     assert await bench.text("shell", command="pwd") == str(bench.root)
@@ -50,6 +53,7 @@ async def test_it_is_shown_exactly_and_always_asks(bench: ToolBench) -> None:
     assert decide(prepared.action, mode="plan").verdict == "deny"
 
 
+@pytest.mark.process
 async def test_long_output_is_cut_and_kept_whole(bench: ToolBench) -> None:
     outcome = await bench.run("shell", command="seq 1 100000")
     assert "bytes are not shown" in outcome.text
@@ -57,6 +61,7 @@ async def test_long_output_is_cut_and_kept_whole(bench: ToolBench) -> None:
     assert outcome.full_text.decode().split()[-1] == "100000"
 
 
+@pytest.mark.process
 async def test_bash_is_there_when_the_machine_has_it(bench: ToolBench) -> None:
     assert await bench.text("shell", command="[[ a == a ]] && echo ${BASH_VERSION:+bash}") == "bash"
 

@@ -88,6 +88,7 @@ def make_tree(folder: Path, dice: random.Random, depth: int = 0) -> None:
         (folder / ".gitignore").write_text(text)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_left_out_is_what_git_leaves_out(seed: int, tmp_path: Path) -> None:
     make_tree(tmp_path, random.Random(seed))
@@ -95,6 +96,7 @@ def test_what_is_left_out_is_what_git_leaves_out(seed: int, tmp_path: Path) -> N
     assert listed(tmp_path) == listed_by_git(tmp_path)
 
 
+@pytest.mark.process
 def test_a_project_inside_a_repository_is_held_to_the_rules_above_it(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / ".gitignore").write_text("/inner/secret\n*.o\n")
@@ -116,6 +118,7 @@ def test_without_a_repository_the_usual_folders_are_left_out_unless_taken_back(
     assert listed(tmp_path) == {"src/f", "venv/f", ".gitignore"}
 
 
+@pytest.mark.process
 def test_another_repository_inside_has_rules_of_its_own(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / ".gitignore").write_text("*.o\n")

@@ -238,6 +238,7 @@ asyncio.run(LocalWorkspace(root).write("f", b"new", expected=old))
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("point", "content"),
     [("workspace.write.before_rename", b"old"), ("workspace.write.after_rename", b"new")],

@@ -11,6 +11,7 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from weft.errors import ToolError
 from weft.workspace import LocalWorkspace
 
@@ -83,7 +84,7 @@ async def attack(workspace: LocalWorkspace, path: str) -> None:
         assert not workspace.is_outside(await workspace.resolve(path))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(plan=things, asked=st.lists(paths, min_size=1, max_size=4))
 def test_no_tree_of_links_and_no_path_leads_outside(
     plan: list[tuple[str, str, str]], asked: list[str]

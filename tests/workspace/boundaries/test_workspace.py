@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
 from weft.workspace import (
@@ -212,7 +213,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     length=st.integers(0, 14),
     borders=st.tuples(st.integers(0, 14), st.integers(-1, 14)),

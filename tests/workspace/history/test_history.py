@@ -18,6 +18,8 @@ from weft.workspace.base import ChangedFile
 from weft.workspace.history import index as index_module
 from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits, WatchedRun
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -22,7 +22,7 @@ from weft.workspace import (
 from weft.workspace.history.history import HistoryLimits
 from weft.workspace.history.runner import WatchedRunner, histories_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 def watched(root: Path, *added: Path, folder: Path | None = None) -> WatchedRunner:

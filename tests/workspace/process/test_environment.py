@@ -67,6 +67,7 @@ def test_programs_are_never_searched_in_the_folder_we_happen_to_be_in(path: str,
     assert scrubbed({"PATH": path})["PATH"].startswith(kept)
 
 
+@pytest.mark.process
 @pytest.mark.anyio
 async def test_a_program_sees_the_scrubbed_environment(tmp_path: Path) -> None:
     runner = LocalRunner({**os.environ, **SECRETS, "LD_PRELOAD": "/no.so", "HELLO": "there"})
@@ -76,6 +77,7 @@ async def test_a_program_sees_the_scrubbed_environment(tmp_path: Path) -> None:
     assert {"HELLO", "PATH", "GIT_PAGER"} <= names
 
 
+@pytest.mark.process
 @pytest.mark.anyio
 async def test_nothing_carries_over_from_one_command_to_the_next(tmp_path: Path) -> None:
     runner = LocalRunner(os.environ)
@@ -88,6 +90,7 @@ async def test_nothing_carries_over_from_one_command_to_the_next(tmp_path: Path)
     assert result.output == f"[] {tmp_path}\n"
 
 
+@pytest.mark.process
 @pytest.mark.anyio
 async def test_a_bare_repository_in_the_project_is_not_obeyed(tmp_path: Path) -> None:
     """Its configuration could name programs to run; git must not take a folder for a repository by its looks."""

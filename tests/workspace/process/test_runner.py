@@ -15,7 +15,7 @@ from weft.errors import FinalToolError
 from weft.workspace import LocalRunner, ProcessCommand, RunResult, kill_orphans
 from weft.workspace.process.capture import HEAD_BYTES, LIVE_CHARACTERS, TAIL_BYTES, WHOLE_BYTES
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 RUNS = 200
 EXECS = 200

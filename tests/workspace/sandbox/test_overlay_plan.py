@@ -15,6 +15,8 @@ from weft.workspace.sandbox.overlay_apply import OverlayApplier
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes
 from weft.workspace.sandbox.overlay_plan import plan, started_now
 
+pytestmark = pytest.mark.process
+
 
 class Layers:
     """A project, and what scripts wrote over it."""

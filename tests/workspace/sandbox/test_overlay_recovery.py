@@ -13,6 +13,8 @@ import pytest
 from tests.support.source_code import ROOT
 from weft.workspace.sandbox.overlay_recovery import KEPT_DAYS, RecoveredCommand, settle, sweep
 
+pytestmark = pytest.mark.process
+
 PROGRAM = """
 import anyio, os, sys
 from pathlib import Path
