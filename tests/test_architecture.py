@@ -107,7 +107,7 @@ def test_a_folder_imports_only_what_stands_below_it(layer: str) -> None:
 
 
 @pytest.mark.parametrize("module", sorted(ANYWHERE))
-def test_what_everybody_imports_imports_nobody(module: str) -> None:
+def test_what_everybody_imports_imports_nothing(module: str) -> None:
     used = [each for name in files_of(module) for each in our_imports(SRC / name)]
     assert [str(each) for each in used if each.folder not in ANYWHERE] == []
 

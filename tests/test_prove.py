@@ -87,6 +87,6 @@ def test_words_after_two_dashes_reach_the_claim(
     assert proof_runner.main(["good"], {"good": module}) == proof_runner.FAILED
 
 
-def test_a_claim_that_nobody_registered_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_claim_that_no_one_registered_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     assert proof_runner.main(["kill10"]) == proof_runner.FAILED
     assert "kill9" in capfd.readouterr().err

@@ -118,7 +118,7 @@ async def test_it_may_be_opened_in_one_task_and_closed_in_another() -> None:
     assert witness.cancelled
 
 
-async def test_cancelling_whoever_started_a_task_does_not_reach_it() -> None:
+async def test_cancelling_the_caller_that_started_a_task_does_not_reach_it() -> None:
     supervisor, witness = Supervisor(), Witness()
     with fail_after(5):
         await supervisor.open()

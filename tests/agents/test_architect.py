@@ -313,7 +313,7 @@ async def test_a_plan_that_is_turned_down_is_not_carried_out(world: World) -> No
         assert any("too simple" in line for line in request_lines(strong.last_request))
 
 
-async def test_where_nobody_is_there_a_plan_counts_as_turned_down(world: World) -> None:
+async def test_without_a_user_a_plan_counts_as_turned_down(world: World) -> None:
     async with world.open(planner(submit(step(1)))) as app:
         session = await start(app, asking="no")
         reply = await session.send_message("make it")
@@ -557,7 +557,7 @@ async def test_killed_while_it_waits_for_approval_it_waits_again(world: World) -
     assert strong.request_count == 1
 
 
-async def test_a_plan_approved_while_nobody_worked_is_carried_out_when_it_goes_on(
+async def test_a_plan_approved_while_no_turn_ran_is_carried_out_when_it_goes_on(
     world: World,
 ) -> None:
     strong = planner(submit(step(1)))
@@ -589,7 +589,7 @@ async def test_killed_while_planning_it_plans_on(world: World) -> None:
 
 
 @pytest.mark.process
-async def test_killed_while_a_check_ran_the_person_is_told_and_it_is_run_again(
+async def test_killed_while_a_check_ran_the_user_is_told_and_it_is_run_again(
     world: World,
 ) -> None:
     wait = "echo run >> runs.txt; test -e go || cat started"

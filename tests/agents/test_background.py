@@ -100,7 +100,7 @@ async def test_an_end_that_finds_the_session_idle_starts_a_turn(world: World) ->
         assert len(await facts(session, TurnStarted)) == 2
 
 
-async def test_after_an_abort_the_end_waits_for_the_person(world: World) -> None:
+async def test_after_an_abort_the_end_waits_for_the_user(world: World) -> None:
     roles: dict[str, Any] = {
         "ask": [beside("dig"), Stall(gate="p")],
         "dig": [(Stall(gate="c"), SayText(text="Gold."))],
@@ -163,7 +163,7 @@ async def test_one_that_a_dead_process_left_can_be_killed_too(world: World) -> N
         assert await session.background_commands() == []
 
 
-async def test_its_request_reaches_the_person_and_outlives_the_turn(world: World) -> None:
+async def test_its_request_reaches_the_user_and_outlives_the_turn(world: World) -> None:
     model = role_model(
         {
             "ask": [beside("dig"), "Fine.", "Good."],
@@ -183,7 +183,7 @@ async def test_its_request_reaches_the_person_and_outlives_the_turn(world: World
         assert world.read("a.txt") == "new\n"
 
 
-async def test_a_turn_that_ends_meanwhile_does_not_answer_for_the_person(world: World) -> None:
+async def test_a_turn_that_ends_meanwhile_does_not_answer_for_the_user(world: World) -> None:
     model = role_model(
         {
             "ask": [beside("dig"), (Stall(gate="p"), SayText(text="Fine.")), "Good."],

@@ -155,7 +155,7 @@ def test_a_place_is_taken_until_the_agent_has_ended() -> None:
 
 
 @given(depth=st.integers(0, 5), bound=st.integers(0, 5))
-def test_nobody_is_deeper_than_allowed(depth: int, bound: int) -> None:
+def test_no_agent_is_deeper_than_allowed(depth: int, bound: int) -> None:
     found = family(member(ROOT, STARTED), bounds=AgentLimits(depth=bound))
     assert promise(found, "1", depth=depth) == [depth < bound]
 

@@ -155,7 +155,7 @@ def test_a_plan_is_shown_with_its_checks() -> None:
     assert "check: `make`" in text
 
 
-def test_a_failure_is_told_with_what_is_done_and_never_without_bound() -> None:
+def test_a_failure_is_reported_with_what_is_done_and_never_without_bound() -> None:
     text = failure_report(as_plan(PLAN), 1, "x" * 100_000)
     assert "Step 2 of the plan failed" in text
     assert "1. edit a.py: do it" in text

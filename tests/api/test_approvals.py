@@ -61,7 +61,7 @@ def opened(place: HookProject, patience: Patience, **config: Any) -> App:
     return place.open({"permissions.ask_timeout": 30.0, **config}, sleep=patience)
 
 
-async def test_a_request_that_nobody_answers_expires_as_a_denial_with_its_reason(
+async def test_a_request_that_no_one_answers_expires_as_a_denial_with_its_reason(
     place: HookProject,
 ) -> None:
     model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
@@ -136,7 +136,7 @@ async def test_without_a_time_a_request_waits_for_ever(place: HookProject) -> No
         assert await session.get_status() == "awaiting_permission"
 
 
-async def test_one_who_only_watches_gives_no_leave_and_takes_none(place: HookProject) -> None:
+async def test_one_who_only_watches_gives_no_permission_and_takes_none(place: HookProject) -> None:
     model = ScriptedModel([shell("touch made"), "ok"])
     async with place.open() as app:
         session = await app.sessions.start_session(model=model)
@@ -179,7 +179,7 @@ async def test_who_takes_the_wheel_answers_and_who_had_it_only_watches(place: Ho
         await idle(session)
 
 
-async def test_where_nobody_can_be_asked_the_answer_is_no_at_once(place: HookProject) -> None:
+async def test_without_a_user_to_ask_the_answer_is_no_at_once(place: HookProject) -> None:
     model, patience = ScriptedModel([shell("touch made"), "ok"]), Patience()
     async with opened(place, patience) as app:
         session = await app.sessions.start_session(model=model, asking="no")

@@ -40,7 +40,9 @@ async def warnings(session: Session) -> list[str]:
     return [note.text for note in await facts(session, SystemNote) if note.level == "warning"]
 
 
-async def test_most_of_a_budget_is_told_once_and_outlives_the_process(place: HookProject) -> None:
+async def test_most_of_a_budget_is_reported_once_and_outlives_the_process(
+    place: HookProject,
+) -> None:
     model = spender(0.5, 0.31, 0.05, 0.05)
     store = place.project.parent / "weft.db"
     async with place.open(store=store) as app:
@@ -58,7 +60,7 @@ async def test_most_of_a_budget_is_told_once_and_outlives_the_process(place: Hoo
         assert len(await warnings(again)) == 1
 
 
-async def test_another_budget_is_told_of_again(place: HookProject) -> None:
+async def test_another_budget_is_reported_again(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(0.9, 0.75, 0.1))
         await session.set_budget(usd=1.0)
@@ -72,7 +74,7 @@ async def test_another_budget_is_told_of_again(place: HookProject) -> None:
         ]
 
 
-async def test_a_budget_of_tokens_is_told_of_too(place: HookProject) -> None:
+async def test_a_budget_of_tokens_is_reported_too(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(0.0009, info=UNPRICED))
         await session.set_budget(tokens=1_000)
@@ -81,7 +83,7 @@ async def test_a_budget_of_tokens_is_told_of_too(place: HookProject) -> None:
     assert told.endswith("of 1,000 tokens.")
 
 
-async def test_without_a_budget_nothing_is_told(place: HookProject) -> None:
+async def test_without_a_budget_nothing_is_reported(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(100.0))
         await session.send_message("one")

@@ -50,7 +50,7 @@ async def test_a_query_is_one_call_without_tools_or_history() -> None:
     assert (model.last_request.system, model.last_request.tools) == ("Be brief.", ())
 
 
-async def test_usage_and_cost_are_told_and_an_unknown_price_is_none() -> None:
+async def test_usage_and_cost_are_reported_and_an_unknown_price_is_none() -> None:
     used = Spend(usage=Usage(input_tokens=1_000_000, output_tokens=500_000))
     priced = await weft.query("?", model=ScriptedModel([[SayText(text="a"), used]], info=PRICED))
     unpriced = await weft.query(
@@ -163,7 +163,7 @@ async def test_the_answer_of_an_unfinished_stream_is_refused() -> None:
         _ = stream.answer
 
 
-async def test_leaving_the_loop_ends_the_call_and_hurts_nobody() -> None:
+async def test_leaving_the_loop_ends_the_call_and_does_no_harm() -> None:
     closed = anyio.Event()
     model = Watched([[SayText(text="abc", chunk=1), Stall(), SayText(text="never")]], closed)
     with anyio.fail_after(5):

@@ -76,7 +76,7 @@ def drawn(talk: ChatDriver) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_a_plan_is_shown_whole_approved_and_its_steps_are_told(app: App) -> None:
+async def test_a_plan_is_shown_whole_approved_and_its_steps_are_reported(app: App) -> None:
     flags = ("--edit-model", editor_model(app, *WRITE), "--permission-mode", "accept_edits")
     async with driven_chat(app, PLAN, "Done.", flags=flags) as talk:
         assert talk.screen.live.is_architect
@@ -237,7 +237,7 @@ async def test_the_mode_is_switched_on_and_off_and_a_task_can_go_along(app: App)
         assert not talk.screen.live.is_architect
 
 
-def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram) -> None:
+def test_without_a_user_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram) -> None:
     model = weft.script(PLAN, "Done.")
     done = weft.run("-p", "--architect", "-m", model, "make them")
     assert done.returncode == 1
@@ -245,7 +245,7 @@ def test_without_a_person_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram
     assert not list(weft.project.iterdir())
 
 
-def test_without_a_person_and_with_bypass_a_plan_is_carried_out(weft: WeftProgram) -> None:
+def test_without_a_user_and_with_bypass_a_plan_is_carried_out(weft: WeftProgram) -> None:
     editor = weft.script(*WRITE)
     planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
     done = weft.run(

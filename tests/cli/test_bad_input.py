@@ -179,7 +179,7 @@ def test_no_place_to_write_is_a_failure_that_names_the_place(
     assert str(blocked / "data") in sentence
 
 
-def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_leave(
+def test_a_project_that_may_not_be_read_by_its_settings_cannot_widen_permissions(
     weft: WeftProgram,
 ) -> None:
     (weft.project / ".weft").mkdir()

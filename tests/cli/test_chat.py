@@ -62,7 +62,7 @@ async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> 
     [(0, True, True), (1, True, False), (2, True, False)],
     ids=["once", "turn", "always"],
 )
-async def test_leave_is_given_for_as_long_as_was_said(
+async def test_permission_is_given_for_as_long_as_was_said(
     app: App, chosen: int, made: bool, asked_again: bool
 ) -> None:
     """The same command twice in one turn."""
@@ -112,7 +112,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
 
 
 @pytest.mark.process
-async def test_somebody_elses_answer_takes_the_question_away(app: App) -> None:
+async def test_another_clients_answer_takes_the_question_away(app: App) -> None:
     async with driven_chat(app, [call("shell", command="touch made")], "Done.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
@@ -293,7 +293,7 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         )
 
 
-async def test_every_command_in_the_table_is_carried_out_by_somebody(app: App) -> None:
+async def test_every_command_in_the_table_is_carried_out(app: App) -> None:
     async with driven_chat(app, "Hello.") as talk:
         commands = ChatCommands(talk.chat)
         for slash in COMMANDS:
@@ -307,7 +307,7 @@ async def test_a_path_at_the_start_of_a_line_is_no_command(app: App) -> None:
         assert talk.screen.words() == "Hello."
 
 
-async def test_a_failing_provider_is_told_and_the_chat_goes_on(app: App) -> None:
+async def test_a_failing_provider_is_reported_and_the_chat_goes_on(app: App) -> None:
     broken = [
         {"do": "error", "error": "RequestRefused", "message": "not like this", "times": 1},
         text("Better."),

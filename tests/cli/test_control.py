@@ -81,12 +81,12 @@ def test_every_field_that_is_taken_is_documented() -> None:
     assert [name for name in fields if f"`{name}`" not in document] == []
 
 
-async def test_a_request_that_nobody_can_answer_fails_at_once() -> None:
+async def test_a_request_that_no_one_can_answer_fails_at_once() -> None:
     channel = ControlChannel()
     channel.hang_up()
     with anyio.fail_after(5), pytest.raises(NoAnswer, match="hung up"):
         await channel.ask(subtype="hook_callback")
 
 
-def test_an_answer_that_nobody_waits_for_is_left_to_others() -> None:
+def test_an_answer_that_no_one_waits_for_is_left_to_others() -> None:
     assert not ControlChannel().take({"request_id": "x", "subtype": "success", "response": {}})

@@ -23,7 +23,7 @@ def test_several_messages_are_several_turns_in_one_session(weft: WeftProgram) ->
     assert len({each["session_id"] for each in told}) == 1
 
 
-def test_a_line_that_is_wrong_is_told_and_ends_nothing(weft: WeftProgram) -> None:
+def test_a_line_that_is_wrong_is_reported_and_ends_nothing(weft: WeftProgram) -> None:
     wrong = [
         "nonsense",
         '{"type":"dance"}',
@@ -61,7 +61,7 @@ def test_the_other_side_can_interrupt_and_go_on(weft: WeftProgram) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "made"), [("allow", True), ("deny", False), ("nonsense", False)]
 )
-def test_what_needs_leave_is_asked_of_the_other_side(
+def test_what_needs_permission_is_asked_of_the_other_side(
     weft: WeftProgram, behaviour: str, made: bool
 ) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
@@ -129,7 +129,7 @@ def planned(weft: WeftProgram) -> tuple[StreamJsonDriver, dict[str, Any]]:
     return driver, asked
 
 
-def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_told(weft: WeftProgram) -> None:
+def test_a_plan_is_approved_by_the_other_side_and_its_steps_are_reported(weft: WeftProgram) -> None:
     driver, asked = planned(weft)
     driver.send(answer(asked, behavior="allow"))
     told = driver.until("result")

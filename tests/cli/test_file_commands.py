@@ -87,7 +87,7 @@ def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path
     assert [each.text for each in offered].count("/rename") == 1
 
 
-def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: WeftProgram) -> None:
+def test_without_a_user_a_command_from_a_file_is_expanded_too(weft: WeftProgram) -> None:
     command(weft.project, "greet", "Say hello to $1.")
     model = weft.script(
         {"when": {"user_says": "hello to Ada"}, "steps": [text("Hello, Ada.")]}, "What?"
@@ -100,7 +100,7 @@ def test_without_a_person_a_command_from_a_file_is_expanded_too(weft: WeftProgra
     assert lines(done.stdout)[-1]["result"] == "Hello, Ada."
 
 
-def test_without_a_person_a_command_that_needs_leave_is_refused_in_one_sentence(
+def test_without_a_user_a_command_that_needs_permission_is_refused_in_one_sentence(
     weft: WeftProgram,
 ) -> None:
     command(weft.project, "danger", "!`touch made`")
@@ -206,7 +206,7 @@ async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_say
         await talk.screen.noted("trusted already")
 
 
-def test_without_a_person_nothing_is_trusted_and_that_is_said_in_one_line(
+def test_without_a_user_nothing_is_trusted_and_that_is_said_in_one_line(
     weft: WeftProgram,
 ) -> None:
     hook(weft.project)

@@ -86,7 +86,7 @@ def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: W
     )
 
 
-def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: WeftProgram) -> None:
+def test_what_needs_permission_is_denied_with_a_reason_and_never_waits(weft: WeftProgram) -> None:
     model = weft.script([call("shell", command="touch made")], "I could not.")
     done = weft.run("-p", "-m", model, "hi")
     assert (done.returncode, done.stdout) == (0, "I could not.\n")
@@ -106,7 +106,7 @@ def test_what_needs_leave_is_denied_with_a_reason_and_never_waits(weft: WeftProg
     ],
     ids=" ".join,
 )
-def test_leave_can_be_given_beforehand(weft: WeftProgram, flags: list[str]) -> None:
+def test_permission_can_be_given_beforehand(weft: WeftProgram, flags: list[str]) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
     done = weft.run("-p", "-m", model, *flags, "hi")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Done.\n", "")

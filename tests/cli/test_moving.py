@@ -75,7 +75,7 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
 
 
 @pytest.mark.parametrize("with_files", [False, True])
-async def test_files_go_along_with_a_move_only_if_the_person_says_so(
+async def test_files_go_along_with_a_move_only_if_the_user_says_so(
     app: App, with_files: bool
 ) -> None:
     async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
@@ -199,7 +199,7 @@ async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> Non
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-async def test_what_somebody_else_changed_goes_back_only_when_that_is_said(
+async def test_what_another_program_changed_goes_back_only_when_that_is_said(
     app: App, overwrite: bool
 ) -> None:
     async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:

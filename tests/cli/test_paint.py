@@ -114,7 +114,7 @@ def test_a_change_is_shown_with_its_lines() -> None:
     ]
 
 
-def test_what_needs_leave_is_shown_whole_however_long() -> None:
+def test_what_needs_permission_is_shown_whole_however_long() -> None:
     command = " && ".join(f"step{number}" for number in range(200))
     lines = on_screen(PermissionBlock(tool="shell", target=command, preview=command), width=40)
     shown = "".join(line.removeprefix("▌ ") for line in lines[2:]).replace(" ", "")

@@ -97,7 +97,7 @@ async def test_a_letter_that_is_no_answer_begins_a_draft(tmp_path: Path) -> None
         assert state.screen.buffer.text == "no4"
 
 
-async def test_a_search_that_the_person_asked_for_takes_letters_at_once(tmp_path: Path) -> None:
+async def test_a_search_that_the_user_asked_for_takes_letters_at_once(tmp_path: Path) -> None:
     rows = (ChoiceRow("alpha"), ChoiceRow("beta"))
     async with asked(ChoiceQuestion(title="?", rows=rows, is_searched=True), tmp_path) as state:
         await state.type("b", "e")

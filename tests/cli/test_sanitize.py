@@ -141,7 +141,7 @@ def test_colours_tabs_and_newlines_of_tools_read_well() -> None:
 # --- what a person is asked to allow ------------------------------------------------------
 
 
-def test_nothing_is_hidden_from_somebody_who_is_asked() -> None:
+def test_nothing_is_hidden_from_the_user_who_is_asked() -> None:
     shown = visible("ls\x1b[2K\r\u202e\t\x00x")
     assert shown == "ls<U+001B>[2K<U+000D><U+202E><TAB><U+0000>x"
     assert is_untouched(shown_by_a_terminal(shown))

@@ -89,7 +89,7 @@ def test_files_and_conversation_go_back_apart_and_to_the_very_start(weft: WeftPr
     assert history(weft, session) == []
 
 
-def test_what_somebody_else_changed_stays_unless_it_is_named(weft: WeftProgram) -> None:
+def test_what_another_program_changed_stays_unless_it_is_named(weft: WeftProgram) -> None:
     session = made(weft)
     (weft.project / "a.txt").write_text("mine\n")
     rewind = ("session", "rewind", session, "--to", "start", "--files-only", "-y")

@@ -115,7 +115,7 @@ def test_models_are_listed_with_window_and_price(weft: WeftProgram) -> None:
 # --- keys ------------------------------------------------------------------------------------
 
 
-def test_a_key_is_kept_where_only_the_person_can_read_it_and_never_shown(weft: WeftProgram) -> None:
+def test_a_key_is_kept_where_only_the_user_can_read_it_and_never_shown(weft: WeftProgram) -> None:
     secret = "sk-ant-planted-0123456789"
     done = weft.call("auth", "login", "anthropic", stdin=f"{secret}\n".encode())
     path = weft.config / "auth.json"

@@ -41,7 +41,9 @@ def hand(name: str, **more: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.process
-async def test_an_agents_request_reaches_the_person_and_its_end_and_cost_are_told(app: App) -> None:
+async def test_an_agents_request_reaches_the_user_and_its_end_and_cost_are_reported(
+    app: App,
+) -> None:
     define(app, "doer", [call("shell", command="touch made")], "It is done.")
     async with driven_chat(app, hand("doer"), "They did it.") as talk:
         talk.screen.typed("have it done")

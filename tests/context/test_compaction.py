@@ -100,7 +100,7 @@ def test_what_stays_before_the_newest_message_fits(line: list[LineEntry], keep: 
 
 
 @given(line=lines(), keep=keeps)
-def test_nothing_is_cut_that_could_have_stayed_from_something_a_person_said(
+def test_nothing_is_cut_that_could_have_stayed_from_something_the_user_said(
     line: list[LineEntry], keep: int
 ) -> None:
     cut = choose_cut(line, keep)
@@ -110,9 +110,7 @@ def test_nothing_is_cut_that_could_have_stayed_from_something_a_person_said(
 
 
 @given(line=lines(), keep=keeps)
-def test_the_kept_part_begins_with_the_person_where_it_can(
-    line: list[LineEntry], keep: int
-) -> None:
+def test_the_kept_part_begins_with_the_user_where_it_can(line: list[LineEntry], keep: int) -> None:
     cut = choose_cut(line, keep)
     if cut > 0 and line[cut].node.role != "user":
         assert not [entry for entry in line[cut:] if entry.node.role == "user"]
@@ -185,7 +183,7 @@ def test_a_failed_call_and_one_without_a_result_are_told_as_such() -> None:
     assert transcript([missing], 1_000).endswith("no result")
 
 
-def test_files_and_pictures_that_a_person_attached_are_named_with_their_words() -> None:
+def test_files_and_pictures_that_the_user_attached_are_named_with_their_words() -> None:
     parts = (
         Text(text="Look:"),
         File(name="spec.md", text="The door must be blue."),

@@ -276,7 +276,7 @@ async def test_no_proper_answer_is_unavailable(handler: Handler, message: str) -
             await fetch(client, server.url)
 
 
-async def test_nobody_listening_is_unavailable() -> None:
+async def test_no_server_listening_is_unavailable() -> None:
     async with client_and_server(reply_ok) as (client, server):
         pass
     with pytest.raises(ProviderUnavailable, match=f"could not reach 127.0.0.1:{server.port}"):

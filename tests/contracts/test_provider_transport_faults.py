@@ -281,13 +281,13 @@ async def test_every_form_of_exception_is_understood(
 
 
 @pytest.mark.parametrize("address", ["http://proxy:port", "http://[::1", "http://proxy:99999"])
-async def test_a_proxy_whose_address_makes_no_sense_is_told(address: str) -> None:
+async def test_a_proxy_whose_address_makes_no_sense_is_reported(address: str) -> None:
     with pytest.raises(UsageError, match="HTTPS_PROXY looks like"):
         ProxySettings(https=address).for_target(target("https://api.example.com"))
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://h:99999/", "ftp://x", "/v1", "http://"])
-async def test_an_address_that_makes_no_sense_is_told(url: str) -> None:
+async def test_an_address_that_makes_no_sense_is_reported(url: str) -> None:
     with pytest.raises(UsageError, match="is not a valid address"):
         target(url)
 

@@ -167,7 +167,7 @@ async def test_an_input_that_a_callback_changes_is_judged_and_run(place: HookPro
     assert [each.name for each in place.project.iterdir()] == ["other"]
 
 
-async def test_the_persons_own_hooks_speak_first_and_judge_what_a_callback_makes(
+async def test_the_users_own_hooks_speak_first_and_judge_what_a_callback_makes(
     place: HookProject,
 ) -> None:
     place.on("PreToolUse", "if grep -q other; then echo never >&2; exit 2; fi")
@@ -370,7 +370,7 @@ def test_what_is_handed_over_and_cannot_be_read_is_refused(
     assert said in str(refused.value)
 
 
-async def test_a_program_and_the_person_may_both_decide(place: HookProject) -> None:
+async def test_a_program_and_the_user_may_both_decide(place: HookProject) -> None:
     place.on("PreToolUse", decides("allow"))
     program = Program(place, DENY)
     program.hands_over("PreToolUse")

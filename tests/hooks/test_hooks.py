@@ -159,7 +159,7 @@ def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-async def test_another_exit_code_is_told_once_and_blocks_nothing(place: HookProject) -> None:
+async def test_another_exit_code_is_reported_once_and_blocks_nothing(place: HookProject) -> None:
     place.on("PreToolUse", "echo oops >&2; exit 1")
     model = ScriptedModel([shell("touch made"), shell("touch made2"), "ok"])
     async with place.open() as app:
@@ -190,7 +190,7 @@ async def test_a_hook_may_answer_what_the_mode_asks(place: HookProject) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["ask", "deny"])
-async def test_no_hook_lifts_a_rule_of_the_person(place: HookProject, verdict: str) -> None:
+async def test_no_hook_lifts_a_rule_of_the_user(place: HookProject, verdict: str) -> None:
     place.on("PreToolUse", decides("allow"))
     place.on("PermissionRequest", decides("allow"))
     model = ScriptedModel([shell("touch made"), "ok"])
@@ -350,7 +350,7 @@ async def test_what_a_hook_says_holds_no_secret_that_we_hold(place: HookProject)
 
 
 @pytest.mark.parametrize("behavior", ["allow", "deny"])
-async def test_a_hook_may_answer_a_request_in_the_persons_place(
+async def test_a_hook_may_answer_a_request_in_the_users_place(
     place: HookProject, behavior: str
 ) -> None:
     answer = {"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "I know it"}}}
@@ -363,7 +363,7 @@ async def test_a_hook_may_answer_a_request_in_the_persons_place(
     assert (place.project / "made").exists() is (behavior == "allow")
 
 
-async def test_a_broken_hook_before_asking_leaves_the_answer_to_the_person(
+async def test_a_broken_hook_before_asking_leaves_the_answer_to_the_user(
     place: HookProject,
 ) -> None:
     place.on("PermissionRequest", "kill -9 $$")
@@ -741,7 +741,7 @@ async def test_hooks_that_cannot_be_read_are_refused_with_a_sentence(
             await app.sessions.start_session(model=ScriptedModel(["ok"]))
 
 
-async def test_hooks_are_read_from_the_persons_files_in_both_shapes(place: HookProject) -> None:
+async def test_hooks_are_read_from_the_users_files_in_both_shapes(place: HookProject) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text(
         f"[[hooks.PreToolUse]]\nmatcher = 'shell'\ncommand = '''{KEEP}'''\ntimeout = 5\n"

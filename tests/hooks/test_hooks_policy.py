@@ -35,14 +35,14 @@ def test_a_hook_may_answer_what_only_the_mode_asks() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["ask", "deny"])
-def test_a_hook_lifts_no_rule_of_the_person(verdict: Verdict) -> None:
+def test_a_hook_lifts_no_rule_of_the_user(verdict: Verdict) -> None:
     rule = PermissionRule(verdict=verdict, tool="edit")
     for mode in MODES:
         judged = decide(EDIT, mode=mode, rules=[rule])
         assert with_hook(judged, "allow", "") == judged
 
 
-def test_a_hook_gives_no_leave_for_what_programs_obey() -> None:
+def test_a_hook_gives_no_permission_for_what_programs_obey() -> None:
     judged = decide(HOOK_FILE, mode="accept_edits")
     assert with_hook(judged, "allow", "").verdict == "ask"
 

@@ -151,7 +151,7 @@ async def test_the_receipt_names_the_queued_messages_that_survive(world: World) 
 
 
 @pytest.mark.requirement("reason:aborted")
-async def test_whoever_waits_for_the_aborted_turn_gets_its_result(world: World) -> None:
+async def test_a_caller_that_waits_for_the_aborted_turn_gets_its_result(world: World) -> None:
     model = ScriptedModel([(SayText(text="so far"), Stall(gate="g"))])
     async with world.open(model) as app:
         session = await app.sessions.start_session()

@@ -73,7 +73,9 @@ async def test_a_store_that_fails_in_the_middle_of_a_turn_costs_nothing_that_was
         assert (await session.editor_snapshot()).error == ""
 
 
-async def test_whoever_waits_for_a_turn_that_cannot_be_stored_is_told(plain_world: World) -> None:
+async def test_a_caller_that_waits_for_a_turn_that_cannot_be_stored_is_told(
+    plain_world: World,
+) -> None:
     store = FullStore()
     model = ScriptedModel([(Stall(gate="g"), SayText(text="x")), "fine"])
     async with plain_world.open(model, store=store) as app:
@@ -92,7 +94,7 @@ async def test_whoever_waits_for_a_turn_that_cannot_be_stored_is_told(plain_worl
         assert [each.reason for each in await facts(session, TurnFinished)] == ["halted", "stop"]
 
 
-async def test_an_effect_whose_result_cannot_be_stored_is_told_as_unknown(
+async def test_an_effect_whose_result_cannot_be_stored_is_reported_as_unknown(
     plain_world: World,
 ) -> None:
     store = FullStore()

@@ -45,7 +45,7 @@ async def test_edits_inside_are_made_and_edits_outside_are_not(world: World) -> 
     assert "edited code.py" in results[4]
 
 
-async def test_what_the_person_changes_above_shifts_the_lines(world: World) -> None:
+async def test_what_the_user_changes_above_shifts_the_lines(world: World) -> None:
     world.write("code.py", CODE)
     model = ScriptedModel([read(), edit("return 2", "return 22"), edit("return 1", "x"), "done"])
     async with world.open(model) as app:
@@ -94,7 +94,7 @@ async def test_the_whole_file_cannot_be_written_over_it_nor_by_a_tool_of_ones_ow
     assert all("only lines 5 to 6 (of 10) may be changed" in result for result in results[1:3])
 
 
-async def test_nobody_is_asked_about_an_edit_that_would_be_refused(plain_world: World) -> None:
+async def test_no_permission_is_asked_for_an_edit_that_would_be_refused(plain_world: World) -> None:
     plain_world.write("code.py", CODE)
     model = ScriptedModel([read(), edit("return 1", "return 100"), "done"])
     async with plain_world.open(model) as app:

@@ -82,7 +82,7 @@ async def test_everybody_sees_who_answered(world: World) -> None:
         await until_idle(session)
 
 
-async def test_a_session_that_somebody_watches_is_not_unloaded(world: World) -> None:
+async def test_a_session_with_a_subscriber_is_not_unloaded(world: World) -> None:
     async with world.open() as app:
         session = await app.sessions.start_session()
         await session.attach()

@@ -283,7 +283,7 @@ class GatedWrite(WriteTool):
         return msgspec.structs.replace(prepared, run=run)
 
 
-async def test_a_request_for_leave_is_offered_again_under_its_id(world: World) -> None:
+async def test_a_request_for_permission_is_offered_again_under_its_id(world: World) -> None:
     model = ScriptedModel([CallTool(name="write", args={"path": "a", "content": "x"}), "Done."])
     app = await world.open(model).__aenter__()
     session = await app.sessions.start_session(session_id="s")
@@ -368,7 +368,7 @@ async def test_steering_goes_before_the_next_model_call_after_a_crash(world: Wor
     assert model.request_count == 2
 
 
-async def test_follow_ups_wait_for_the_person_after_a_crash(world: World) -> None:
+async def test_follow_ups_wait_for_the_user_after_a_crash(world: World) -> None:
     model = ScriptedModel([Stall(gate="g"), "one", "two"])
     app = await world.open(model).__aenter__()
     session = await start(app)
@@ -416,7 +416,7 @@ async def test_an_interrupted_session_can_go_on_by_itself(world: World) -> None:
         assert await message_lines(session) == ["user: go", "assistant: Here I am."]
 
 
-async def test_whoever_repeats_a_message_of_an_interrupted_turn_is_told_how_to_go_on(
+async def test_a_caller_that_repeats_a_message_of_an_interrupted_turn_is_told_how_to_go_on(
     world: World,
 ) -> None:
     model = ScriptedModel([Stall(gate="g"), "Here."])

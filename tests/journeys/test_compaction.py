@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("session:compact")
-async def test_the_model_reads_a_summary_and_the_person_the_whole_history(world: World) -> None:
+async def test_the_model_reads_a_summary_and_the_user_the_whole_history(world: World) -> None:
     teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)

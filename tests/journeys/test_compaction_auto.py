@@ -208,7 +208,7 @@ async def test_a_summary_that_cannot_be_had_is_asked_for_once_a_turn(world: Worl
     assert len(teller.summaries) == 1
 
 
-async def test_the_person_sees_that_there_was_a_compaction(world: World) -> None:
+async def test_the_user_sees_that_there_was_a_compaction(world: World) -> None:
     teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app)

@@ -46,7 +46,7 @@ async def test_a_run_goes_to_its_end_and_keeps_nothing(home: Path) -> None:
     assert isinstance(result, weft.Reply)
 
 
-async def test_a_run_asks_nobody(home: Path) -> None:
+async def test_a_run_asks_no_one(home: Path) -> None:
     model = ScriptedModel([CallTool(name="write", args={"path": "a", "content": "x"}), "Not then."])
     result = await weft.run("write", model=model, cwd=home)
     assert result.finish_reason == "stop"

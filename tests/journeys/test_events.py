@@ -45,7 +45,7 @@ async def read_to_end(
     return found
 
 
-async def test_a_turn_is_told_live_as_it_happens(world: World) -> None:
+async def test_a_turn_is_reported_live_as_it_happens(world: World) -> None:
     world.write("a", "text")
     model = ScriptedModel(
         [
@@ -123,7 +123,7 @@ async def test_a_reader_that_comes_back_with_its_cursor_misses_nothing(world: Wo
         assert seen == list(range(1, len(seen) + 1))
 
 
-async def test_without_a_cursor_only_what_comes_is_told(world: World) -> None:
+async def test_without_a_cursor_only_what_comes_is_reported(world: World) -> None:
     async with world.open(ScriptedModel(["one", "two"])) as app:
         session = await app.sessions.start_session()
         await session.send_message("a")
@@ -191,7 +191,7 @@ async def abandon_in_a_cycle(session: Session, readers: int) -> None:
     cycle.append(cycle)
 
 
-async def test_readers_that_are_collected_while_a_fact_is_published_hurt_nobody(
+async def test_readers_that_are_collected_while_a_fact_is_published_do_no_harm(
     world: World,
 ) -> None:
     """Publishing to fifty readers makes fifty objects: in steps of 25 the collector meets every publication of the turn."""
@@ -271,7 +271,7 @@ class Slow(MemoryStore):
         await self.tells.wait()
 
 
-async def test_nobody_hears_of_a_fact_before_the_session_has_it(plain_world: World) -> None:
+async def test_no_subscriber_hears_of_a_fact_before_the_session_has_it(plain_world: World) -> None:
     """A reader that comes with a cursor reads the log, and must not be ahead of what the session answers."""
     store = Slow()
     async with plain_world.open(ScriptedModel(["one"]), store=store) as app:

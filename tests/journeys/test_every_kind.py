@@ -163,7 +163,7 @@ async def told_on(app: App, leg: Leg, model: Model) -> list[Event]:
 
 
 @pytest.mark.requirement(*TOUR_EVENTS)
-async def test_every_kind_of_event_is_told_and_every_fact_is_stored_as_it_was_told(
+async def test_every_kind_of_event_is_reported_and_every_fact_is_stored_as_it_was_reported(
     world: World,
 ) -> None:
     world.write("there.txt", "one\ntwo\n")

@@ -102,7 +102,7 @@ async def test_calls_with_one_provider_id_are_two_calls_with_two_results(
 
 
 @pytest.mark.parametrize("kind", ["control_text", "orphan_args", "deep_args", "not_an_object"])
-async def test_garbage_in_the_stream_hurts_nobody(plain_world: World, kind: str) -> None:
+async def test_garbage_in_the_stream_does_no_harm(plain_world: World, kind: str) -> None:
     garbage = Garbage(kind=kind)  # type: ignore[arg-type]
     model = ScriptedModel([(garbage, SayText(text="…")), "Fine.", "Fine again."])
     async with plain_world.open(model) as app:

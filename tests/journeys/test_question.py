@@ -44,7 +44,7 @@ async def test_the_answer_reaches_the_model_and_only_the_first_counts(tmp_path: 
         assert told == ["spaces"]
 
 
-async def test_a_run_without_a_person_is_told_to_decide_for_itself(tmp_path: Path) -> None:
+async def test_a_run_without_a_user_is_told_to_decide_for_itself(tmp_path: Path) -> None:
     model = ScriptedModel([[ASK], [SayText(text="I took spaces")]])
     result = await weft.run("format it", model=model, cwd=tmp_path)
     assert result.finish_reason == "stop"

@@ -217,7 +217,7 @@ async def test_a_queued_message_cannot_be_edited_to_nothing(world: World) -> Non
         assert [each.text for each in (await session.get_queued_messages())[1]] == ["a"]
 
 
-async def test_whoever_waits_for_a_message_that_is_taken_back_is_told(world: World) -> None:
+async def test_a_caller_that_waits_for_a_message_that_is_taken_back_is_told(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
 
@@ -242,7 +242,7 @@ async def test_entries_are_shown_as_one_text_with_images_named(world: World) -> 
         assert shown == "look:\n\nat [image: cat.png]"
 
 
-async def test_after_an_abort_follow_ups_wait_for_the_person(world: World) -> None:
+async def test_after_an_abort_follow_ups_wait_for_the_user(world: World) -> None:
     model = ScriptedModel([Stall(), "later", "last"])
     async with world.open(model) as app:
         session = await busy(app)
@@ -259,7 +259,7 @@ async def test_after_an_abort_follow_ups_wait_for_the_person(world: World) -> No
         ]
 
 
-async def test_a_message_that_somebody_waits_for_is_sent_even_after_an_abort(world: World) -> None:
+async def test_a_message_that_a_caller_waits_for_is_sent_even_after_an_abort(world: World) -> None:
     """Also behind a follow-up that nobody waits for and that stays where it is."""
     model = ScriptedModel([Stall(), "reply to the waiting one", "reply to the other"])
     async with world.open(model) as app:

@@ -138,7 +138,7 @@ async def test_a_tool_that_answers_nonsense_hurts_itself_alone(
         assert len((await app.sessions.read_session(row.id)).messages) == 6
 
 
-async def test_lone_surrogates_and_nul_in_output_are_cleaned_before_anybody_sees_them(
+async def test_lone_surrogates_and_nul_in_output_are_cleaned_before_they_are_shown(
     world: World,
 ) -> None:
     async def odd() -> str:

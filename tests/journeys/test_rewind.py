@@ -43,7 +43,7 @@ SANDBOX = pytest.mark.parametrize("sandbox", ["off", "auto"])
 @pytest.mark.requirement("session:rewind")
 @SANDBOX
 @pytest.mark.parametrize("kind", ["no git", "submodule"])
-async def test_files_go_back_to_what_they_were_at_a_message_whoever_changed_them(
+async def test_files_go_back_to_what_they_were_at_a_message_whichever_program_changed_them(
     world: World, kind: str, sandbox: str
 ) -> None:
     make_files(world)
@@ -210,7 +210,7 @@ async def test_switching_branches_touches_no_file(world: World) -> None:
 # --- other people's work ---------------------------------------------------------------------
 
 
-async def test_what_somebody_changed_since_is_left_and_named_unless_it_may_be_overwritten(
+async def test_what_another_program_changed_since_is_left_and_named_unless_it_may_be_overwritten(
     world: World,
 ) -> None:
     for name in "abcde":
@@ -619,7 +619,7 @@ async def test_a_rewind_that_was_cut_short_is_finished_or_never_was(
         assert project_tree(world) == before
 
 
-async def test_what_somebody_did_while_a_rewind_was_cut_short_is_left_and_named(
+async def test_what_another_program_did_while_a_rewind_was_cut_short_is_left_and_named(
     world: World,
 ) -> None:
     for name in "abc":

@@ -46,7 +46,7 @@ async def test_in_the_sandbox_a_command_is_held_to_the_lines(plain_world: World)
     assert "it may not be removed" in removed
 
 
-async def test_without_it_what_was_changed_beyond_stays_and_is_told(plain_world: World) -> None:
+async def test_without_it_what_was_changed_beyond_stays_and_is_reported(plain_world: World) -> None:
     world = plain_world
     world.write("code.py", CODE)
     above = "sed -i '1i # new' code.py"
@@ -111,7 +111,7 @@ async def test_in_the_sandbox_no_hook_of_git_comes_over(plain_world: World) -> N
     assert ".git/hooks/pre-commit: programs obey" in tool_results(model)[-1]
 
 
-async def test_without_it_a_file_that_programs_obey_is_told(plain_world: World) -> None:
+async def test_without_it_a_file_that_programs_obey_is_reported(plain_world: World) -> None:
     world = plain_world
     model = turns(shell("echo 'alias ls=evil' > .bashrc; echo fine > beside"))
     async with open_world(world, model, sandbox="off") as app:

@@ -212,7 +212,7 @@ async def test_looking_waits_for_something_new_and_then_only_tells_that(world: W
         assert any("(bg_1: it ended with exit code 0)" in text for text in seen)
 
 
-async def test_more_than_so_many_are_refused_before_anybody_is_asked(world: World) -> None:
+async def test_more_than_so_many_are_refused_before_the_user_is_asked(world: World) -> None:
     calls = CallTogether(calls=tuple(background_shell(SERVER) for _ in range(MOST + 1)))
     model = plays(calls, stop("bg_3"), background_shell(SERVER), "Fine.")
     async with world.open(model) as app:
@@ -276,7 +276,7 @@ async def test_secrets_in_what_it_prints_reach_neither_model_nor_log(world: Worl
 
 
 @pytest.mark.requirement("background:told")
-async def test_its_end_is_told_to_the_person_and_steers_the_model(world: World) -> None:
+async def test_its_end_is_reported_to_the_user_and_steers_the_model(world: World) -> None:
     world.write("words", "broken\n")
     os.mkfifo(world.project / "pipe")
     model = plays(background_shell("cat pipe; cat words >&2; exit 3"), "It is up.", "It broke.")
@@ -319,7 +319,7 @@ async def test_what_it_changed_is_named_and_never_taken_for_certain(world: World
         assert item.action == "conflict", "it may be the person's own work"
 
 
-async def test_what_it_changed_beyond_a_boundary_is_told(world: World) -> None:
+async def test_what_it_changed_beyond_a_boundary_is_reported(world: World) -> None:
     world.write("code.py", "a\nb\nc\n")
     os.mkfifo(world.base / "pipe")
     model = plays(background_shell("cat ../pipe; sed -i s/a/x/ code.py"), "Up.", "Over.")
@@ -370,7 +370,7 @@ async def test_an_abort_before_its_call_has_returned_ends_it(world: World) -> No
 
 
 @pytest.mark.requirement("session:kill_background")
-async def test_a_person_stops_it_with_all_that_it_started(world: World) -> None:
+async def test_the_user_stops_it_with_all_that_it_started(world: World) -> None:
     model = plays(
         background_shell("setsid sleep 1000 & sleep 1000 & echo ready; wait"), "Up.", "I see."
     )
@@ -435,7 +435,9 @@ async def test_a_session_with_a_running_command_is_not_unloaded(world: World) ->
         assert await app.sessions.unload_idle(0) == 1
 
 
-async def test_what_another_program_left_is_told_when_somebody_goes_on(world: World) -> None:
+async def test_what_another_program_left_is_reported_when_the_session_is_resumed(
+    world: World,
+) -> None:
     model = plays(background_shell(SERVER), "Up.", "I see.")
     app = await world.open(model).__aenter__()
     session = await start(app)
@@ -517,7 +519,9 @@ async def owner(world: World, command: str) -> AsyncGenerator[anyio.abc.Process]
 
 
 @pytest.mark.requirement("background:crash")
-async def test_what_a_killed_program_left_running_is_killed_and_told(shared_world: World) -> None:
+async def test_what_a_killed_program_left_running_is_killed_and_reported(
+    shared_world: World,
+) -> None:
     world = shared_world
     model = plays("unused", "unused", "I see.")
     command = "echo ready; echo made > made; setsid sleep 1000 & sleep 1000"
@@ -573,7 +577,7 @@ async def test_it_is_seen_and_stopped_from_another_process(shared_world: World) 
 
 
 @pytest.mark.requirement("background:judged")
-async def test_where_there_is_a_sandbox_only_a_person_lets_it_run_outside(
+async def test_where_there_is_a_sandbox_only_the_user_lets_it_run_outside(
     plain_world: World,
 ) -> None:
     world = plain_world
@@ -592,7 +596,7 @@ async def test_where_there_is_a_sandbox_only_a_person_lets_it_run_outside(
 
 
 @pytest.mark.parametrize("settings", [{"auto_approve": True}, {"permission_mode": "bypass"}])
-async def test_where_nobody_is_asked_it_is_not_let_out_of_the_sandbox(
+async def test_without_a_user_to_ask_it_is_not_let_out_of_the_sandbox(
     plain_world: World, settings: dict[str, Any]
 ) -> None:
     world = plain_world

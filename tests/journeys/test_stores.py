@@ -342,7 +342,7 @@ async def test_another_process_drives_a_session_of_a_file_store_through_its_owne
         assert await here.get_status() == "idle"
 
 
-async def test_whoever_is_left_takes_the_session_over(plain_world: World) -> None:
+async def test_the_app_that_is_left_takes_the_session_over(plain_world: World) -> None:
     async with two_on_a_file(plain_world, ScriptedModel(["one"])) as (owner, guest, path):
         here = await owner.sessions.start_session(session_id="s", store=path)
         there = await guest.sessions.start_session(session_id="s", store=path)

@@ -273,7 +273,7 @@ class Snapshotless(MemoryStore):
 
 
 @pytest.mark.requirement("session:get_status")
-async def test_the_status_is_told_as_it_changes(world: World) -> None:
+async def test_the_status_is_reported_as_it_changes(world: World) -> None:
     model = BuggyModel(4, [])
     async with world.open(model) as app:
         session = await app.sessions.start_session()

@@ -220,7 +220,9 @@ async def until_taken_over(session: Session) -> str:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_whoever_waits_for_a_reply_is_told_when_the_owner_dies(shared_world: World) -> None:
+async def test_a_caller_that_waits_for_a_reply_is_told_when_the_owner_dies(
+    shared_world: World,
+) -> None:
     """Several times, because the owner's last answer and its end race each other."""
     async with shared_world.open(ScriptedModel([])) as guest:
         for turn in range(5):

@@ -119,7 +119,7 @@ def test_a_draft_of_another_node_is_not_taken_for_this_one() -> None:
     )
 
 
-def test_an_effect_that_is_unknown_is_told_to_model_and_person() -> None:
+def test_an_effect_that_is_unknown_is_reported_to_model_and_user() -> None:
     scene = TurnScene().prompt("hi").answered("", calls=[CALL]).intended(CALL, effect="unknown")
     complete, note = settle_interrupted(scene.state, RecoveryEvidence())
     assert isinstance(complete, ToolComplete)
@@ -143,7 +143,7 @@ def test_an_effect_that_had_not_begun_stays_open_to_run() -> None:
     assert settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "1"})) == []
 
 
-def test_a_request_to_a_person_stays_open() -> None:
+def test_a_request_to_the_user_stays_open() -> None:
     scene = TurnScene().prompt("hi").answered("", calls=[CALL]).asked(CALL)
     assert settle_interrupted(scene.state, RecoveryEvidence()) == []
 

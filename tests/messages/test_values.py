@@ -74,7 +74,7 @@ def test_adding_nothing_changes_nothing(a: Usage) -> None:
     assert NOTHING_USED + a == a
 
 
-def test_a_price_that_nobody_told_us_is_not_zero() -> None:
+def test_a_price_that_is_unknown_is_not_zero() -> None:
     assert Usage(input_tokens=10).cost_usd is None
     assert NOTHING_USED.cost_usd == 0.0
 

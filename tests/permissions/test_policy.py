@@ -210,7 +210,7 @@ def test_only_auto_mode_runs_a_command_unasked_for_being_in_the_sandbox() -> Non
     assert decide(elsewhere, mode="auto").verdict == "ask"
 
 
-def test_leaving_the_sandbox_asks_and_where_nobody_is_asked_it_is_denied() -> None:
+def test_leaving_the_sandbox_asks_and_without_a_user_to_ask_it_is_denied() -> None:
     verdicts = {mode: decide(ESCAPE, mode=mode).verdict for mode in MODES}
     assert verdicts == {
         "plan": "deny",

@@ -91,7 +91,7 @@ def test_short_names_of_other_agents_models_mean_the_sessions_own() -> None:
     assert parsed("model: anthropic:claude-opus-4-6").model == "anthropic:claude-opus-4-6"
 
 
-def test_an_agent_that_only_a_person_may_use_is_left_out() -> None:
+def test_an_agent_that_only_the_user_may_use_is_left_out() -> None:
     assert parse_definition("---\nmode: primary\n---\nx", "p.md") is None
     assert parse_definition("---\nmode: subagent\n---\nx", "p.md") is not None
 

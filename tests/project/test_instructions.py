@@ -21,7 +21,7 @@ def repository(tmp_path: Path) -> Path:
     return inner
 
 
-def test_the_persons_own_come_first_and_the_nearest_last(tmp_path: Path) -> None:
+def test_the_users_own_come_first_and_the_nearest_last(tmp_path: Path) -> None:
     inner = repository(tmp_path)
     config = tmp_path / "config"
     config.mkdir()

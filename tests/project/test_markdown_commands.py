@@ -218,7 +218,7 @@ async def test_a_shell_command_is_held_to_boundaries_and_to_what_may_be_written(
 
 
 @pytest.mark.process
-async def test_a_shell_command_is_refused_where_nobody_allows_it(place: HookProject) -> None:
+async def test_a_shell_command_is_refused_without_permission(place: HookProject) -> None:
     place.write(".weft/commands/a.md", "!`touch made`")
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))

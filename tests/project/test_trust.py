@@ -86,7 +86,7 @@ async def test_a_hostile_folder_sets_nothing_and_starts_nothing(place: HookProje
         {"auto_approve": True},
     ],
 )
-async def test_no_mode_and_no_run_without_a_person_implies_trust(
+async def test_no_mode_and_no_run_without_a_user_implies_trust(
     place: HookProject, settings: dict[str, object]
 ) -> None:
     place.write(".weft/config.toml", HOSTILE)
@@ -315,7 +315,7 @@ async def test_a_folder_that_only_sets_what_is_safe_raises_no_question(place: Ho
 
 
 @pytest.mark.process
-async def test_a_project_takes_no_rule_and_no_hook_of_the_person_away(place: HookProject) -> None:
+async def test_a_project_takes_no_rule_and_no_hook_of_the_user_away(place: HookProject) -> None:
     place.config.mkdir(parents=True)
     (place.config / "config.toml").write_text(
         "[permissions]\ndeny = ['shell']\n[[hooks.PreToolUse]]\ncommand = 'exit 2'\n"

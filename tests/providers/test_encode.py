@@ -94,7 +94,7 @@ A, R, C, G = (
 # --- ids -------------------------------------------------------------------------------
 
 
-def test_a_vendors_id_goes_back_to_it_and_to_nobody_else() -> None:
+def test_a_vendors_id_goes_back_to_it_and_to_no_other() -> None:
     one = call(1, provider="anthropic", provider_id="toolu_9")
     messages = (user("go"), model_says(one), gave(one))
     assert b"toolu_9" in msgspec.json.encode(anthropic(ask(CLAUDE, *messages), A))

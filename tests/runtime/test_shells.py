@@ -116,7 +116,7 @@ async def test_nothing_is_started_while_the_session_is_being_stopped(tmp_path: P
             await shells.start(serve(tmp_path), "serve", LocalRunner(os.environ))
 
 
-async def test_a_program_that_cannot_be_started_is_told_at_once(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_started_is_reported_at_once(tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
         shells = shells_of(Quarters(group))
         command = ProcessCommand(argv=("/no/such/program",), cwd=str(tmp_path), label=CALL)

@@ -173,7 +173,7 @@ async def test_the_three_answers_to_a_permission_request(stage: ScriptedStage) -
         assert "Denied" in (await session.get_history())[-2].content
 
 
-async def test_a_session_that_waits_for_leave_still_answers_and_takes_no_second_loop(
+async def test_a_session_that_waits_for_permission_still_answers_and_takes_no_second_loop(
     stage: ScriptedStage,
 ) -> None:
     stage.plays(SONNET, write("a.txt", "1"), "first done", "second done")
@@ -196,7 +196,7 @@ async def test_a_session_that_waits_for_leave_still_answers_and_takes_no_second_
         assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-async def test_an_answer_that_nobody_asked_for_breaks_nothing(stage: ScriptedStage) -> None:
+async def test_an_answer_that_no_one_asked_for_breaks_nothing(stage: ScriptedStage) -> None:
     stage.plays(SONNET, "fine")
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="my-session-123")

@@ -297,7 +297,7 @@ async def test_models_thinking_levels_and_the_rotation(stage: ScriptedStage) -> 
         assert {SONNET, "openai:gpt-5"} <= names
 
 
-async def test_loading_another_session_shows_the_model_what_the_person_sees(
+async def test_loading_another_session_shows_the_model_what_the_user_sees(
     stage: ScriptedStage,
 ) -> None:
     """There, a loaded session was for display only, or was put behind the old context."""

@@ -57,7 +57,7 @@ def test_every_command_is_decided_or_the_actors_own() -> None:
     assert own | set(DECIDERS) == set(get_args(AnyCommand))
 
 
-def test_a_command_that_nobody_decides_is_refused() -> None:
+def test_a_command_that_no_one_decides_is_refused() -> None:
     class Unheard(Command[None], frozen=True, tag="unheard"):
         pass
 

@@ -47,7 +47,7 @@ def test_the_two_queues_do_not_mix() -> None:
 
 
 @given(wanted=st.lists(st.sampled_from([*NAMES, EntryId("gone")]), unique=True))
-def test_reordering_puts_the_named_first_and_loses_nobody(wanted: list[EntryId]) -> None:
+def test_reordering_puts_the_named_first_and_loses_none(wanted: list[EntryId]) -> None:
     queue = queued(*NAMES)
     queue.apply(InputsReordered(entries=tuple(wanted)))
     named = [each for each in wanted if each in NAMES]

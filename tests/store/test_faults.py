@@ -12,5 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_a_fault_has_a_clear_message_and_hurts_nobody_else(name: str, tmp_path: Path) -> None:
+async def test_a_fault_has_a_clear_message_and_hurts_no_other_session(
+    name: str, tmp_path: Path
+) -> None:
     await SCENARIOS[name](tmp_path)

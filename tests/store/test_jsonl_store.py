@@ -59,7 +59,7 @@ def test_names_that_differ_only_in_case_get_different_files() -> None:
     assert file_name("Ses").lower() != file_name("ses").lower()
 
 
-async def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+async def test_no_other_user_may_read_the_files(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with await open_jsonl(home) as store:
         lease = await store.take_lease(A)

@@ -96,7 +96,7 @@ def test_nothing_that_two_writers_wrote_is_touched(
     assert fetch(after_a_crash.db, "pragma integrity_check") == [("ok",)]
 
 
-def test_nobody_is_waited_for(party: Party) -> None:
+def test_no_one_is_waited_for(party: Party) -> None:
     party.put(0)
     other = apsw.Connection(str(party.path))
     other.execute("begin immediate")

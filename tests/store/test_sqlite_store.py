@@ -31,7 +31,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
         yield store
 
 
-async def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+async def test_no_other_user_may_read_the_files(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with await open_sqlite(home / "weft.db") as store:
         lease = await store.take_lease(A)

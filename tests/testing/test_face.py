@@ -41,7 +41,7 @@ def test_the_contracts_are_modules_to_subclass_from() -> None:
 
 @pytest.mark.process
 @pytest.mark.timeout(120)
-def test_the_examples_of_the_document_work_as_somebody_elses_tests(tmp_path: Path) -> None:
+def test_the_examples_of_the_document_work_as_tests_of_another_project(tmp_path: Path) -> None:
     """In a folder of their own, with nothing of ours around them."""
     shown = examples("testing.md")
     assert {example.kind for example in shown} == {"conftest", "test"}

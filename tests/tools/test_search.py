@@ -93,7 +93,7 @@ async def test_what_the_model_writes_never_becomes_an_option(project: ToolBench)
     assert not marker.exists()
 
 
-async def test_a_bad_expression_is_told(project: ToolBench) -> None:
+async def test_a_bad_expression_is_reported(project: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="not a regular expression"):
         await project.run("grep", pattern="(unclosed")
 
@@ -107,7 +107,7 @@ async def test_results_are_capped(project: ToolBench) -> None:
     assert len(await project.text("grep", pattern="haystack")) < 1000
 
 
-async def test_a_missing_path_is_told(project: ToolBench) -> None:
+async def test_a_missing_path_is_reported(project: ToolBench) -> None:
     with pytest.raises(
         FinalToolError, match="there is no file or folder 'sorc'; did you mean 'src'"
     ):
@@ -214,7 +214,7 @@ async def test_our_own_programs_are_never_ones_from_the_project(
 
 @pytest.mark.parametrize("project", ["walk"], indirect=True)
 @pytest.mark.timeout(100)
-async def test_a_pattern_that_never_ends_is_stopped_and_blocks_nobody(
+async def test_a_pattern_that_never_ends_is_stopped_and_blocks_no_other_call(
     project: ToolBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.tools.builtin.grep._SECONDS", 1.0)

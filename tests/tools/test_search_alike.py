@@ -78,7 +78,7 @@ async def test_the_same_is_said(project: ToolBench, args: dict[str, Any], said: 
         await project.run("grep", **args)
 
 
-async def test_looking_for_names_where_there_is_no_folder_is_told(project: ToolBench) -> None:
+async def test_looking_for_names_where_there_is_no_folder_is_reported(project: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="there is no folder 'srcs'; did you mean 'src'"):
         await project.run("find", pattern="*", path="srcs")
     with pytest.raises(FinalToolError, match=r"'src/a\.py' is a file"):

@@ -27,7 +27,7 @@ async def test_the_list_is_replaced_and_shown(bench: ToolBench) -> None:
     assert (await bench.run("todo", todos=[])).todos == ()
 
 
-async def test_it_asks_nobody(bench: ToolBench) -> None:
+async def test_it_asks_no_one(bench: ToolBench) -> None:
     prepared = await bench.prepare("todo", todos=[{"text": "x"}])
     assert not prepared.action.has_effect
 

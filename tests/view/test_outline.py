@@ -33,7 +33,7 @@ def labels(view: TreeView, *children: ChildInfo) -> list[str]:
     return [place.margin + place.label for place in outline_rows(view, children)]
 
 
-def test_a_turn_is_one_row_and_whoever_goes_there_stands_behind_all_of_it() -> None:
+def test_a_turn_is_one_row_and_going_there_ends_behind_all_of_it() -> None:
     view = tree(
         message("u1", None),
         message("a1", "u1", calls=2),

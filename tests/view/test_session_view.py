@@ -176,7 +176,7 @@ def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
         ),
     ],
 )
-def test_the_end_of_a_turn_is_told_when_it_was_not_a_good_one(
+def test_the_end_of_a_turn_is_reported_when_it_was_not_a_good_one(
     reason: Any, detail: str, block: AnyBlock | None
 ) -> None:
     story = SessionView()

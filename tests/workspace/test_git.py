@@ -37,14 +37,14 @@ def test_what_is_no_repository_is_none(kind: str, tmp_path: Path) -> None:
     assert find_repository(str(tmp_path)) is None
 
 
-def test_a_pointer_to_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_pointer_to_nowhere_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: nowhere\n")
     with pytest.raises(FinalToolError, match=r"nowhere', which is not a git directory"):
         find_repository(str(tmp_path))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_repository_that_somebody_else_put_above_a_folder_is_not_its_own(tmp_path: Path) -> None:
+def test_a_repository_that_another_user_put_above_a_folder_is_not_its_own(tmp_path: Path) -> None:
     above = make_repository(tmp_path / "shared")
     os.chown(above / "sub", 12345, -1)
     assert find_repository(str(above / "sub")) is not None

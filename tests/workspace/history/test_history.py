@@ -126,7 +126,9 @@ def test_what_was_there_before_is_handed_on_with_its_hash_and_mode(history: File
     assert (link.data_before, stat.S_ISLNK(link.mode_before)) == (b"a.txt", True)
 
 
-def test_what_happened_between_two_commands_is_nobodys(history: FileHistory, root: Path) -> None:
+def test_what_happened_between_two_commands_belongs_to_neither(
+    history: FileHistory, root: Path
+) -> None:
     around(history, "true")
     (root / "a.txt").write_text("by hand\n")
     (root / "src" / "mine").write_text("by hand\n")
@@ -149,7 +151,7 @@ def test_what_the_door_writes_while_a_command_runs_is_not_the_commands(
     assert told(history.end(run)) == {"src/b.txt": "modified"}
 
 
-def test_what_two_commands_at_once_changed_is_told_to_both_as_uncertain(
+def test_what_two_commands_at_once_changed_is_reported_to_both_as_uncertain(
     history: FileHistory, root: Path
 ) -> None:
     one, other = WatchedRun(), WatchedRun()
@@ -316,7 +318,7 @@ def test_changing_the_same_file_for_ever_does_not_fill_the_quota(root: Path) -> 
     history.close()
 
 
-def test_what_was_moved_in_from_where_nobody_looks_is_uncertain(
+def test_what_was_moved_in_from_outside_the_watch_is_uncertain(
     history: FileHistory, root: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "precious").write_text("the only copy")
@@ -423,7 +425,7 @@ def test_what_is_known_outlives_the_process(root: Path, tmp_path: Path) -> None:
     assert os.stat(pack).st_size < size + 2_000, "only what changed was read again"
 
 
-def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
+def test_what_a_killed_process_command_changed_is_reported_once_as_uncertain(
     root: Path, tmp_path: Path
 ) -> None:
     pack = str(tmp_path / "pack")
@@ -446,7 +448,7 @@ def test_what_a_killed_process_command_changed_is_told_once_as_uncertain(
     history.close()
 
 
-def test_nothing_is_told_of_a_process_that_died_between_two_commands(
+def test_nothing_is_reported_of_a_process_that_died_between_two_commands(
     root: Path, tmp_path: Path
 ) -> None:
     pack = str(tmp_path / "pack")
@@ -483,7 +485,9 @@ def test_what_a_command_changed_is_known_until_it_is_on_record(
     second.close()
 
 
-def test_what_two_processes_died_with_is_told_from_the_first_on(root: Path, tmp_path: Path) -> None:
+def test_what_two_processes_died_with_is_reported_from_the_first_on(
+    root: Path, tmp_path: Path
+) -> None:
     pack = str(tmp_path / "pack")
     first = FileHistory(str(root), pack=pack)
     first.begin(WatchedRun("mine"))

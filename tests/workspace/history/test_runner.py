@@ -158,7 +158,7 @@ async def test_what_files_held_is_for_their_owner_alone(root: Path, tmp_path: Pa
     assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o600]
 
 
-async def test_what_nobody_holds_any_more_gives_the_kernels_queue_back(root: Path) -> None:
+async def test_what_no_one_holds_any_more_gives_the_kernels_queue_back(root: Path) -> None:
     def queues() -> int:
         found = 0
         for name in os.listdir("/proc/self/fd"):

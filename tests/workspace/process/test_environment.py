@@ -54,7 +54,7 @@ def test_the_values_of_the_secrets_are_known_for_masking() -> None:
     )
 
 
-def test_nothing_waits_for_a_person_whatever_they_have_set() -> None:
+def test_nothing_waits_for_the_user_whatever_they_have_set() -> None:
     left = scrubbed({"PAGER": "less", "GIT_PAGER": "less", "TERM": "xterm", "EDITOR": "vi"})
     assert (left["PAGER"], left["GIT_PAGER"], left["TERM"]) == ("cat", "cat", "dumb")
     assert (left["EDITOR"], left["GIT_TERMINAL_PROMPT"]) == ("true", "0")

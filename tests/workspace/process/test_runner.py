@@ -102,7 +102,7 @@ async def test_a_signal_shows_as_a_negative_code(runner: LocalRunner, tmp_path: 
         (ProcessCommand(argv=("/etc/hostname",), cwd="/"), "does not run"),
     ],
 )
-async def test_what_cannot_be_started_is_told_in_words(
+async def test_what_cannot_be_started_is_reported_in_words(
     runner: LocalRunner, command: ProcessCommand, words: str
 ) -> None:
     before = len(os.listdir("/proc/self/fd"))
@@ -171,7 +171,7 @@ async def test_a_process_that_does_nothing_but_exec_itself_is_killed(
             pytest.fail(f"run {number + 1} left its process alive")
 
 
-async def test_a_program_of_someone_else_is_left_alone(runner: LocalRunner, tmp_path: Path) -> None:
+async def test_a_program_of_another_user_is_left_alone(runner: LocalRunner, tmp_path: Path) -> None:
     """Started after the command, so that it is among the suspects."""
     async with await anyio.open_process(["sleep", "600"]) as other:
         await runner.run(bash("setsid sleep 600 & sleep 0.01", tmp_path))
@@ -311,7 +311,7 @@ async def test_output_that_is_no_text_is_made_text(runner: LocalRunner, tmp_path
     assert result.output == "a\ufffdé\0b"
 
 
-async def test_a_watcher_that_fails_hurts_nobody(runner: LocalRunner, tmp_path: Path) -> None:
+async def test_a_watcher_that_fails_does_no_harm(runner: LocalRunner, tmp_path: Path) -> None:
     def broken(text: str) -> None:
         raise RuntimeError("watcher")
 

@@ -240,7 +240,7 @@ async def test_names_as_long_as_they_can_be_come_over(tmp_path: Path) -> None:
         assert {"Case", "case"} <= set(os.listdir(there.project))
 
 
-async def test_names_that_are_no_text_can_be_told(tmp_path: Path) -> None:
+async def test_names_that_are_no_text_can_be_reported(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         there.write("x", "")
         result = await there.shell("mkfifo $'p\\xff'; mkdir $'d\\xff'; echo 1 > $'d\\xff/f\\xfe'")

@@ -109,7 +109,7 @@ def test_changes_that_were_judged_are_finished_wherever_it_died(
     assert settle(str(tmp_path / "sandbox"), "call_1") is None, "it is told once"
 
 
-def test_what_somebody_changed_since_is_left_alone(tmp_path: Path, project: Path) -> None:
+def test_what_another_program_changed_since_is_left_alone(tmp_path: Path, project: Path) -> None:
     dies(tmp_path, "echo new > a; echo new > b; rm c; echo new > d", after=1)
     assert (project / "a").read_text() == "new\n"
     (project / "b").write_text("by hand\n")
@@ -172,7 +172,7 @@ def test_nothing_of_a_living_process_is_touched(tmp_path: Path, project: Path) -
     assert found.unapplied == ("a",)
 
 
-def test_what_nobody_asks_for_is_taken_away_in_time(tmp_path: Path, project: Path) -> None:
+def test_what_no_one_asks_for_is_taken_away_in_time(tmp_path: Path, project: Path) -> None:
     base = tmp_path / "sandbox"
     for name, label, content in (
         ("1-kept", "call_1", "x"),

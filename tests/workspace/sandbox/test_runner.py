@@ -33,7 +33,7 @@ def change(result: RunResult, path: str) -> ChangedFile:
 # --- what reaches the project
 
 
-async def test_what_a_command_changes_reaches_the_project_and_is_told_exactly(
+async def test_what_a_command_changes_reaches_the_project_and_is_reported_exactly(
     tmp_path: Path,
 ) -> None:
     async with sandboxed_project(tmp_path) as there:
@@ -236,7 +236,7 @@ async def test_pipes_and_sockets_stay_behind_and_are_named(tmp_path: Path) -> No
         assert "pipe: pipes, sockets and devices are not carried over" in result.remarks[0]
 
 
-async def test_ignored_files_come_over_and_are_not_told(tmp_path: Path) -> None:
+async def test_ignored_files_come_over_and_are_not_reported(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         there.write(".gitignore", "*.log\nbuild/\n")
         result = await there.shell(
@@ -267,7 +267,7 @@ async def test_an_ignore_file_that_the_command_writes_counts_for_what_it_makes(
         }
 
 
-async def test_a_large_file_is_told_without_its_content(tmp_path: Path) -> None:
+async def test_a_large_file_is_reported_without_its_content(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         there.write("large", b"x" * (5 * 1024 * 1024))
         result = await there.shell("head -c 6000000 /dev/zero > large")
@@ -655,7 +655,7 @@ async def test_commits_and_packing_are_carried_over(tmp_path: Path) -> None:
 # --- changed meanwhile
 
 
-async def test_a_file_that_somebody_changed_meanwhile_is_merged_where_that_is_clean(
+async def test_a_file_that_another_program_changed_meanwhile_is_merged_where_that_is_clean(
     tmp_path: Path,
 ) -> None:
     async with sandboxed_project(tmp_path) as there:
@@ -673,7 +673,7 @@ async def test_a_file_that_somebody_changed_meanwhile_is_merged_where_that_is_cl
         assert change(result, "file").data_after == (there.project / "file").read_bytes()
 
 
-async def test_a_file_that_cannot_be_merged_stays_the_persons_and_both_are_told(
+async def test_a_file_that_cannot_be_merged_stays_the_users_and_both_are_told(
     tmp_path: Path,
 ) -> None:
     async with sandboxed_project(tmp_path) as there:
@@ -694,7 +694,9 @@ async def test_a_file_that_cannot_be_merged_stays_the_persons_and_both_are_told(
         assert "- removed" in said
 
 
-async def test_a_file_that_somebody_removed_meanwhile_is_not_brought_back(tmp_path: Path) -> None:
+async def test_a_file_that_another_program_removed_meanwhile_is_not_brought_back(
+    tmp_path: Path,
+) -> None:
     async with sandboxed_project(tmp_path) as there:
         there.write("file", "old\n")
         await run_and_meanwhile(
@@ -703,7 +705,9 @@ async def test_a_file_that_somebody_removed_meanwhile_is_not_brought_back(tmp_pa
         assert not (there.project / "file").exists()
 
 
-async def test_a_file_that_somebody_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+async def test_a_file_that_another_program_made_meanwhile_is_not_overwritten(
+    tmp_path: Path,
+) -> None:
     async with sandboxed_project(tmp_path) as there:
         result = await run_and_meanwhile(
             there, "echo command > new", lambda: there.write("new", "person\n")

@@ -114,7 +114,7 @@ async def test_of_two_open_requests_the_one_that_is_answered_must_be_named(world
         assert answered == [second.request_id, first.request_id]
 
 
-async def test_a_question_of_a_child_is_put_to_the_person(world: World) -> None:
+async def test_a_question_of_a_child_is_put_to_the_user(world: World) -> None:
     ask = CallTool(name="ask", args={"question": "Which one?", "options": ["a", "b"]})
     model = role_model({"ask": [agent_call("choose"), "Done."], "choose": [ask, "Then b."]})
     async with world.open(model) as app:
@@ -168,7 +168,7 @@ async def test_always_is_granted_to_the_child_alone(world: World) -> None:
         assert granted == ["", "shell(echo hi > made.txt)", ""]
 
 
-async def test_where_nobody_is_there_a_child_is_told_no_at_once(world: World) -> None:
+async def test_without_a_user_a_child_is_told_no_at_once(world: World) -> None:
     model = role_model(TASK)
     async with world.open(model) as app:
         session = await start(app, asking="no")

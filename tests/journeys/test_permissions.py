@@ -80,7 +80,7 @@ async def test_readers_hear_once_that_a_request_waits(world: World, step: Step) 
 # --- answers -------------------------------------------------------------------------------
 
 
-async def test_the_person_is_shown_exactly_what_would_happen(world: World) -> None:
+async def test_the_user_is_shown_exactly_what_would_happen(world: World) -> None:
     model = ScriptedModel([write("a.txt", "hello\n"), "ok"])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
@@ -100,7 +100,7 @@ async def test_the_person_is_shown_exactly_what_would_happen(world: World) -> No
 
 @pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission")
-async def test_leave_for_once_is_for_once(world: World) -> None:
+async def test_permission_for_once_is_for_once(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok"])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
@@ -120,7 +120,7 @@ async def until_asked_again(session: Session, before: PermissionRequest) -> Perm
 
 @pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission")
-async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
+async def test_permission_for_the_turn_ends_with_the_turn(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), shell("echo 1"), "ok", shell("echo 1"), "ok"])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
@@ -137,7 +137,7 @@ async def test_leave_for_the_turn_ends_with_the_turn(world: World) -> None:
 
 @pytest.mark.process
 @pytest.mark.requirement("session:respond_to_permission", "session:respond_to_approval")
-async def test_leave_for_always_covers_that_very_action_and_no_other(world: World) -> None:
+async def test_permission_for_always_covers_that_very_action_and_no_other(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), shell("echo 2"), "ok"])
     async with world.open(model) as app:
         session = await app.sessions.start_session()
@@ -153,7 +153,7 @@ async def test_leave_for_always_covers_that_very_action_and_no_other(world: Worl
 
 
 @pytest.mark.process
-async def test_leave_does_not_outlive_its_process(world: World) -> None:
+async def test_permission_does_not_outlive_its_process(world: World) -> None:
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s")
@@ -168,7 +168,7 @@ async def test_leave_does_not_outlive_its_process(world: World) -> None:
 
 
 @pytest.mark.process
-async def test_leave_and_mode_outlive_the_unloading_of_an_idle_session(world: World) -> None:
+async def test_permission_and_mode_outlive_the_unloading_of_an_idle_session(world: World) -> None:
     """Only the process counts: that nobody looked for a while takes nothing back."""
     model = ScriptedModel([shell("echo 1"), "ok", shell("echo 1"), "ok"])
     async with world.open(model) as app:
@@ -266,7 +266,7 @@ async def test_of_two_answers_at_once_exactly_one_counts(world: World) -> None:
 
 @pytest.mark.process
 @pytest.mark.requirement("fault:second-turn")
-async def test_speaking_to_a_session_that_waits_for_leave_starts_no_second_turn(
+async def test_speaking_to_a_session_that_waits_for_permission_starts_no_second_turn(
     world: World,
 ) -> None:
     model = ScriptedModel([shell("echo 1"), "ok"])
@@ -338,7 +338,7 @@ async def test_auto_approve_answers_every_ask_but_no_deny(plain_world: World) ->
     assert await outcome(plain_world, shell("true"), **settings) == "denied"
 
 
-async def test_where_nobody_is_there_to_ask_the_model_is_told_at_once(world: World) -> None:
+async def test_without_a_user_to_ask_the_model_is_told_at_once(world: World) -> None:
     model = ScriptedModel([shell("touch made"), "Then not."])
     async with world.open(model) as app:
         session = await app.sessions.start_session(asking="no")
