@@ -27,6 +27,7 @@ FOR_HOSTS = {
         "normal_model",
         "now",
         "port",
+        "resolve_id",
         "rotation",
         "row",
         "running",
