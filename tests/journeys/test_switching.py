@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from tests.support.example_count import examples
+from tests.support.example_count import cases, examples
 from tests.support.vendor_models import VENDOR_PROFILES, VendorModel, illegal_anywhere
 from tests.support.vendor_session import open_app, start
 from tests.support.world import PATIENCE
@@ -43,7 +43,7 @@ def full_turn(model: VendorModel) -> list[Sequence[Step]]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(VENDOR_PROFILES, 2)))
+@pytest.mark.parametrize(("first", "second"), cases(itertools.permutations(VENDOR_PROFILES, 2)))
 async def test_a_conversation_that_one_vendor_began_goes_on_with_any_other_and_back(
     tmp_path: Path, first: str, second: str
 ) -> None:
@@ -109,7 +109,7 @@ async def test_one_message_can_be_answered_by_another_model(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(VENDOR_PROFILES, 2)))
+@pytest.mark.parametrize(("first", "second"), cases(itertools.permutations(VENDOR_PROFILES, 2)))
 async def test_a_model_that_is_set_while_a_turn_runs_makes_the_next_call_of_that_turn(
     tmp_path: Path, first: str, second: str
 ) -> None:
