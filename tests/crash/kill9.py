@@ -37,7 +37,7 @@ from tests.support.crash.journey_process import (
     next_life,
     side_by_side,
 )
-from weft.loop.permission_ask import ReadyCall
+from weft.loop.approval import ReadyCall
 from weft.loop.tool_calls import ToolCallBatch
 from weft.store import Append
 from weft.store.checks import check_place

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.file_size_limit import file_size_limit
 from weft.store.sqlite.connect import BusyHandler
 from weft.store.sqlite.query import fetch
-from weft.store.sqlite.wal import EMPTIED_PAGES, WriteAhead
+from weft.store.sqlite.write_ahead_log import EMPTIED_PAGES, WriteAhead
 
 FRAME = 4096 + 24
 

@@ -33,7 +33,7 @@ from weft.runtime.ports.local import HookProvider
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
-from weft.runtime.workspace_factory import WorkspaceFactory
+from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
 from weft.workspace import Runner
 from weft.workspace.process.environment import secret_values
@@ -281,7 +281,7 @@ class App:
 
     async def probe_sandbox(self) -> SandboxReport:
         """Try the sandbox on this project with its settings, whether or not the app is open."""
-        from weft.runtime.sandbox import SandboxFactory  # only for those who ask
+        from weft.runtime.workspaces.sandbox import SandboxFactory  # only for those who ask
 
         confinement = SandboxFactory(self.config, environ=self._environ, places=self.places)
         try:

@@ -10,6 +10,13 @@ dead process left open.  Each part is handed only what it needs (`ModelEnvironme
 
 from weft.context import LineEntry, as_message, pin_block, pinned
 from weft.loop.answer import AnswerBuilder, ModelAnswer
+from weft.loop.approval import (
+    UNANSWERED,
+    PermissionAnswer,
+    PermissionApprover,
+    ReadyCall,
+    within,
+)
 from weft.loop.base import (
     Build,
     CallJournal,
@@ -27,15 +34,8 @@ from weft.loop.base import (
 from weft.loop.budget import refusal
 from weft.loop.compaction import CompactionWork
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
-from weft.loop.model_request import wait_before_retry
+from weft.loop.model_retry import wait_before_retry
 from weft.loop.pending_facts import More, PendingFacts
-from weft.loop.permission_ask import (
-    UNANSWERED,
-    PermissionAnswer,
-    PermissionApprover,
-    ReadyCall,
-    within,
-)
 from weft.loop.recovery import (
     PartialDraft,
     RecoveredCall,

@@ -35,7 +35,7 @@ from weft.loop.answer import ModelAnswer
 from weft.loop.base import Commit, ContextLine, ModelEnvironment
 from weft.loop.budget import refusal
 from weft.loop.hooks import Trigger, TurnHooks
-from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
+from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.messages import NOTHING_USED, ChatMessage, Text, Usage
 from weft.providers import ModelRequest

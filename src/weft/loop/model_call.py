@@ -27,7 +27,7 @@ from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
 from weft.loop.compaction import Need, NotSummarised, ask_hooks, plan, summarise, window_left
-from weft.loop.model_request import BrokenAnswer, ModelCallAttempts
+from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
 from weft.loop.turn_line import TurnLine

@@ -34,10 +34,10 @@ from weft.events import (
 )
 from weft.faults import FailPointPair
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
+from weft.loop.approval import PermissionApprover, PermissionAsk, ReadyCall
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.hooks import HookRuling, TurnHooks
 from weft.loop.pending_facts import More, PendingFacts
-from weft.loop.permission_ask import PermissionApprover, PermissionAsk, ReadyCall
 from weft.loop.tool_results import (
     NOT_RUN,
     STOPPED_WHILE_RUNNING,

@@ -12,7 +12,7 @@ from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
 from weft.loop.budget import refusal, warnings
-from weft.loop.model_request import ModelCallAttempts
+from weft.loop.model_retry import ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import usage_recorded
 from weft.loop.turn_line import TurnLine

@@ -23,10 +23,10 @@ from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
-from weft.runtime.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.runtime.tool_contexts import ToolContexts
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turn_factory import SessionTurnFactory
+from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
     GrantedPermissions,
     SessionActor,

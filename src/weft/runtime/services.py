@@ -17,7 +17,7 @@ from weft.project.system_prompt import SystemPromptWriter
 from weft.redact import Redactor
 from weft.runtime.ports.local import HookProvider
 from weft.runtime.stores import StoreRegistry
-from weft.runtime.workspace_factory import WorkspaceFactory
+from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):

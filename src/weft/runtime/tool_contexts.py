@@ -14,8 +14,8 @@ from weft.ids import BlobId, CallUid
 from weft.loop import Commit, PermissionGate, TurnJournal, touched_facts
 from weft.redact import Redactor
 from weft.runtime.agent_host import SessionAgentHost
-from weft.runtime.file_history import FileHistoryRunner
-from weft.runtime.session_workspace import SessionWorkspace
+from weft.runtime.workspaces.file_history import FileHistoryRunner
+from weft.runtime.workspaces.session_workspace import SessionWorkspace
 from weft.state import SessionState
 from weft.tools import ReadLog, ToolContext, ToolOutcome
 

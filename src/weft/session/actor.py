@@ -77,8 +77,8 @@ from weft.session.turns.mailbox_messages import (
     TurnWrites,
 )
 from weft.session.turns.recovery import SessionRecovery
-from weft.session.turns.running_work import RunningWork
 from weft.session.turns.scheduler import TurnScheduler
+from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
 

@@ -7,7 +7,7 @@ import msgspec
 from weft.events import Fact, InputRemoved, QueuesRecalled
 from weft.ids import EntryId
 from weft.loop import CompactionWork, SessionWork, Turn
-from weft.session.turns.running_work import RunningWork
+from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 
 ENDED_WELL = ("stop", "submitted")

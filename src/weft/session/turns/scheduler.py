@@ -39,9 +39,9 @@ from weft.session.permission_gate import SessionPermissionGate
 from weft.session.turns.follow_ups import ENDED_WELL, FollowUps, NextTurn
 from weft.session.turns.mailbox_messages import Message, TurnWrites
 from weft.session.turns.recovery import SessionRecovery
-from weft.session.turns.running_work import RunningWork
-from weft.session.turns.turn_journal import SessionTurnJournal
 from weft.session.turns.waiters import FactWaiters
+from weft.session.work.running_work import RunningWork
+from weft.session.work.turn_journal import SessionTurnJournal
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from weft import faults
 from weft.errors import StoreError, StoreUnavailable
 from weft.store.sqlite.ballast import BallastFile
 from weft.store.sqlite.connect import BusyHandler, Synchronous, explained, is_full, open_writer
-from weft.store.sqlite.wal import WriteAhead
+from weft.store.sqlite.write_ahead_log import WriteAhead
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000

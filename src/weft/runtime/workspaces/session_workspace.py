@@ -15,7 +15,7 @@ from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected
-from weft.runtime.violation_report import ViolationReportingRunner
+from weft.runtime.workspaces.violation_report import ViolationReportingRunner
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
 from weft.workspace import (
@@ -33,7 +33,7 @@ from weft.workspace import (
 from weft.workspace.boundaries.workspace import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
-    from weft.runtime.sandbox import SandboxFactory
+    from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
 class SessionWorkspace(FileFinder):

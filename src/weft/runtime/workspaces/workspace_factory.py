@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
-from weft.runtime.file_history import FileHistoryRunner, HistoryPlaces
+from weft.runtime.workspaces.file_history import FileHistoryRunner, HistoryPlaces
 from weft.store import Store
 from weft.workspace import Runner, Workspace
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
-    from weft.runtime.sandbox import SandboxFactory
+    from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
 class WorkspaceFactory:
@@ -73,7 +73,7 @@ class WorkspaceFactory:
         if self._has_own_runner or self._config.get("sandbox.mode") == "off":
             return None
         if self._sandbox is None:
-            from weft.runtime.sandbox import SandboxFactory  # with the first command
+            from weft.runtime.workspaces.sandbox import SandboxFactory  # with the first command
 
             self._sandbox = SandboxFactory(
                 self._config,
